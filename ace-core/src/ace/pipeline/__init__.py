@@ -1,0 +1,40 @@
+"""A small engine for pipelines of steps over many samples.
+
+It knows nothing of skillbooks or language models, and needs the standard library only. Three primitives compose
+everything: a sequence (`Pipeline`), a branch (`Branch`), and nesting (a pipeline is a step).
+"""
+
+from .branch import Branch
+from .cancellation import CancellationToken, cancel_token_var
+from .context import StepContext
+from .errors import (
+    BranchError,
+    MergeConflictError,
+    PipelineCancelled,
+    PipelineConfigError,
+    PipelineError,
+    PipelineOrderError,
+)
+from .hooks import PipelineHook
+from .merge import MergeStrategy
+from .pipeline import Pipeline
+from .result import SampleResult
+from .step import StepProtocol
+
+__all__ = [
+    "Branch",
+    "BranchError",
+    "CancellationToken",
+    "MergeConflictError",
+    "MergeStrategy",
+    "Pipeline",
+    "PipelineCancelled",
+    "PipelineConfigError",
+    "PipelineError",
+    "PipelineHook",
+    "PipelineOrderError",
+    "SampleResult",
+    "StepContext",
+    "StepProtocol",
+    "cancel_token_var",
+]

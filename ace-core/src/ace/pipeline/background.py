@@ -1,0 +1,208 @@
+"""What happens to samples behind the async boundary."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Protocol, TypeVar, final
+
+from . import interpreter_exit
+from .context import StepContext
+from .lane import InputOrder
+from .result import SampleResult, record_failure
+from .segment import Position
+
+C = TypeVar("C", bound=StepContext)
+
+
+class Stage(Protocol[C]):
+    """A part of the background that a sample waits for, passes and leaves."""
+
+    def submit(self, job: Job[C]) -> None:
+        """Have the job performed when its turn has come."""
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Job(Generic[C]):
+    """One sample on its way through the background."""
+
+    background: Background[C]
+    result: SampleResult[C]
+    ctx: C
+    context: Context
+    order: InputOrder
+    index: int
+    stage_index: int = 0
+
+    def proceed(self) -> None:
+        """Go to the next stage, or end."""
+        stages = self.background.stages
+        if self.stage_index == len(stages):
+            self.result.output = self.ctx
+            self.background.leave(failed=False)
+        else:
+            try:
+                stages[self.stage_index].submit(self)
+            except RuntimeError as error:  # the system has no thread left for the loop that the stage needs
+                self._end(error, None)
+
+    def perform(self, run: Callable[[C, Position], C]) -> None:
+        """Run a stage's plain work on this thread, then go on."""
+        position = Position()
+        self.background.count_active(1)
+        try:
+            ctx = self.context.run(run, self.ctx, position)
+        except BaseException as error:  # SystemExit too is this sample's error: the thread serves others
+            self._fail(error, position)
+        else:
+            self._succeed(ctx)
+
+    async def perform_async(self, run: Callable[[C, Position], Awaitable[C]]) -> Callable[[], None]:
+        """Await a stage's work. Returns what goes on with it, to be called when this task has left its context."""
+        position = Position()
+        self.background.count_active(1)
+        try:
+            ctx = await run(self.ctx, position)
+        except BaseException as error:  # as in `perform`; nobody but the step itself cancels this task
+            return partial(self._fail, error, position)
+        return partial(self._succeed, ctx)
+
+    def _succeed(self, ctx: C) -> None:
+        self.background.count_active(-1)
+        self.ctx = ctx
+        self.stage_index += 1
+        self.proceed()
+
+    def _fail(self, error: BaseException, position: Position) -> None:
+        self.background.count_active(-1)
+        self._end(error, position.step_name)
+
+    def _end(self, error: BaseException, step_name: str | None) -> None:
+        record_failure(self.result, error, step_name)
+        self.order.give_up(self.index)
+        self.background.leave(failed=True)
+
+
+@final
+class Background(Generic[C]):
+    """The samples of one pipeline that are behind its boundary.
+
+    Args:
+        stages: What each sample passes, in order.
+        limit: How many samples may be inside at once; those that come then wait.
+    """
+
+    def __init__(self, stages: Sequence[Stage[C]], limit: int) -> None:
+        self.stages = tuple(stages)
+        self._limit = limit
+        self._lock = threading.Lock()  # the condition's own, taken directly where nobody waits: that is quicker
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
+        self._inside = 0
+        self._active = 0
+        self._completed = 0
+        self._failed = 0
+
+    def enter(self, job: Job[C]) -> None:
+        """Take a sample in; wait while there is no room for it."""
+        with self._lock:
+            while not self._has_room(job):
+                self._waiting += 1
+                try:
+                    self._changed.wait()
+                finally:
+                    self._waiting -= 1
+            self._admit(job)
+        job.proceed()
+
+    def enter_at_once(self, job: Job[C]) -> bool:
+        """Take a sample in if there is room for it, and say whether there was."""
+        with self._lock:
+            if not self._has_room(job):
+                return False
+            self._admit(job)
+        job.proceed()
+        return True
+
+    def pass_by(self, order: InputOrder, index: int) -> None:
+        """Note that a sample of the run will never come."""
+        order.give_up(index)
+        with self._lock:
+            self._wake()
+
+    def _has_room(self, job: Job[C]) -> bool:
+        # The last place is kept for a sample that nobody is before: all others may be waiting in a lane for
+        # one that is still in the foreground, and if they filled the background it could never get in.
+        if self._inside + 1 < self._limit:
+            return True
+        return self._inside < self._limit and job.order.is_first(job.index)
+
+    def _admit(self, job: Job[C]) -> None:
+        if self._inside == 0:
+            interpreter_exit.watch(self)
+        self._inside += 1
+        job.order.settle(job.index)
+        self._wake()
+
+    def leave(self, *, failed: bool) -> None:
+        """Count a sample that has passed all stages, or failed in one."""
+        with self._lock:
+            self._inside -= 1
+            self._completed += 1
+            self._failed += failed
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting:
+            self._changed.notify_all()
+
+    def count_active(self, change: int) -> None:
+        """Count a sample that enters (1) or leaves (-1) a step."""
+        with self._lock:
+            self._active += change
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Block until nothing is inside.
+
+        Args:
+            timeout: Seconds to wait at most; None waits for ever.
+
+        Raises:
+            TimeoutError: If samples are still inside then; the text says how many.
+        """
+        with self._changed:
+            self._waiting += 1
+            try:
+                empty = self._changed.wait_for(lambda: self._inside == 0, timeout)
+            finally:
+                self._waiting -= 1
+            if not empty:
+                count = self._inside
+                raise TimeoutError(
+                    f"{count} {'sample is' if count == 1 else 'samples are'} still in the background after "
+                    f"{timeout:g} s; they go on, wait again to see them end"
+                )
+
+    @property
+    def pending(self) -> int:
+        """How many samples are inside."""
+        return self._inside
+
+    @property
+    def failed(self) -> int:
+        """How many samples failed so far."""
+        return self._failed
+
+    def stats(self) -> dict[str, int]:
+        """Return the counts of samples: active, queued, completed, failed."""
+        with self._lock:
+            return {
+                "active": self._active,
+                "queued": self._inside - self._active,
+                "completed": self._completed,
+                "failed": self._failed,
+            }

@@ -1,0 +1,325 @@
+"""The pipeline: a list of steps that many samples run through."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from .background import Background
+from .branch import Branch
+from .cancellation import CancellationToken
+from .context import StepContext
+from .errors import PipelineConfigError
+from .foreground import collect, collect_async, iterate, iterate_async
+from .hooks import PipelineHook
+from .lane import InputOrder
+from .merge import MergeStrategy
+from .pipeline_as_step import PipelineAsStep
+from .plan import Plan
+from .result import SampleResult
+from .run import Run
+from .step import StepProtocol
+from .threads import threads
+from .validation import check_call, listed
+
+C = TypeVar("C", bound=StepContext)
+
+logger = logging.getLogger(__name__)
+
+
+class Pipeline(PipelineAsStep[C]):
+    """Steps that every sample passes in order; it is a step itself, so pipelines nest.
+
+    Up to a step that declares an async boundary, a sample is in the foreground, which `run` waits for. From that
+    step on it is in the background, and the caller gets on with the next sample.
+
+    Once it has run, its steps are fixed. One pipeline serves many runs, also at the same time.
+
+    Args:
+        steps: The steps; more can be added with `then` and `branch`.
+        hooks: Observers of the foreground steps.
+        background_limit: How many samples may be behind the boundary at once; a sample that would be one too
+            many waits in the foreground.
+
+    Raises:
+        PipelineConfigError: If a step lacks a declaration, or the steps do not fit together.
+        PipelineOrderError: If a step requires a field that only a later step provides.
+
+    Example:
+        >>> class Shout:
+        ...     requires = provides = {"sample"}
+        ...     def __call__(self, ctx):
+        ...         return ctx.replace(sample=ctx.sample.upper())
+        >>> pipeline = Pipeline([Shout()])
+        >>> [result.output.sample for result in pipeline.run([StepContext("ready"), StepContext("go")])]
+        ['READY', 'GO']
+    """
+
+    def __init__(
+        self,
+        steps: Iterable[StepProtocol[C]] | None = None,
+        hooks: Iterable[PipelineHook] | None = None,
+        *,
+        background_limit: int = 1000,
+    ) -> None:
+        if background_limit < 1:
+            raise PipelineConfigError(f"background_limit is {background_limit}; it must be 1 or more")
+        self._steps: list[StepProtocol[C]] = []
+        self._hooks = tuple(hooks or ())
+        for hook in self._hooks:
+            if not isinstance(hook, PipelineHook):
+                raise PipelineConfigError(
+                    f"hook {type(hook).__name__} lacks before_step or after_step; see ace.pipeline.PipelineHook"
+                )
+        self._background_limit = background_limit
+        self._lock = threading.Lock()
+        self._has_run = False
+        self._runs = 0
+        self._use(Plan[C](()))
+        for step in listed(steps):
+            self._extend(step, stacklevel=4)
+
+    def then(self, step: StepProtocol[C]) -> Self:
+        """Add a step to the end.
+
+        Returns:
+            This pipeline, so that calls chain.
+
+        Raises:
+            PipelineConfigError: If the step does not fit, or the pipeline has run already.
+        """
+        self._extend(step, stacklevel=4)
+        return self
+
+    def branch(
+        self,
+        *pipelines: StepProtocol[C],
+        merge: MergeStrategy | Callable[[list[C]], C] = MergeStrategy.RAISE_ON_CONFLICT,
+    ) -> Self:
+        """Add a `Branch` of these pipelines to the end.
+
+        Args:
+            *pipelines: The children, which run side by side.
+            merge: How what they return is joined, see `Branch`.
+
+        Returns:
+            This pipeline, so that calls chain.
+
+        Raises:
+            PipelineConfigError: As for `then` and `Branch`.
+        """
+        self._extend(Branch(*pipelines, merge=merge), stacklevel=4)
+        return self
+
+    def _extend(self, step: StepProtocol[C], *, stacklevel: int) -> None:
+        if self._has_run:
+            raise PipelineConfigError(
+                f"this pipeline has run, so {type(step).__name__} cannot be added any more; "
+                f"build a new one: Pipeline([*pipeline.steps, ...])"
+            )
+        self._use(self._plan.extended(step, stacklevel=stacklevel))
+        self._steps.append(step)
+
+    def _use(self, plan: Plan[C]) -> None:
+        self._plan = plan
+        self._background = Background(plan.stages, self._background_limit)
+        self._order = InputOrder(plan.lanes)
+
+    @property
+    def steps(self) -> Sequence[StepProtocol[C]]:
+        """The steps, in order."""
+        return tuple(self._steps)
+
+    def run(
+        self,
+        contexts: Iterable[C],
+        workers: int = 1,
+        on_sample_done: Callable[[SampleResult[C]], None] | None = None,
+        cancel_token: CancellationToken | None = None,
+    ) -> list[SampleResult[C]]:
+        """Run all samples and return when the last foreground part is over.
+
+        Background work may go on then: see `wait_for_background`. It also works inside a running event loop,
+        which it blocks meanwhile; `run_async` does not.
+
+        Args:
+            contexts: The samples; any iterable, which is drawn from only as workers get free.
+            workers: How many samples may be in the foreground at once.
+            on_sample_done: Called with each result when the sample's foreground part is over and before its
+                background begins; never twice at once. If it raises, that is logged.
+            cancel_token: Cancelling it ends every sample before its next foreground step.
+
+        Returns:
+            One result for each context, in input order.
+
+        Raises:
+            KeyboardInterrupt, SystemExit: If one was raised in the foreground. What had been done is finished
+                in the background first.
+        """
+        check_call(contexts, workers, asynchronous=False)
+        run = self._begin(on_sample_done, cancel_token)
+        try:
+            return collect(run, contexts, workers)
+        except (KeyboardInterrupt, SystemExit):
+            self._drain()
+            raise
+        finally:
+            self._end()
+
+    async def run_async(
+        self,
+        contexts: Iterable[C] | AsyncIterable[C],
+        workers: int = 1,
+        on_sample_done: Callable[[SampleResult[C]], None] | None = None,
+        cancel_token: CancellationToken | None = None,
+    ) -> list[SampleResult[C]]:
+        """Like `run`, for asynchronous code; the loop is never blocked.
+
+        Asynchronous foreground steps are awaited on the caller's loop; those in the background on the engine's,
+        because they may outlive the caller's. `contexts` may be an async iterable.
+
+        Raises:
+            asyncio.CancelledError: If the task was cancelled. Its samples have ended then.
+        """
+        check_call(contexts, workers, asynchronous=True)
+        run = self._begin(on_sample_done, cancel_token)
+        try:
+            return await collect_async(run, contexts, workers)
+        except (KeyboardInterrupt, SystemExit):
+            await self._drain_async()
+            raise
+        finally:
+            self._end()
+
+    def stream(
+        self,
+        contexts: Iterable[C],
+        workers: int = 1,
+        on_sample_done: Callable[[SampleResult[C]], None] | None = None,
+        cancel_token: CancellationToken | None = None,
+    ) -> Iterator[SampleResult[C]]:
+        """Yield results as the foregrounds finish, in bounded memory however long the input is.
+
+        Work begins when the first result is asked for. At most twice `workers` samples are drawn and not yet
+        taken. Closing the iterator draws no more samples, and waits for those in a step. Arguments and errors are
+        those of `run`.
+        """
+        check_call(contexts, workers, asynchronous=False)
+        return self._stream(contexts, workers, on_sample_done, cancel_token)
+
+    def _stream(
+        self,
+        contexts: Iterable[C],
+        workers: int,
+        on_sample_done: Callable[[SampleResult[C]], None] | None,
+        cancel_token: CancellationToken | None,
+    ) -> Iterator[SampleResult[C]]:
+        run = self._begin(on_sample_done, cancel_token)
+        try:
+            yield from iterate(run, contexts, workers)
+        except (KeyboardInterrupt, SystemExit):
+            self._drain()
+            raise
+        finally:
+            self._end()
+
+    def astream(
+        self,
+        contexts: Iterable[C] | AsyncIterable[C],
+        workers: int = 1,
+        on_sample_done: Callable[[SampleResult[C]], None] | None = None,
+        cancel_token: CancellationToken | None = None,
+    ) -> AsyncIterator[SampleResult[C]]:
+        """Like `stream`, for asynchronous code. Arguments are those of `run_async`."""
+        check_call(contexts, workers, asynchronous=True)
+        return self._astream(contexts, workers, on_sample_done, cancel_token)
+
+    async def _astream(
+        self,
+        contexts: Iterable[C] | AsyncIterable[C],
+        workers: int,
+        on_sample_done: Callable[[SampleResult[C]], None] | None,
+        cancel_token: CancellationToken | None,
+    ) -> AsyncIterator[SampleResult[C]]:
+        run = self._begin(on_sample_done, cancel_token)
+        results = iterate_async(run, contexts, workers)
+        try:
+            async for result in results:
+                yield result
+        except (KeyboardInterrupt, SystemExit):
+            await self._drain_async()
+            raise
+        finally:
+            await results.aclose()
+            self._end()
+
+    def wait_for_background(self, timeout: float | None = None) -> None:
+        """Block until no sample is in the background.
+
+        Args:
+            timeout: Seconds to wait at most; None waits for ever.
+
+        Raises:
+            TimeoutError: If samples are still in the background then; the text says how many.
+        """
+        self._background.wait(timeout)
+
+    def background_stats(self) -> dict[str, int]:
+        """Count the samples that have entered the background since the pipeline was built.
+
+        Returns:
+            `active` (inside a step now), `queued` (waiting for one), `completed` (ended well or not) and
+            `failed` (of the completed).
+        """
+        return self._background.stats()
+
+    def close(self) -> None:
+        """Wait for the background and give back the threads. The pipeline can be used again."""
+        self.wait_for_background()
+        threads.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _begin(
+        self,
+        on_sample_done: Callable[[SampleResult[C]], None] | None,
+        cancel_token: CancellationToken | None,
+    ) -> Run[C]:
+        if self._plan.awaits_in_background:
+            from .event_loop import engine_loop
+
+            engine_loop.ensure_running()
+        with self._lock:
+            self._has_run = True
+            if self._runs:
+                # Samples of a run that is going on must not wait for each other's turn across the two.
+                self._order = InputOrder(self._plan.lanes)
+            self._runs += 1
+            order = self._order
+        background = self._background if self._plan.stages else None
+        needs_order = background is not None or bool(self._plan.lanes)
+        return Run(self._plan, background, order if needs_order else None, self._hooks, cancel_token, on_sample_done)
+
+    def _end(self) -> None:
+        with self._lock:
+            self._runs -= 1
+
+    async def _drain_async(self) -> None:
+        from .event_loop import call_in_thread
+
+        await call_in_thread(self._drain)
+
+    def _drain(self) -> None:
+        pending = self._background.pending
+        if pending:
+            logger.warning("the run was interrupted: waiting for %d samples in the background", pending)
+            self._background.wait()

@@ -1,0 +1,109 @@
+"""What makes a pipeline a step of another one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Generic, TypeVar
+
+from .context import StepContext
+from .diagram import draw_mermaid, one_line
+from .hooks import PipelineHook
+from .plan import Plan
+from .segment import Position
+
+C = TypeVar("C", bound=StepContext)
+
+
+class PipelineAsStep(Generic[C]):
+    """A planned list of steps that can be asked what it needs, drawn, and called with one context.
+
+    `Pipeline` adds how it is built and how many samples run through it.
+    """
+
+    _plan: Plan[C]
+    _hooks: tuple[PipelineHook, ...]
+    _has_run: bool
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """The fields that a context must have from the start, because no step provides them before they are wanted."""
+        return self._plan.requires
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """The fields that the steps write."""
+        return self._plan.provides
+
+    @property
+    def max_workers(self) -> int:
+        """How many samples may be inside at once where this pipeline is a background step of another one."""
+        return min((step.max_workers for step in self._plan.steps), default=1)
+
+    @property
+    def has_async_steps(self) -> bool:
+        """Whether a step, at any depth, is asynchronous."""
+        return self._plan.has_async_steps
+
+    @property
+    def has_async_boundary(self) -> bool:
+        """Whether a step, at any depth, declares an async boundary."""
+        return any(step.async_boundary or step.has_inner_boundary for step in self._plan.steps)
+
+    @property
+    def has_lane(self) -> bool:
+        """Whether a step, at any depth, names a lane."""
+        return any(step.lane is not None or step.has_inner_lane for step in self._plan.steps)
+
+    def __repr__(self) -> str:
+        return one_line(self._plan.steps)
+
+    def to_mermaid(self) -> str:
+        """Draw the pipeline as a Mermaid flowchart: steps, fields on the arrows, the boundary, the lanes.
+
+        Example:
+            >>> from ace.pipeline import Pipeline
+            >>> class Load:
+            ...     requires, provides = {"sample"}, {"page"}
+            ...     def __call__(self, ctx):
+            ...         return ctx
+            >>> print(Pipeline([Load()]).to_mermaid())
+            flowchart LR
+                start([start])
+                s1["Load"]
+                finish([end])
+                start -->|sample| s1
+                s1 -->|page| finish
+        """
+        return draw_mermaid(self._plan.steps, self.requires)
+
+    def __call__(self, ctx: C) -> C:
+        """Run one context through all steps, in the foreground, and return what the last one returned.
+
+        Raises:
+            PipelineError: If the context lacks a field.
+            BaseException: What a step raises.
+        """
+        if self._plan.has_async_steps:
+            from .event_loop import engine_loop
+
+            return engine_loop.run(self.__call_async__(ctx))
+        self._has_run = True
+        position = Position()
+        self._plan.inputs.check(ctx, position)
+        for segment in self._plan.through:
+            ctx = segment.run(ctx, position, None, self._hooks)
+        return ctx
+
+    async def __call_async__(self, ctx: C) -> C:
+        """The asynchronous twin of calling the pipeline."""
+        from .event_loop import call_in_thread
+
+        self._has_run = True
+        position = Position()
+        self._plan.inputs.check(ctx, position)
+        for segment in self._plan.through:
+            if segment.is_async:
+                ctx = await segment.run_async(ctx, position, None, self._hooks)
+            else:
+                ctx = await call_in_thread(partial(segment.run, ctx, position, None, self._hooks))
+        return ctx

@@ -1,0 +1,102 @@
+"""Everything about a pipeline that can be worked out before samples run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar, final
+
+from .background import Stage
+from .context import StepContext
+from .lane import Lane, lane_for
+from .lane_segment import LaneSegment
+from .planned_step import PlannedStep, plan_step
+from .sections import cut_into_sections, warn_of_split_lane
+from .segment import Segment, fuse
+from .stage import LaneStage, ParallelStage
+from .step import StepProtocol
+from .validation import (
+    InputCheck,
+    check_boundaries,
+    check_order,
+    required_from_outside,
+    warn_of_what_nesting_switches_off,
+)
+
+C = TypeVar("C", bound=StepContext)
+
+
+@final
+class Plan(Generic[C]):
+    """How the samples of a pipeline run: made once from its steps, shared by all its runs, never changed.
+
+    Attributes:
+        steps: The steps, in order.
+        requires: The fields that have to be on the context from the start.
+        provides: The fields that some step writes.
+        foreground: What a sample passes before the boundary, in order.
+        stages: What it passes behind the boundary, in order.
+        lanes: The lanes of its lane sections, in order, foreground first.
+        through: All steps in one go, for a pipeline that is a step of another one.
+
+    Raises:
+        PipelineConfigError, PipelineOrderError: If the steps do not fit together.
+    """
+
+    def __init__(self, steps: Sequence[PlannedStep[C]]) -> None:
+        check_boundaries(steps)
+        check_order(steps)
+        wanted = required_from_outside(steps)
+        self.steps = tuple(steps)
+        self.requires = frozenset(wanted)
+        self.provides = frozenset[str]().union(*(step.provides for step in steps))
+        self.inputs = InputCheck[C](wanted)
+        self.first_step = steps[0].name if steps else None
+        self.through = fuse(steps)
+        self.has_async_steps = any(step.is_async for step in steps)
+        self.boundary = next((index for index, step in enumerate(steps) if step.async_boundary), len(steps))
+        self.lanes: list[Lane] = []
+        self.foreground = self._foreground()
+        self.stages = self._stages()
+        self.awaits_in_background = any(step.is_async for step in steps[self.boundary :])
+        self.awaits_in_foreground = any(isinstance(part, Segment) and part.is_async for part in self.foreground)
+
+    def extended(self, step: StepProtocol[C], *, stacklevel: int) -> Plan[C]:
+        """Return the plan with one more step at the end.
+
+        Args:
+            step: The step.
+            stacklevel: How many calls above this one the user's own code is, which warnings point at.
+
+        Warns:
+            UserWarning: If the step is a pipeline whose boundary or lane has no effect here, or splits a lane.
+        """
+        steps = (*self.steps, plan_step(step))
+        plan = Plan(steps)
+        warn_of_what_nesting_switches_off(steps[-1], stacklevel=stacklevel)
+        warn_of_split_lane(steps, stacklevel=stacklevel)
+        return plan
+
+    def _foreground(self) -> tuple[Segment[C] | LaneSegment[C], ...]:
+        parts: list[Segment[C] | LaneSegment[C]] = []
+        for section in cut_into_sections(self.steps[: self.boundary]):
+            if section.lane is None:
+                parts.extend(fuse(section.steps))
+            else:
+                lane = self._enlist(section.lane, section.lane_key)
+                parts.append(LaneSegment(lane, section.steps, len(self.lanes) - 1))
+        return tuple(parts)
+
+    def _stages(self) -> tuple[Stage[C], ...]:
+        stages: list[Stage[C]] = []
+        for section in cut_into_sections(self.steps[self.boundary :]):
+            if section.lane is None:
+                stages.extend(ParallelStage(step) for step in section.steps)
+            else:
+                lane = self._enlist(section.lane, section.lane_key)
+                stages.append(LaneStage(lane, section.steps, len(self.lanes) - 1))
+        return tuple(stages)
+
+    def _enlist(self, name: str, key: object | None) -> Lane:
+        lane = lane_for(name, key)
+        self.lanes.append(lane)
+        return lane

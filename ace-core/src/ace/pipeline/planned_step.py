@@ -1,0 +1,160 @@
+"""One step's declarations, read and checked once, so that nothing has to be looked up while samples run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+from .context import StepContext
+from .errors import PipelineConfigError, PipelineError
+from .step import CompositeStep, StepProtocol
+
+C = TypeVar("C", bound=StepContext)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedStep(Generic[C]):
+    """A step with everything that the engine has to know of it.
+
+    The engine awaits `call_async` where the step has one, else it calls `call`.
+    """
+
+    step: StepProtocol[C]
+    name: str
+    requires: frozenset[str]
+    provides: frozenset[str]
+    call: Callable[[C], C]
+    call_async: Callable[[C], Awaitable[C]] | None
+    async_boundary: bool
+    max_workers: int
+    limit_owner: object
+    lane: str | None
+    lane_key: object | None
+    has_inner_boundary: bool
+    has_inner_lane: bool
+
+    @property
+    def label(self) -> str:
+        """How it is called in drawings and errors: a pipeline or a branch shows what is inside."""
+        return repr(self.step) if isinstance(self.step, CompositeStep) else self.name
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the engine has to await this step."""
+        return self.call_async is not None
+
+    def run(self, ctx: C) -> C:
+        """Run a plain step on this thread."""
+        return returned_context(self.call(ctx), self.name)
+
+    async def run_async(self, ctx: C) -> C:
+        """Await an asynchronous step."""
+        if self.call_async is None:
+            raise TypeError(f"step {self.name} is plain; it cannot be awaited")
+        return returned_context(await self.call_async(ctx), self.name)
+
+    def run_blocking(self, ctx: C) -> C:
+        """Run a step of either kind from plain code; an asynchronous one is awaited on the engine's loop."""
+        if self.call_async is None:
+            return self.run(ctx)
+        from .event_loop import engine_loop  # loads asyncio, which most pipelines can do without
+
+        return engine_loop.run(self.run_async(ctx))
+
+
+def plan_step(step: StepProtocol[C]) -> PlannedStep[C]:
+    """Read the declarations of one step.
+
+    Raises:
+        PipelineConfigError: If something is missing or makes no sense; the text names the step and the mend.
+    """
+    name = type(step).__name__
+    if isinstance(step, type):
+        raise PipelineConfigError(f"{step.__name__} is a class, not a step; make an instance: {step.__name__}()")
+    if not callable(step):
+        raise PipelineConfigError(
+            f"step {name} cannot be called; give it a method `def __call__(self, ctx)` that returns a context"
+        )
+    call_async = _async_call(step)
+    max_workers = _max_workers(step, name)
+    return PlannedStep(
+        step=step,
+        name=name,
+        requires=_field_names(step, name, "requires"),
+        provides=_field_names(step, name, "provides"),
+        call=cast("Callable[[C], C]", step.__call__),
+        call_async=call_async,
+        async_boundary=bool(getattr(step, "async_boundary", False)),
+        max_workers=max_workers,
+        limit_owner=_limit_owner(step),
+        lane=getattr(step, "lane", None),
+        lane_key=getattr(step, "lane_key", None),
+        has_inner_boundary=isinstance(step, CompositeStep) and step.has_async_boundary,
+        has_inner_lane=isinstance(step, CompositeStep) and step.has_lane,
+    )
+
+
+def returned_context(returned: C, step_name: str) -> C:
+    """Return what a step returned, if it can be a context.
+
+    Raises:
+        PipelineError: If the step returned nothing, or something that should have been awaited.
+    """
+    value: object = returned
+    if value is None:
+        raise PipelineError(
+            f"step {step_name} returned None instead of a context; end it with `return ctx.replace(...)`, or with "
+            f"`return ctx` if it changes nothing"
+        )
+    if inspect.iscoroutine(value):
+        value.close()
+        raise PipelineError(
+            f"step {step_name} returned a coroutine that nobody awaits; declare it `async def __call__(self, ctx)`"
+        )
+    return returned
+
+
+def _field_names(step: StepProtocol[C], name: str, attribute: str) -> frozenset[str]:
+    declared: Collection[str] | None = getattr(step, attribute, None)
+    if declared is None:
+        raise PipelineConfigError(
+            f"step {name} does not declare `{attribute}`; add `{attribute} = {{...}}` with the names of the "
+            f"context fields (an empty frozenset() if there are none)"
+        )
+    if isinstance(declared, str):
+        raise PipelineConfigError(
+            f"step {name} declares `{attribute}` as the text {declared!r}; write {{{declared!r}}}"
+        )
+    try:
+        return frozenset(declared)
+    except TypeError:
+        raise PipelineConfigError(
+            f"step {name} declares `{attribute}` as {declared!r}; it must be a set, list or tuple of field names"
+        ) from None
+
+
+def _async_call(step: StepProtocol[C]) -> Callable[[C], Awaitable[C]] | None:
+    if isinstance(step, CompositeStep):
+        return step.__call_async__ if step.has_async_steps else None
+    # Instances hide an `async def __call__` from iscoroutinefunction, functions do not.
+    if inspect.iscoroutinefunction(step) or inspect.iscoroutinefunction(step.__call__):
+        return cast("Callable[[C], Awaitable[C]]", step.__call__)
+    return None
+
+
+def _max_workers(step: StepProtocol[C], name: str) -> int:
+    declared: object = getattr(step, "max_workers", 1)
+    if not isinstance(declared, int) or isinstance(declared, bool) or declared < 1:
+        raise PipelineConfigError(
+            f"step {name} declares max_workers = {declared!r}; it must be a whole number, 1 or more"
+        )
+    return declared
+
+
+def _limit_owner(step: StepProtocol[C]) -> object:
+    """The class, whose steps share one limit; or the step, where it or a composite has a limit of its own."""
+    of_class: object = getattr(type(step), "max_workers", 1)
+    has_own = "max_workers" in getattr(step, "__dict__", {}) or not isinstance(of_class, int)
+    return step if has_own or isinstance(step, CompositeStep) else type(step)

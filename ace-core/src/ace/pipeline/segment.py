@@ -1,0 +1,103 @@
+"""Neighbouring steps that run one after the other without changing their thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CoroutineType, NoneType
+from typing import Generic, TypeVar, final
+
+from .cancellation import CancellationToken
+from .context import StepContext
+from .errors import PipelineCancelled
+from .hooks import PipelineHook, notify_after, notify_before
+from .planned_step import PlannedStep, returned_context
+
+C = TypeVar("C", bound=StepContext)
+
+_NO_CONTEXT: tuple[type[object], ...] = (NoneType, CoroutineType)
+
+
+@final
+class Position:
+    """Where a sample is: the name of the step that it is in, or that comes next."""
+
+    # On the class, because one is made for each sample: a constructor would double what that costs.
+    step_name: str | None = None
+
+
+@final
+class Segment(Generic[C]):
+    """A run of steps, either all plain or all asynchronous.
+
+    This is the innermost loop of the engine: the four methods differ only in what they leave out, so that a run
+    without hooks pays nothing for them.
+    """
+
+    def __init__(self, steps: Sequence[PlannedStep[C]]) -> None:
+        self.steps = tuple(steps)
+        self.is_async = any(step.is_async for step in steps)
+        self._calls = tuple((step.name, step.call) for step in steps)
+        self._async_calls = tuple((step.name, step.call_async) for step in steps if step.call_async is not None)
+
+    def run(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]) -> C:
+        """Run the plain steps. `position` tells the caller where it was when a step raised."""
+        if hooks:
+            return self._run_observed(ctx, position, token, hooks)
+        for name, call in self._calls:
+            position.step_name = name
+            if token is not None and token.is_cancelled:
+                raise PipelineCancelled
+            ctx = call(ctx)
+            if ctx.__class__ in _NO_CONTEXT:
+                returned_context(ctx, name)
+        return ctx
+
+    def _run_observed(
+        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
+    ) -> C:
+        for name, call in self._calls:
+            position.step_name = name
+            if token is not None and token.is_cancelled:
+                raise PipelineCancelled
+            notify_before(hooks, name, ctx)
+            ctx = returned_context(call(ctx), name)
+            notify_after(hooks, name, ctx)
+        return ctx
+
+    async def run_async(
+        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
+    ) -> C:
+        """Await the asynchronous steps, otherwise like `run`."""
+        if hooks:
+            return await self._run_async_observed(ctx, position, token, hooks)
+        for name, call in self._async_calls:
+            position.step_name = name
+            if token is not None and token.is_cancelled:
+                raise PipelineCancelled
+            ctx = await call(ctx)
+            if ctx.__class__ in _NO_CONTEXT:
+                returned_context(ctx, name)
+        return ctx
+
+    async def _run_async_observed(
+        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
+    ) -> C:
+        for name, call in self._async_calls:
+            position.step_name = name
+            if token is not None and token.is_cancelled:
+                raise PipelineCancelled
+            notify_before(hooks, name, ctx)
+            ctx = returned_context(await call(ctx), name)
+            notify_after(hooks, name, ctx)
+        return ctx
+
+
+def fuse(steps: Sequence[PlannedStep[C]]) -> tuple[Segment[C], ...]:
+    """Group neighbouring steps of one kind, plain or asynchronous."""
+    groups: list[list[PlannedStep[C]]] = []
+    for step in steps:
+        if groups and groups[-1][-1].is_async == step.is_async:
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return tuple(Segment(group) for group in groups)

@@ -1,0 +1,67 @@
+"""What a step must look like."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Collection
+from typing import Protocol, TypeVar, runtime_checkable
+
+from .context import StepContext
+
+StepContextT = TypeVar("StepContextT", bound=StepContext)
+
+
+@runtime_checkable
+class StepProtocol(Protocol[StepContextT]):
+    """Any object that declares the fields it reads and writes, and turns a context into a context.
+
+    Nothing has to be inherited. `__call__` may be plain or `async`. Four further class attributes are optional:
+    `async_boundary` (False), `max_workers` (1), `lane` (None) and `lane_key` (None).
+
+    Example:
+        >>> class Shout:
+        ...     requires = {"sample"}
+        ...     provides = {"sample"}
+        ...     def __call__(self, ctx):
+        ...         return ctx.replace(sample=ctx.sample.upper())
+        >>> isinstance(Shout(), StepProtocol)
+        True
+    """
+
+    @property
+    def requires(self) -> Collection[str]:
+        """Names of the context fields that the step reads."""
+
+    @property
+    def provides(self) -> Collection[str]:
+        """Names of the context fields that the step writes."""
+
+    def __call__(self, ctx: StepContextT) -> StepContextT | Awaitable[StepContextT]:
+        """Do the work and return the new context."""
+
+
+@runtime_checkable
+class CompositeStep(Protocol[StepContextT]):
+    """A step that is made of steps: a nested pipeline or a branch.
+
+    The engine asks it what lies inside, and awaits it where one of its inner steps is asynchronous.
+    """
+
+    @property
+    def max_workers(self) -> int:
+        """How many samples may be inside it at once in the background."""
+
+    @property
+    def has_async_steps(self) -> bool:
+        """Whether an inner step, at any depth, is asynchronous."""
+
+    @property
+    def has_async_boundary(self) -> bool:
+        """Whether an inner step, at any depth, declares an async boundary."""
+
+    @property
+    def has_lane(self) -> bool:
+        """Whether an inner step, at any depth, names a lane."""
+
+    async def __call_async__(self, ctx: StepContextT) -> StepContextT:
+        """The asynchronous twin of calling the step."""
+        ...

@@ -1,0 +1,129 @@
+"""Running the foreground on an event loop: the way of pipelines with asynchronous foreground steps."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from functools import partial
+from typing import Generic, TypeVar, final
+
+from .context import StepContext
+from .event_loop import call_in_context, call_in_thread, is_being_cancelled
+from .lane_segment import LaneSegment
+from .result import SampleResult
+from .run import Run
+from .segment import Position
+from .source import Source
+
+C = TypeVar("C", bound=StepContext)
+
+Deliver = Callable[[int, SampleResult[C]], Awaitable[None] | None]
+
+_SAMPLES_PER_TURN = 64
+
+
+@final
+class TaskDriver(Generic[C]):
+    """Runs the foreground in `workers` tasks of the current loop, which pull from one input.
+
+    Args:
+        run: The run.
+        contexts: The input.
+        workers: How many samples to have in the foreground at once.
+        deliver: Called with each result and its place in the input; what it returns is awaited.
+    """
+
+    def __init__(
+        self,
+        run: Run[C],
+        contexts: Iterable[C] | AsyncIterable[C],
+        workers: int,
+        deliver: Deliver[C],
+    ) -> None:
+        self._run = run
+        self._workers = workers
+        self._deliver = deliver
+        self._source = Source(contexts, run)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def drive(self) -> None:
+        """Run until the input is used up or the run is stopped.
+
+        An error that belongs to no sample is left in `run.failure`, because a loop would end if a task raised
+        `SystemExit`.
+        """
+        for _ in range(self._workers):
+            self._start_worker()
+        cancelled: asyncio.CancelledError | None = None
+        while self._tasks:
+            try:
+                await asyncio.wait(self._tasks)
+            except asyncio.CancelledError as error:
+                cancelled = error
+                self._run.stop()
+                for task in self._tasks:
+                    task.cancel()
+        if cancelled is not None:
+            raise cancelled
+
+    def _start_worker(self) -> None:
+        variables = self._run.variables.copy()
+        task = asyncio.get_running_loop().create_task(self._work(variables), context=variables)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, variables: contextvars.Context) -> None:
+        source = self._source
+        try:
+            while (drawn := source.draw_at_once() if source.is_sequence else await source.draw()) is not None:
+                place, index, ctx = drawn
+                delivery = self._deliver(place, await self._process(index, ctx, variables))
+                if delivery is not None:
+                    await delivery
+                if place % _SAMPLES_PER_TURN == 0:
+                    await asyncio.sleep(0)  # steps that never wait must not keep the loop from everybody else
+                if _differs(variables, self._run.variables):
+                    # A step has set a variable. The next sample must not see it, so it gets a new task.
+                    self._start_worker()
+                    return
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._run.abort(error)
+
+    async def _process(self, index: int, ctx: C, variables: contextvars.Context) -> SampleResult[C]:
+        run = self._run
+        position = Position()
+        result = run.begin(ctx, position)
+        try:
+            try:
+                run.check(ctx, position)
+                for part in run.plan.foreground:
+                    if isinstance(part, LaneSegment):
+                        ctx = await asyncio.wrap_future(part.start(ctx, position, run, index))
+                    elif part.is_async:
+                        ctx = await part.run_async(ctx, position, run.token, run.hooks)
+                    else:
+                        plain = partial(part.run, ctx, position, run.token, run.hooks)
+                        ctx = await call_in_context(plain, variables)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:
+                if is_being_cancelled():
+                    raise
+                run.fail(index, result, error, position)
+            else:
+                job = run.succeed(index, result, ctx)
+                if job is not None and not job.background.enter_at_once(job):
+                    await call_in_thread(partial(job.background.enter, job))
+        except BaseException:  # the run ends here; samples of other runs must not wait for this one's turn
+            run.give_up(index)
+            raise
+        return result
+
+
+def _differs(variables: contextvars.Context, base: contextvars.Context) -> bool:
+    if len(variables) != len(base):
+        return True
+    return len(base) > 0 and any(variables.get(each, base) is not base[each] for each in base)

@@ -1,0 +1,111 @@
+"""Threads that are kept for the next piece of work.
+
+Starting a thread costs some 30 microseconds and handing work to a waiting one some 5. So whatever in the engine
+needs a thread for a moment borrows one here. A thread that has had nothing to do for a while ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import final
+
+logger = logging.getLogger(__name__)
+
+Work = Callable[[], None]
+
+_IDLE_SECONDS = 5.0
+
+
+def _no_report() -> None:
+    """Tell nobody."""
+
+
+@final
+class ThreadCache:
+    """Runs each piece of work on a thread of its own at once, and keeps the thread for the next.
+
+    The threads are daemons: what must not be lost at the interpreter's exit is waited for in
+    `interpreter_exit`, which a second Ctrl-C can then cut short.
+    """
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        """Start with no threads. A forked child calls it too: it has inherited none of the parent's."""
+        self._lock = threading.Lock()
+        self._queue: SimpleQueue[tuple[Work, Work] | None] = SimpleQueue()
+        self._ended: SimpleQueue[threading.Thread] = SimpleQueue()
+        self._idle = 0
+        self._started = 0
+
+    def start(self, work: Work, report: Work = _no_report) -> None:
+        """Run `work`, then `report`, on another thread, now. Neither must raise.
+
+        Args:
+            work: What is to be done.
+            report: Tells somebody that it is done, and does nothing else. It is called when the thread counts as
+                free already, so that one who hears of it and starts more work gets the same thread again.
+
+        Raises:
+            RuntimeError: If the system has no thread left to give.
+        """
+        with self._lock:
+            waiting = self._idle > 0
+            if waiting:
+                self._idle -= 1
+            else:
+                self._started += 1
+                number = self._started
+        if waiting:
+            self._queue.put((work, report))
+        else:
+            threading.Thread(
+                target=self._serve, args=((work, report),), name=f"ace-pipeline-{number}", daemon=True
+            ).start()
+
+    def release(self) -> None:
+        """End the threads that have nothing to do, and wait until they are gone."""
+        with self._lock:
+            count, self._idle = self._idle, 0
+        for _ in range(count):
+            self._queue.put(None)
+        for _ in range(count):
+            self._ended.get().join()
+
+    def _serve(self, task: tuple[Work, Work] | None) -> None:
+        while task is not None:
+            work, report = task
+            try:
+                work()
+            except BaseException:
+                logger.exception("work of the pipeline engine raised; please report this")
+            with self._lock:
+                self._idle += 1
+            report()
+            del task, work, report  # what they hold must not live on while this thread waits
+            try:
+                task = self._queue.get(timeout=_IDLE_SECONDS)
+            except Empty:
+                if self._retire():
+                    return
+                task = self._queue.get()
+        self._ended.put(threading.current_thread())
+
+    def _retire(self) -> bool:
+        """Leave the idle threads, unless somebody has just counted on this one: then its work is on the way."""
+        with self._lock:
+            if self._idle == 0:
+                return False
+            self._idle -= 1
+            return True
+
+
+threads = ThreadCache()
+"""The process's kept threads."""
+
+os.register_at_fork(after_in_child=threads._forget)

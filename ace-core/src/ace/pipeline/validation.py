@@ -1,0 +1,141 @@
+"""What is checked when a pipeline is built, and before a sample's first step."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar, final
+
+from .context import StepContext
+from .errors import PipelineConfigError, PipelineError, PipelineOrderError
+from .planned_step import PlannedStep
+from .segment import Position
+from .step import StepProtocol
+
+C = TypeVar("C", bound=StepContext)
+
+_ALWAYS_THERE = frozenset({"sample", "metadata"})
+
+
+def required_from_outside(steps: Sequence[PlannedStep[C]]) -> dict[str, str]:
+    """Return the fields that no earlier step provides, each with the name of the first step that wants it."""
+    wanted: dict[str, str] = {}
+    provided: set[str] = set()
+    for step in steps:
+        for field in sorted(step.requires - provided):
+            wanted.setdefault(field, step.name)
+        provided |= step.provides
+    return wanted
+
+
+def check_order(steps: Sequence[PlannedStep[C]]) -> None:
+    """Check that no step needs a field that only a later one provides.
+
+    Raises:
+        PipelineOrderError: If one does.
+    """
+    provided: set[str] = set()
+    for index, step in enumerate(steps):
+        for field in sorted(step.requires - provided - step.provides - _ALWAYS_THERE):
+            provider = next((later for later in steps[index + 1 :] if field in later.provides), None)
+            if provider is not None:
+                raise PipelineOrderError(
+                    f"step {step.name} (number {index + 1}) requires the field {field!r}, which only the later step "
+                    f"{provider.name} provides; put {provider.name} before {step.name}"
+                )
+        provided |= step.provides
+
+
+def check_boundaries(steps: Sequence[PlannedStep[C]]) -> None:
+    """Check that there is one async boundary at most.
+
+    Raises:
+        PipelineConfigError: If there are two.
+    """
+    declaring = [step for step in steps if step.async_boundary]
+    if len(declaring) > 1:
+        raise PipelineConfigError(
+            f"steps {declaring[0].name} and {declaring[1].name} both declare an async boundary; a pipeline has one: "
+            f"all behind the first is in the background already, so remove it from {declaring[1].name}"
+        )
+
+
+def warn_of_what_nesting_switches_off(step: PlannedStep[C], *, stacklevel: int) -> None:
+    """Warn if the step is a pipeline or a branch with a boundary or a lane inside."""
+    if step.has_inner_lane:
+        warnings.warn(
+            f"a lane inside the {step.name} has no effect: as a step of another pipeline it is one step, and several "
+            f"samples may be inside at once; put the steps with the lane into the outer pipeline",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+    if step.has_inner_boundary:
+        warnings.warn(
+            f"an async boundary inside the nested {step.name} has no effect: as a step of another pipeline it runs "
+            f"through in the foreground; put the boundary on a step of the outer pipeline",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def listed(steps: Iterable[StepProtocol[C]] | None) -> list[StepProtocol[C]]:
+    """Return the steps that a pipeline was given, in a list.
+
+    Raises:
+        PipelineConfigError: If it was given something else.
+    """
+    if steps is not None and not isinstance(steps, Iterable):
+        raise PipelineConfigError(f"steps is {steps!r}; it must be a list of steps: Pipeline([step, ...])")
+    return list(steps or ())
+
+
+def check_call(contexts: object, workers: int, *, asynchronous: bool) -> None:
+    """Check the arguments of a run.
+
+    Raises:
+        TypeError: If the contexts are none, or asynchronous where they must not be.
+        ValueError: If there are no workers.
+    """
+    if isinstance(contexts, StepContext):
+        raise TypeError("contexts is one context; give a list of them: run([ctx])")
+    if isinstance(contexts, AsyncIterable) and not asynchronous:
+        raise TypeError("contexts is an asynchronous iterable; use run_async or astream")
+    if not isinstance(contexts, (Iterable, AsyncIterable)):
+        raise TypeError(f"contexts is {contexts!r}; it must be an iterable of contexts, such as a list")
+    if workers < 1:
+        raise ValueError(f"workers is {workers}; it must be 1 or more")
+
+
+@final
+class InputCheck(Generic[C]):
+    """Checks that a context has the fields that a pipeline needs from outside.
+
+    Args:
+        wanted: The names of the fields, each with the step that wants it first.
+    """
+
+    def __init__(self, wanted: Mapping[str, str]) -> None:
+        self._wanted = tuple(wanted.items())
+        self._complete_classes: set[type] = set()
+
+    def check(self, ctx: C, position: Position) -> None:
+        """Check a context before its first step.
+
+        Raises:
+            PipelineError: If it lacks a field; `position` then names the step that wants it.
+        """
+        cls: type[object] = type(ctx)
+        if cls in self._complete_classes:
+            return
+        for field, step_name in self._wanted:
+            if not hasattr(ctx, field):
+                position.step_name = step_name
+                raise PipelineError(
+                    f"step {step_name} requires the field {field!r}, which {cls.__name__} lacks and no earlier step "
+                    f"provides; add the field to {cls.__name__}, or put a step that provides it before {step_name}"
+                )
+        # Fields of a dataclass are on every instance: no need to look at the next one.
+        fields = {each.name for each in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+        if fields.issuperset(name for name, _ in self._wanted):
+            self._complete_classes.add(cls)

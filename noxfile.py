@@ -1,0 +1,215 @@
+"""The checks that need environments of their own. `make test-all` runs them all; `nox --list` names them."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nox
+from packaging.requirements import Requirement
+
+nox.needs_version = ">=2026.10.20"
+nox.options.default_venv_backend = "uv"
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = True
+
+ROOT = Path(__file__).parent
+WORKSPACE: dict[str, Any] = nox.project.load_toml(ROOT / "pyproject.toml")
+DISTRIBUTIONS: list[str] = WORKSPACE["tool"]["uv"]["workspace"]["members"]
+TEST_TOOLS = nox.project.dependency_groups(WORKSPACE, "test")
+PINNED = ("--constraint", "requirements/dev.txt")
+
+# Fails unless the package comes from the wheel of this version, and all its modules can be imported.
+IMPORT_ALL = """
+import importlib, importlib.metadata, pkgutil, sys, sysconfig
+name, distribution, version = sys.argv[1:]
+package = importlib.import_module(name)
+installed = importlib.metadata.version(distribution)
+print(f"{package.__file__}, {distribution} {installed}, on Python {sys.version.split()[0]}")
+assert package.__file__.startswith(sysconfig.get_path("purelib")), "this is not the installed wheel"
+assert installed == version, f"this is not the version that was built: {version}"
+for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+    if not module.name.endswith(".__main__"):
+        importlib.import_module(module.name)
+"""
+
+
+def interpreters() -> dict[tuple[int, int], str]:
+    """The Python versions of this machine that are new enough, each with an interpreter that runs."""
+    found: dict[tuple[int, int], str] = {}
+    for candidate in interpreter_candidates():
+        # A command of that name may be there and not run: version managers leave such stand-ins.
+        asked = subprocess.run(
+            [candidate, "-c", "import sys; print(*sys.version_info[:2], sys.executable)"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if asked.returncode == 0:
+            major, minor, executable = asked.stdout.strip().split(" ", 2)
+            if (version := (int(major), int(minor))) >= (3, 11):
+                found.setdefault(version, executable)
+    return dict(sorted(found.items()))
+
+
+def interpreter_candidates() -> Iterator[str]:
+    """Commands on the path, then what pyenv has installed, each only if it is there."""
+    for minor in range(11, 20):
+        if command := shutil.which(f"python3.{minor}"):
+            yield command
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    yield from (str(path) for path in sorted(pyenv.glob("versions/3.*/bin/python")))
+
+
+PYTHONS = interpreters()
+OLDEST, NEWEST = min(PYTHONS), max(PYTHONS)
+OLDEST_AND_NEWEST = [
+    nox.param(PYTHONS[version], id=f"{version[0]}.{version[1]}") for version in sorted({OLDEST, NEWEST})
+]
+
+
+@nox.session(python=PYTHONS[OLDEST])
+def tests(session: nox.Session) -> None:
+    """All tests, from the sources, as `make test` runs them. What stands behind `--` goes to pytest."""
+    install_for_development(session)
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+@nox.parametrize("python", OLDEST_AND_NEWEST)
+@nox.parametrize("distribution", DISTRIBUTIONS)
+def wheels(session: nox.Session, distribution: str) -> None:
+    """The tests of a distribution on its wheel, with nothing beside but what it declares."""
+    install_wheel(session, distribution)
+    session.install(*TEST_TOOLS, *PINNED)
+    run_tests_on_installed(session, test_folder(distribution))
+
+
+@nox.session(python=PYTHONS[OLDEST])
+@nox.parametrize("distribution", DISTRIBUTIONS)
+def oldest(session: nox.Session, distribution: str) -> None:
+    """The tests of a distribution on its wheel, with the oldest releases that it declares to work with."""
+    dependencies = [
+        entry for entry in project_table(distribution)["dependencies"] if Requirement(entry).name not in DISTRIBUTIONS
+    ]
+    if not dependencies:
+        session.skip(f"{distribution} declares no dependencies but ours")
+    # Named beside the wheel, they count as direct requirements; of those of a wheel uv would take the newest.
+    install_wheel(session, distribution, "--resolution=lowest-direct", *dependencies)
+    before = installed(session)
+    session.install(*TEST_TOOLS)
+    if newer := before - installed(session):
+        session.error(f"the test tools need newer releases than {distribution} declares: {', '.join(newer)}")
+    run_tests_on_installed(session, test_folder(distribution))
+
+
+@nox.session(python=PYTHONS[OLDEST], venv_backend="venv")
+@nox.parametrize("distribution", DISTRIBUTIONS)
+def install(session: nox.Session, distribution: str) -> None:
+    """What the READMEs tell users to do: plain pip on the checkout, its build tool from the registry."""
+    with_ours = [f"./{name}" for name in with_ours_that_it_needs(distribution)]
+    session.run("python", "-m", "pip", "install", "--quiet", *with_ours)
+    import_all(session, distribution)
+
+
+@nox.session(python=PYTHONS[OLDEST])
+def startup(session: nox.Session) -> None:
+    """The start-up tests on the wheel of ace-core, where nothing that it forgot to declare is at hand."""
+    install_wheel(session, "ace-core")
+    session.install(*TEST_TOOLS, *PINNED)
+    run_tests_on_installed(session, Path("tests/workspace/test_startup.py"))
+
+
+@nox.session(python=PYTHONS[OLDEST])
+def docs(session: nox.Session) -> None:
+    """The documentation's examples, and its site built with warnings as errors."""
+    install_for_development(session)
+    session.run("pytest", "tests/docs", "ace-core/src")
+    session.run("sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "docs", "build/docs")
+
+
+@nox.session(python=PYTHONS[OLDEST])
+def bench(session: nox.Session) -> None:
+    """The benchmarks. They fail on a wrong result, never on time."""
+    install_for_development(session)
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+def project_table(distribution: str) -> dict[str, Any]:
+    """The `[project]` table of a distribution."""
+    table: dict[str, Any] = nox.project.load_toml(ROOT / distribution / "pyproject.toml")["project"]
+    return table
+
+
+def test_folder(distribution: str) -> Path:
+    """The folder with the tests of a distribution, from the root."""
+    return Path("tests") / distribution.removeprefix("ace-").replace("-", "_")
+
+
+def import_package(distribution: str) -> str:
+    """The name under which a distribution is imported."""
+    uv = nox.project.load_toml(ROOT / distribution / "pyproject.toml")["tool"]["uv"]
+    name: str = uv["build-backend"]["module-name"]
+    return name
+
+
+def install_for_development(session: nox.Session) -> None:
+    """Install what `.venv` has: the pinned requirements, and all distributions from their sources."""
+    session.install("--require-hashes", "--requirement", "requirements/dev.txt")
+    session.install("--no-deps", *(f"--editable=./{distribution}" for distribution in DISTRIBUTIONS))
+
+
+def install_wheel(session: nox.Session, distribution: str, *options: str) -> None:
+    """Build all wheels and install one, with what it declares; then import all its modules.
+
+    What it declares of ours comes from the wheels just built: on the public index these names belong to
+    others. The imports come before the test tools, which may bring what the distribution forgot to declare.
+    """
+    with tempfile.TemporaryDirectory(prefix="ace-wheels-") as folder:
+        session.run("uv", "build", "--quiet", "--all-packages", "--wheel", "--out-dir", folder, external=True)
+        built = {path.name.partition("-")[0].replace("_", "-"): str(path) for path in Path(folder).glob("*.whl")}
+        session.install(*options, *(built[name] for name in with_ours_that_it_needs(distribution)))
+    import_all(session, distribution)
+
+
+def import_all(session: nox.Session, distribution: str) -> None:
+    """Import every module of a distribution, and see that they are those just installed."""
+    version = project_table(distribution)["version"]
+    session.run("python", "-c", IMPORT_ALL, import_package(distribution), distribution, version)
+
+
+def installed(session: nox.Session) -> set[str]:
+    """All distributions of the session's environment, each with its version."""
+    printed = session.run("uv", "pip", "freeze", external=True, silent=True)
+    return set(str(printed).splitlines())
+
+
+def with_ours_that_it_needs(distribution: str) -> list[str]:
+    """A distribution and those of the workspace that it declares, directly or through another."""
+    names = [distribution]
+    for name in names:
+        declared = {Requirement(entry).name for entry in project_table(name)["dependencies"]}
+        names += [ours for ours in DISTRIBUTIONS if ours in declared and ours not in names]
+    return names
+
+
+def run_tests_on_installed(session: nox.Session, tests: Path) -> None:
+    """Run tests on what is installed: copied to a folder where no source of ours is there to be imported."""
+    with tempfile.TemporaryDirectory(prefix="ace-tests-") as name:
+        folder = Path(name)
+        for path in (Path("pyproject.toml"), Path("tests/conftest.py"), Path("tests/requirement.py"), tests):
+            copy(path, folder)
+        with session.chdir(folder):
+            session.run("python", "-m", "pytest", str(tests), *session.posargs)
+
+
+def copy(path: Path, folder: Path) -> None:
+    """Copy a file or folder of the project to the same place below another folder."""
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    if (ROOT / path).is_dir():
+        shutil.copytree(ROOT / path, folder / path, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(ROOT / path, folder / path)

@@ -1,0 +1,130 @@
+"""How many threads there are, whatever the backlog."""
+
+import subprocess
+import sys
+import textwrap
+import threading
+
+from ace.pipeline import Pipeline
+
+from .sample_steps import Do, Gate, pages, variant, wait_until
+
+
+class Watcher:
+    """Counts the threads from outside while something runs."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self.most = 0
+        self._thread = threading.Thread(target=self._watch)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.0005):
+            self.most = max(self.most, threading.active_count())
+
+    def __enter__(self) -> "Watcher":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def test_ten_thousand_samples_behind_the_boundary_need_no_more_threads_than_the_limits() -> None:
+    reflect = variant(Do, "Reflect", boundary=True, max_workers=3)
+    update = variant(Do, "Update", lane="book")
+    learned: list[int] = []
+    workers = 4
+    before = threading.active_count()
+    pipeline = Pipeline([Do(), reflect(), update(learned.append)], background_limit=100_000)
+    with Watcher() as watcher:
+        pipeline.run(pages(10_000), workers=workers)
+        pipeline.wait_for_background()
+    assert learned == list(range(10_000))
+    # 3 for Reflect, 1 for the lane, and 1 for the watcher.
+    assert watcher.most <= before + workers + 3 + 1 + 1
+
+
+def test_a_backlog_costs_no_thread() -> None:
+    gate = Gate()
+    pipeline = Pipeline([variant(Do, boundary=True, max_workers=2)(gate)], background_limit=100_000)
+    before = threading.active_count()
+    pipeline.run(pages(5_000))
+    gate.wait_until_inside(2)
+    assert threading.active_count() <= before + 2
+    gate.open()
+    pipeline.wait_for_background()
+
+
+NO_THREADS_LEFT = """
+    import resource, sys, threading
+    from ace.pipeline import Branch, Pipeline, StepContext
+
+    class Work:
+        requires, provides, max_workers = {"sample"}, set(), 4
+        def __call__(self, ctx):
+            return ctx
+
+    class Background(Work):
+        async_boundary = True
+
+    def refuse(*args, **kwargs):
+        raise RuntimeError("can't start new thread")
+
+    pipeline = Pipeline([Branch(Work(), Work()), Background(), type("Write", (Work,), {"lane": "book"})()])
+    threading.Thread.start = refuse
+    for _ in range(2):
+        results = pipeline.run([StepContext(n) for n in range(5)])
+        pipeline.wait_for_background()
+        print([result.error for result in results], pipeline.background_stats()["completed"])
+"""
+
+
+def test_a_system_without_threads_to_give_loses_nothing() -> None:
+    # The limit of the system cannot be lowered for root, so the interpreter's own way to start one refuses.
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(NO_THREADS_LEFT)], capture_output=True, text=True, encoding="utf-8"
+    )
+    assert run.stderr == ""
+    assert run.stdout.split("\n")[:2] == [
+        "[None, None, None, None, None] 5",
+        "[None, None, None, None, None] 10",
+    ]
+
+
+def test_threads_that_have_nothing_to_do_for_a_while_end() -> None:
+    before = threading.active_count()
+    pipeline = Pipeline([Do()])
+    pipeline.run(pages(50), workers=6)
+    wait_until(lambda: threading.active_count() <= before)
+
+
+def test_a_forked_child_can_use_the_pipeline_of_its_parent() -> None:
+    code = """
+        import os, sys
+        from ace.pipeline import Pipeline, StepContext
+
+        class Async:
+            requires, provides = {"sample"}, set()
+            async def __call__(self, ctx):
+                return ctx
+
+        class Background:
+            requires, provides, async_boundary = {"sample"}, set(), True
+            def __call__(self, ctx):
+                return ctx
+
+        pipeline = Pipeline([Async(), Background()])
+        pipeline.run([StepContext(n) for n in range(20)], workers=3)
+        pipeline.wait_for_background()
+        child = os.fork()
+        results = pipeline.run([StepContext(n) for n in range(20)], workers=3)
+        pipeline.wait_for_background()
+        assert len(results) == 20 and pipeline.background_stats()["completed"] == 40
+        if child:
+            sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert (run.returncode, run.stderr) == (0, "")

@@ -1,0 +1,52 @@
+"""The reference leaves out nothing that is public."""
+
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import ace
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+PUBLIC_MODULES = ["ace"] + [
+    module.name for module in pkgutil.iter_modules(ace.__path__, "ace.") if not module.name.startswith("ace._")
+]
+
+
+def undocumented(module_name: str) -> list[str]:
+    """The public classes and functions of a module that have no docstring of their own."""
+    module = importlib.import_module(module_name)
+    public: dict[str, object] = {name: getattr(module, name) for name in getattr(module, "__all__", [])}
+    return [
+        name
+        for name, value in public.items()
+        if (inspect.isclass(value) or inspect.isfunction(value)) and not has_own_docstring(name, value)
+    ]
+
+
+def has_own_docstring(name: str, value: object) -> bool:
+    # A dataclass without a docstring is given its signature for one.
+    return bool(value.__doc__) and not str(value.__doc__).startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES)
+def test_every_public_module_has_a_page(module: str) -> None:
+    pages = [page.read_text(encoding="utf-8").splitlines() for page in REFERENCE.glob("*.md")]
+    assert any(f".. automodule:: {module}" in page for page in pages), f"docs/reference has no page for {module}"
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES)
+def test_every_public_name_has_a_docstring(module: str) -> None:
+    assert undocumented(module) == []
+
+
+def test_a_name_without_a_docstring_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "undocumented_example.py").write_text(
+        "from dataclasses import dataclass\n__all__ = ['Bare', 'told', 'silent']\n"
+        "@dataclass\nclass Bare:\n    x: int\ndef told():\n    'Has one.'\ndef silent():\n    pass\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert undocumented("undocumented_example") == ["Bare", "silent"]

@@ -1,0 +1,36 @@
+"""The programs in examples/ run, and print what they promise."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.workspace.project import ROOT
+
+
+def test_every_example_is_tested() -> None:
+    assert [path.name for path in (ROOT / "examples").glob("*.py")] == ["engine_demo.py"]
+
+
+@pytest.fixture(scope="module")
+def engine_demo() -> list[str]:
+    command = [sys.executable, "-W", "error", "examples/engine_demo.py"]
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+
+
+def test_the_engine_demo_draws_its_pipeline(engine_demo: list[str]) -> None:
+    assert "flowchart LR" in engine_demo
+
+
+def test_the_engine_demo_indexes_every_page_in_input_order_and_reports_the_dead_link(
+    engine_demo: list[str],
+) -> None:
+    start = next(number for number, line in enumerate(engine_demo) if line.startswith("page "))
+    rows = [line.split()[:2] for line in engine_demo[start + 1 : start + 10]]
+    names = ["tides", "lighthouses", "bridges", "bees", "glaciers", "looms", "wells", "kites"]
+    assert rows == [*([name, str(place)] for place, name in enumerate(names, 1)), ["volcanoes", "-"]]
+    assert engine_demo[start + 9].endswith("FetchPage: the server answers 404 Not Found")
+
+
+def test_the_engine_demo_searches_what_the_background_built(engine_demo: list[str]) -> None:
+    assert "Pages with the word 'stone': bridges (1), glaciers (1), wells (1)" in engine_demo
