@@ -1,0 +1,1 @@
+"""Simulated learning: steps that wait as calls of models do, against the shortest possible time."""
