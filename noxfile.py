@@ -200,7 +200,8 @@ def run_tests_on_installed(session: nox.Session, tests: Path) -> None:
     """Run tests on what is installed: copied to a folder where no source of ours is there to be imported."""
     with tempfile.TemporaryDirectory(prefix="ace-tests-") as name:
         folder = Path(name)
-        for path in (Path("pyproject.toml"), Path("tests/conftest.py"), Path("tests/requirement.py"), tests):
+        shared = [Path("tests/conftest.py"), Path("tests/requirement.py"), Path("tests/support")]
+        for path in (Path("pyproject.toml"), *shared, tests):
             copy(path, folder)
         with session.chdir(folder):
             session.run("python", "-m", "pytest", str(tests), *session.posargs)

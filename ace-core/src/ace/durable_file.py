@@ -1,0 +1,112 @@
+"""Writes files so that a reader, a crash or a full disk never leaves half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def replace_file(path: str | Path, data: bytes) -> None:
+    """Take the lock of the folder and write the file; see `write_durably`.
+
+    Args:
+        path: The file. Missing folders are made.
+        data: The whole content.
+
+    Raises:
+        OSError: If the disk is full or the folder is not writable; the old file is as it was.
+    """
+    with folder_lock(path):
+        write_durably(path, data)
+
+
+def write_durably(path: str | Path, data: bytes) -> None:
+    """Replace the content of a file, or create it, in one step that survives a power loss.
+
+    The data go to a temporary file in the same folder first, are flushed to the disk, and take the
+    place of the old file by a rename. The permissions of the old file stay; a symbolic link stays one.
+    The caller holds `folder_lock` where several processes write the same file.
+
+    Args:
+        path: The file. Missing folders are made.
+        data: The whole content.
+
+    Raises:
+        OSError: If the disk is full or the folder is not writable; the old file is as it was.
+    """
+    target = Path(path).resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            _keep_permissions(file.fileno(), target)
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def folder_lock(path: str | Path) -> Iterator[None]:
+    """Hold the lock of the folder of a file: only one process at a time reads, merges and writes there.
+
+    The lock is on the folder itself and leaves no file behind. It ends with the process, however that ends.
+    Where the system has no such locks (Windows), nothing is locked.
+
+    Args:
+        path: The file; its folder is made if it is missing.
+    """
+    folder = Path(path).resolve().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        remove_leftovers(path)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(path: str | Path) -> None:
+    """Delete the temporary files that killed writers of this file left behind. The lock must be held."""
+    target = Path(path).resolve()
+    start, end = f".{target.name}.", ".tmp"
+    for entry in os.scandir(target.parent):
+        name = entry.name
+        if name.startswith(start) and name.endswith(end) and name[len(start) : -len(end)].isdigit():
+            Path(entry.path).unlink(missing_ok=True)
+
+
+def _keep_permissions(descriptor: int, target: Path) -> None:
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        return
+    if not hasattr(os, "fchmod"):
+        return
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+    if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+        with contextlib.suppress(PermissionError):  # only the superuser may give files away
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

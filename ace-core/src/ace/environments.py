@@ -1,0 +1,169 @@
+"""The inputs of a live run and the environments that judge the answers."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from ace.outputs import AgentOutput
+
+__all__ = ["EnvironmentResult", "Sample", "SimpleEnvironment", "TaskEnvironment"]
+
+Match = Literal["contains", "exact", "numeric", "regex"]
+
+
+@dataclass
+class Sample:
+    """An input to a live run.
+
+    Example:
+        >>> Sample("What is the capital of France?", ground_truth="Paris").context
+        ''
+    """
+
+    question: str
+    """The question or task."""
+    context: str = ""
+    """Whatever the answer may draw on."""
+    ground_truth: str | None = None
+    """The right answer, where it is known."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Anything that the caller wants to keep with the sample."""
+    id: str | None = None
+    """The caller's own name for the sample."""
+
+
+@dataclass
+class EnvironmentResult:
+    """The judgement of an answer."""
+
+    feedback: str
+    """What to tell the reflector."""
+    ground_truth: str | None = None
+    """The right answer, where it is known."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Numbers by name, such as `{"correct": 1.0}`; empty where nothing could be judged."""
+
+
+class TaskEnvironment(ABC):
+    """Judges the answers to a task. Subclass it and write `evaluate`."""
+
+    @abstractmethod
+    def evaluate(self, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
+        """Judge one answer.
+
+        Args:
+            sample: The input.
+            agent_output: The answer.
+        """
+
+
+class SimpleEnvironment(TaskEnvironment):
+    """Compares the answer with the ground truth of the sample.
+
+    The metric `correct` is 1.0 or 0.0. A sample without a ground truth gets no metric, and the
+    feedback says so.
+
+    Args:
+        match: How to compare. `contains`: the ground truth occurs in the answer, in any case of its
+            letters. `exact`: both are equal but for case and white space. `numeric`: the last
+            number of the answer equals the ground truth. `regex`: the ground truth is a pattern that
+            is found in the answer.
+        tolerance: For `numeric`: the largest difference that counts as equal, as a share of the
+            ground truth.
+
+    Raises:
+        ValueError: `match` is unknown, or `tolerance` is negative.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> answer = AgentOutput(reasoning="", final_answer="It is paris.")
+        >>> SimpleEnvironment().evaluate(Sample("Capital of France?", ground_truth="Paris"), answer).metrics
+        {'correct': 1.0}
+    """
+
+    def __init__(self, match: Match = "contains", *, tolerance: float = 1e-9) -> None:
+        if match not in _DESCRIPTIONS:
+            known = ", ".join(repr(name) for name in _DESCRIPTIONS)
+            raise ValueError(f"match must be one of {known}, got {match!r}")
+        if tolerance < 0:
+            raise ValueError(f"tolerance must not be negative, got {tolerance!r}")
+        self.match = match
+        self.tolerance = tolerance
+        self._matchers: Mapping[str, Callable[[str, str], bool]] = {
+            "contains": _contains,
+            "exact": _equals,
+            "numeric": self._same_number,
+            "regex": _found,
+        }
+
+    def evaluate(self, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
+        """Compare the final answer with the ground truth.
+
+        Args:
+            sample: The input; only its `ground_truth` is read.
+            agent_output: The answer; only its `final_answer` is read.
+
+        Raises:
+            ValueError: The ground truth is no number (`numeric`) or no pattern (`regex`).
+        """
+        expected = sample.ground_truth
+        if expected is None or not str(expected).strip():
+            return EnvironmentResult("There is no ground truth for this sample, so the answer was not judged.")
+        expected = str(expected)
+        correct = self._matchers[self.match](expected, agent_output.final_answer)
+        verdict = "Correct" if correct else "Incorrect"
+        relation = _DESCRIPTIONS[self.match][0 if correct else 1]
+        return EnvironmentResult(
+            f"{verdict}: the answer {relation} {expected!r}.", expected, {"correct": 1.0 if correct else 0.0}
+        )
+
+    def _same_number(self, expected: str, answer: str) -> bool:
+        wanted = _last_number(expected)
+        if wanted is None:
+            raise ValueError(f"match='numeric' needs a number as ground truth, got {expected!r}")
+        found = _last_number(answer)
+        return found is not None and abs(found - wanted) <= self.tolerance * max(1.0, abs(wanted))
+
+
+_DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "contains": ("contains", "does not contain"),
+    "exact": ("equals", "does not equal"),
+    "numeric": ("equals the number", "does not equal the number"),
+    "regex": ("matches the pattern", "does not match the pattern"),
+}
+
+_NUMBER = re.compile(
+    r"""
+    (?<![\w.]) [-+\u2212]?                             # not inside a word or a version number
+    (?: (?: \d{1,3}(?:,\d{3})+(?!\d) | \d+ ) (?:\.\d*)?  # 1,234.5 or 1234.5
+      | \.\d+ )                                        # .5
+    (?: [eE][-+]?\d+ )?
+    """,
+    re.VERBOSE,
+)
+
+
+def _last_number(text: str) -> float | None:
+    """Return the last number of a text; thousands may be parted by commas."""
+    found: list[str] = _NUMBER.findall(text)
+    return float(found[-1].replace(",", "").replace("\u2212", "-")) if found else None
+
+
+def _contains(expected: str, answer: str) -> bool:
+    return expected.strip().casefold() in answer.casefold()
+
+
+def _equals(expected: str, answer: str) -> bool:
+    return " ".join(expected.split()).casefold() == " ".join(answer.split()).casefold()
+
+
+def _found(pattern: str, answer: str) -> bool:
+    try:
+        return re.search(pattern, answer) is not None
+    except re.error as error:
+        raise ValueError(f"match='regex' needs a pattern as ground truth, got {pattern!r}: {error}") from error

@@ -1,0 +1,104 @@
+"""The Agent: answers questions with the help of a skillbook."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+from ace.implementations.asking import ask_until_usable, checked_retries
+from ace.implementations.helpers import extract_cited_skill_ids, format_optional
+from ace.implementations.prompt_template import PromptTemplate
+from ace.implementations.prompts import AGENT_PROMPT
+from ace.implementations.skillbook_prompt import skillbook_for_prompt
+from ace.outputs import AgentOutput
+from ace.protocols.llm import LLMClientLike
+from ace.protocols.skillbook import SkillbookReader
+
+__all__ = ["Agent"]
+
+_IN_BRACKETS = re.compile(r"\[([^\[\]]+)\]")
+
+
+class Agent:
+    """Answers questions with the help of a skillbook.
+
+    One answer costs at most `max_retries + 1` answers of the model, in all.
+
+    Args:
+        llm: A client.
+        prompt_template: A template with the placeholder question and, where wanted, context,
+            skillbook, reflection and current_date.
+        max_retries: How often to ask again when an answer cannot be used.
+
+    Raises:
+        ValueError: The template has an unknown placeholder or lacks question.
+    """
+
+    def __init__(self, llm: LLMClientLike, prompt_template: str = AGENT_PROMPT, *, max_retries: int = 3) -> None:
+        self.llm = llm
+        self.max_retries = checked_retries(max_retries)
+        self._template = PromptTemplate(
+            prompt_template,
+            role="Agent",
+            known=("question", "context", "skillbook", "reflection", "current_date"),
+            needed=("question",),
+        )
+
+    @property
+    def prompt_template(self) -> str:
+        """The text of the template."""
+        return self._template.text
+
+    def generate(
+        self,
+        question: str,
+        context: str | None,
+        skillbook: SkillbookReader,
+        reflection: str | None = None,
+        **kwargs: Any,
+    ) -> AgentOutput:
+        """Answer one question.
+
+        Args:
+            question: The question or task.
+            context: Whatever the answer may draw on.
+            skillbook: The skills to use.
+            reflection: A reflection on an earlier attempt at the same question.
+            **kwargs: What a step passes on beyond this; it is not sent to the model.
+
+        Returns:
+            The answer. Its `skill_ids` are the skills that the reasoning cites and that exist.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        prompt = self._template.fill(
+            {
+                "question": question,
+                "context": format_optional(context),
+                "skillbook": format_optional(skillbook_for_prompt(skillbook, question)),
+                "reflection": format_optional(reflection),
+                "current_date": datetime.now().astimezone().date().isoformat(),
+            }
+        )
+        output = ask_until_usable(self.llm, prompt, AgentOutput, _problem, role="Agent", max_retries=self.max_retries)
+        return output.model_copy(update={"skill_ids": _cited(output.reasoning, skillbook)})
+
+
+def _problem(output: AgentOutput) -> str | None:
+    return None if output.final_answer.strip() else "final_answer is empty"
+
+
+def _cited(reasoning: str, skillbook: SkillbookReader) -> list[str]:
+    """Return the existing skills that the reasoning names, in the order of their first use.
+
+    Beside the ids that the book makes, an imported skill may have any id; it counts in brackets.
+    """
+    places = {skill_id: reasoning.index(skill_id) for skill_id in extract_cited_skill_ids(reasoning)}
+    for match in _IN_BRACKETS.finditer(reasoning):
+        for name in match[1].split(","):
+            places.setdefault(name.strip(), match.start())
+    ordered = sorted(places, key=lambda skill_id: places[skill_id])
+    return [skill_id for skill_id in ordered if skillbook.get_skill(skill_id) is not None]

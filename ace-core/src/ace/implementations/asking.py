@@ -1,0 +1,79 @@
+"""Ask a model until its answer can be used, within a fixed number of answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from ace.protocols.answer_budget import answer_budget
+from ace.protocols.errors import UnusableAnswerError
+from ace.protocols.llm import LLMClientLike, StructuredAnswer
+
+__all__ = ["ask_until_usable", "checked_retries"]
+
+
+def checked_retries(max_retries: int) -> int:
+    """Return the number, or say what is wrong with it.
+
+    Args:
+        max_retries: How often to ask again.
+
+    Raises:
+        ValueError: The number is negative.
+    """
+    if max_retries < 0:
+        raise ValueError(f"max_retries must not be negative, got {max_retries!r}")
+    return max_retries
+
+
+def ask_until_usable(
+    llm: LLMClientLike,
+    prompt: str,
+    response_model: type[StructuredAnswer],
+    problem_with: Callable[[StructuredAnswer], str | None],
+    *,
+    role: str,
+    max_retries: int,
+) -> StructuredAnswer:
+    """Ask until an answer validates and can be used.
+
+    At most `max_retries + 1` answers are asked for in all. Answers that do not validate, which the
+    client asks for again by itself, count among them.
+
+    Args:
+        llm: The client.
+        prompt: The whole prompt.
+        response_model: The class of the answer.
+        problem_with: Says what makes an answer unusable, or returns None.
+        role: The name of the role, for errors.
+        max_retries: How often to ask again.
+
+    Raises:
+        UnusableAnswerError: No answer can be used; it carries the raw answers.
+    """
+    asked = prompt
+    with answer_budget(max_retries + 1) as budget:
+        while True:
+            left_before = budget.left
+            try:
+                answer = llm.complete_structured(asked, response_model)
+            except UnusableAnswerError as error:
+                raw_answers = budget.answers or error.raw_answers
+                raise UnusableAnswerError(error.problem, raw_answers=raw_answers, role=role) from error
+            if budget.left == left_before:
+                # A client that knows nothing of budgets.
+                budget.record(_raw_text(answer))
+            problem = problem_with(answer)
+            if problem is None:
+                return answer
+            if budget.left == 0:
+                raise UnusableAnswerError(problem, raw_answers=budget.answers, role=role)
+            asked = (
+                f"{prompt.rstrip()}\n\n# Your last answer\n\n"
+                f"Your last answer could not be used: {problem}. Give a better one.\n"
+            )
+
+
+def _raw_text(answer: StructuredAnswer) -> str:
+    raw = getattr(answer, "raw", None)
+    return json.dumps(raw, ensure_ascii=False) if raw else answer.model_dump_json(exclude={"raw"})

@@ -1,0 +1,78 @@
+"""A prompt with named placeholders, checked when it is made."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Collection, Mapping
+
+__all__ = ["PromptTemplate"]
+
+
+class PromptTemplate:
+    """A text with placeholders such as `{question}`. Literal braces are doubled.
+
+    Values are put in as they are: braces in a value mean nothing.
+
+    Args:
+        text: The template.
+        role: The role that it is for; named in errors.
+        known: The placeholders that the role fills.
+        needed: Placeholders of which at least one must be there.
+
+    Raises:
+        ValueError: A placeholder is unknown or malformed, or none of the needed ones is there.
+
+    Example:
+        >>> template = PromptTemplate("Q: {question}", role="Agent", known=["question"], needed=["question"])
+        >>> template.fill({"question": "What is {x}?"})
+        'Q: What is {x}?'
+    """
+
+    def __init__(self, text: str, *, role: str, known: Collection[str], needed: Collection[str]) -> None:
+        self.text = text
+        self._pieces = _parsed(text, role)
+        self.placeholders = frozenset(name for _, name in self._pieces if name is not None)
+        unknown = sorted(self.placeholders.difference(known))
+        if unknown:
+            raise ValueError(
+                f"the prompt template of {role} has the unknown placeholder "
+                f"{_shown(unknown)}; it may use {_shown(known)}. Double a brace that is meant literally: "
+                "{{ and }}"
+            )
+        if not self.placeholders.intersection(needed):
+            raise ValueError(
+                f"the prompt template of {role} lacks the placeholder {_shown(needed, ' or ')}; "
+                "without it the model would not see what to work on"
+            )
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """Return the text with every placeholder replaced.
+
+        Args:
+            values: A text for each placeholder.
+        """
+        return "".join(literal + (values[name] if name is not None else "") for literal, name in self._pieces)
+
+
+def _parsed(text: str, role: str) -> list[tuple[str, str | None]]:
+    """Return pairs of literal text and the placeholder that follows it."""
+    try:
+        parsed = list(string.Formatter().parse(text))
+    except ValueError as error:
+        raise ValueError(
+            f"the prompt template of {role} cannot be read: {error}. "
+            "Double a brace that is meant literally: {{ and }}"
+        ) from error
+    pieces: list[tuple[str, str | None]] = []
+    for literal, name, form, conversion in parsed:
+        if name is not None and (form or conversion or not name.isidentifier()):
+            raise ValueError(
+                f"the prompt template of {role} has the placeholder {{{name}}}; only plain names such as "
+                "{question} are allowed. Double a brace that is meant literally: {{ and }}"
+            )
+        pieces.append((literal, name))
+    return pieces
+
+
+def _shown(names: Collection[str], joint: str = ", ") -> str:
+    return joint.join(f"{{{name}}}" for name in names)

@@ -1,0 +1,164 @@
+"""The Reflector: finds out what can be learned from one execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ace.implementations.asking import ask_until_usable, checked_retries
+from ace.implementations.fence import Fence
+from ace.implementations.helpers import format_optional, make_skillbook_excerpt
+from ace.implementations.prompt_template import PromptTemplate
+from ace.implementations.prompts import REFLECTOR_PROMPT
+from ace.implementations.token_estimate import BYTES_PER_TOKEN
+from ace.implementations.trace_reading import StandardTrace, fitted_sections, read_trace, sections_of
+from ace.implementations.trace_reading.fitting import fit
+from ace.outputs import AgentOutput, ReflectorOutput
+from ace.protocols.llm import LLMClientLike
+from ace.protocols.redaction import environment_secrets, redact
+from ace.protocols.skillbook import SkillbookReader
+
+__all__ = ["Reflector"]
+
+_FIELDS = ("question", "reasoning", "answer", "ground_truth", "feedback")
+_TOKENS_FOR_UNKNOWN_MODEL = 32_000
+_MOST_TOKENS = 200_000
+_SHARE_OF_INPUT = 0.6
+
+
+class _Record(NamedTuple):
+    """The record of an execution as text that fits."""
+
+    values: dict[str, str]
+    cut_characters: int
+
+
+class Reflector:
+    """Finds out what can be learned from one execution.
+
+    It shows the model the whole trace, of whatever type. What does not fit is cut in the middle, with
+    a mark, and counted in `raw["cut_characters"]` of the output. One reflection costs at most
+    `max_retries + 1` answers of the model, in all.
+
+    Args:
+        llm: A client.
+        prompt_template: A template with one of the placeholders question and trace and, where wanted,
+            reasoning, answer, ground_truth, feedback and skillbook_excerpt.
+        max_retries: How often to ask again when an answer cannot be used.
+        max_trace_tokens: The most tokens that the record of the execution may take. By default 60 %
+            of what the model takes, at most 200,000; 32,000 for a model of which nothing is known.
+
+    Raises:
+        ValueError: The template has an unknown placeholder, or lacks both question and trace.
+    """
+
+    def __init__(
+        self,
+        llm: LLMClientLike,
+        prompt_template: str = REFLECTOR_PROMPT,
+        *,
+        max_retries: int = 3,
+        max_trace_tokens: int | None = None,
+    ) -> None:
+        self.llm = llm
+        self.max_retries = checked_retries(max_retries)
+        if max_trace_tokens is not None and max_trace_tokens < 1:
+            raise ValueError(f"max_trace_tokens must be at least 1, got {max_trace_tokens!r}")
+        self.max_trace_tokens = max_trace_tokens
+        self._template = PromptTemplate(
+            prompt_template,
+            role="Reflector",
+            known=(*_FIELDS, "trace", "skillbook_excerpt"),
+            needed=("question", "trace"),
+        )
+
+    @property
+    def prompt_template(self) -> str:
+        """The text of the template."""
+        return self._template.text
+
+    def reflect(
+        self,
+        question: str,
+        agent_output: AgentOutput,
+        skillbook: SkillbookReader,
+        ground_truth: str | None = None,
+        feedback: str | None = None,
+        **kwargs: Any,
+    ) -> ReflectorOutput:
+        """Reflect on one execution.
+
+        Args:
+            question: The question or task; empty if it is not known.
+            agent_output: The answer of the agent, with its reasoning.
+            skillbook: The skills that the agent had.
+            ground_truth: The right answer, where it is known.
+            feedback: The judgement of an environment, where there is one.
+            **kwargs: `trace` is the whole trace, of any type; everything else is not sent to the model.
+
+        Returns:
+            The reflection.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        fields = {
+            "question": question,
+            "reasoning": agent_output.reasoning,
+            "answer": agent_output.final_answer,
+            "ground_truth": ground_truth or "",
+            "feedback": feedback or "",
+        }
+        record = self._record(fields, read_trace(kwargs.get("trace")))
+        excerpt = make_skillbook_excerpt(skillbook, agent_output.skill_ids)
+        output = ask_until_usable(
+            self.llm,
+            self._template.fill({**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}),
+            ReflectorOutput,
+            _problem,
+            role="Reflector",
+            max_retries=self.max_retries,
+        )
+        if not record.cut_characters:
+            return output
+        return output.model_copy(update={"raw": {**output.raw, "cut_characters": record.cut_characters}})
+
+    def _record(self, fields: Mapping[str, str], trace: StandardTrace) -> _Record:
+        """Fit the fields that the template shows, and of the trace what they do not show yet."""
+        secrets = environment_secrets()
+        shown = {name: redact(text, secrets) for name, text in fields.items() if name in self._template.placeholders}
+        if "trace" not in self._template.placeholders:
+            fitted = fit(list(shown.values()), self._most_bytes())
+            return _Record(dict(zip(shown, fitted.texts, strict=True)), fitted.cut_characters)
+        known = [name for name in shown if (trace.get(name) or "") == fields[name]]
+        sections = [
+            section._replace(text=redact(section.text, secrets)) for section in sections_of(trace, without=known)
+        ]
+        whole, _ = fitted_sections(sections, 1 << 62)
+        fitted = fit([*shown.values(), whole], self._most_bytes())
+        room = len(fitted.texts[-1].encode())
+        text, cut_of_trace = fitted_sections(sections, room)
+        values = {**dict(zip(shown, fitted.texts, strict=False)), "trace": text}
+        return _Record(values, sum(fitted.cuts[:-1]) + cut_of_trace)
+
+    def _most_bytes(self) -> int:
+        return (self.max_trace_tokens or self._tokens_by_model()) * BYTES_PER_TOKEN
+
+    def _tokens_by_model(self) -> int:
+        limit = getattr(self.llm, "input_token_limit", None)
+        if not isinstance(limit, int):
+            return _TOKENS_FOR_UNKNOWN_MODEL
+        return min(_MOST_TOKENS, int(limit * _SHARE_OF_INPUT))
+
+
+def _fenced(values: Mapping[str, str]) -> dict[str, str]:
+    fence = Fence(values.values())
+    return {name: fence.around(text) if text else format_optional(None) for name, text in values.items()}
+
+
+def _problem(output: ReflectorOutput) -> str | None:
+    texts = (output.reasoning, output.root_cause_analysis, output.correct_approach, output.key_insight)
+    if not any(text.strip() for text in texts) and not output.extracted_learnings:
+        return "the reflection is empty"
+    return None

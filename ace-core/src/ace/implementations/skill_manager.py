@@ -1,0 +1,129 @@
+"""The SkillManager: turns a reflection into changes of the skillbook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ace.implementations.asking import ask_until_usable, checked_retries
+from ace.implementations.fence import Fence
+from ace.implementations.helpers import format_optional
+from ace.implementations.operation_checks import problem_with_batch
+from ace.implementations.prompt_template import PromptTemplate
+from ace.implementations.prompts import SKILL_MANAGER_PROMPT
+from ace.implementations.skillbook_prompt import skillbook_for_prompt
+from ace.implementations.trace_reading.fitting import cut_middle
+from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput
+from ace.protocols.llm import LLMClientLike
+from ace.protocols.redaction import redact
+from ace.protocols.skillbook import SkillbookReader
+
+__all__ = ["SkillManager"]
+
+_LONGEST_REFLECTION = 48_000
+_LONGEST_CONTEXT = 12_000
+"""In UTF-8 bytes; what is longer is cut in the middle, visibly."""
+
+
+class SkillManager:
+    """Turns a reflection into changes of the skillbook.
+
+    One batch costs at most `max_retries + 1` answers of the model, in all.
+
+    Args:
+        llm: A client.
+        prompt_template: A template with the placeholder reflection and, where wanted, skillbook,
+            stats, progress and question_context.
+        max_retries: How often to ask again when an answer cannot be used.
+
+    Raises:
+        ValueError: The template has an unknown placeholder or lacks reflection.
+    """
+
+    def __init__(
+        self, llm: LLMClientLike, prompt_template: str = SKILL_MANAGER_PROMPT, *, max_retries: int = 3
+    ) -> None:
+        self.llm = llm
+        self.max_retries = checked_retries(max_retries)
+        self._template = PromptTemplate(
+            prompt_template,
+            role="SkillManager",
+            known=("reflection", "skillbook", "stats", "progress", "question_context"),
+            needed=("reflection",),
+        )
+
+    @property
+    def prompt_template(self) -> str:
+        """The text of the template."""
+        return self._template.text
+
+    def update_skills(
+        self,
+        reflection: ReflectorOutput,
+        skillbook: SkillbookReader,
+        question_context: str = "",
+        progress: str = "",
+        **kwargs: Any,
+    ) -> SkillManagerOutput:
+        """Decide which skills to add, update, tag or remove.
+
+        Args:
+            reflection: What the reflector found.
+            skillbook: The skills as they are.
+            question_context: What the execution was about.
+            progress: How far the run has come, such as `sample 3 of 10`.
+            **kwargs: What a step passes on beyond this; it is not sent to the model.
+
+        Returns:
+            The batch. At least one of its operations can be applied, or it has none.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        # A model may return a reflection of any length; head and tail of it will do.
+        whole = redact(reflection.model_dump_json(exclude={"raw"}, indent=2))
+        found, _ = cut_middle(whole, _LONGEST_REFLECTION)
+        about, _ = cut_middle(redact(question_context), _LONGEST_CONTEXT)
+        fence = Fence([found, about])
+        prompt = self._template.fill(
+            {
+                "reflection": fence.around(found),
+                "skillbook": format_optional(skillbook_for_prompt(skillbook, reflection.key_insight)),
+                "stats": json.dumps(skillbook.stats()),
+                "progress": format_optional(progress),
+                "question_context": fence.around(about) if about else format_optional(None),
+            }
+        )
+        return ask_until_usable(
+            self.llm,
+            prompt,
+            SkillManagerOutput,
+            lambda output: problem_with_batch(output.update, skillbook),
+            role="SkillManager",
+            max_retries=self.max_retries,
+        )
+
+    def consolidate_skills(self, prompt: str) -> Mapping[str, Any]:
+        """Ask what shall become of similar skills; `ace.deduplication` makes the question.
+
+        Args:
+            prompt: The whole question, with the groups of similar skills.
+
+        Returns:
+            The answer: an object with the list `consolidation_operations`.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        answer = ask_until_usable(
+            self.llm,
+            prompt,
+            ConsolidationOutput,
+            lambda output: None,
+            role="SkillManager",
+            max_retries=self.max_retries,
+        )
+        return answer.model_dump(include={"reasoning", "consolidation_operations"})

@@ -1,0 +1,161 @@
+"""Turn any object into dicts, lists and scalars, without losing anything silently."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any
+
+from ace.protocols.redaction import HIDDEN, is_secret_name
+
+__all__ = ["Plain", "decoded", "to_plain"]
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+
+_DEEPEST = 60
+_MOST_NODES = 1_000_000
+_OPAQUE = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+
+
+def to_plain(value: object) -> Plain:
+    """Turn any object into dicts, lists and scalars.
+
+    Dataclasses, pydantic models, named tuples and objects with attributes become dicts. What cannot be
+    looked into becomes its text. Fields that hold keys by their name are hidden, visibly. Cycles and
+    what is nested deeper than 60 levels are marked.
+
+    Args:
+        value: Any object.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> to_plain(SimpleNamespace(task="add", parts=(1, 2), api_key="sk-1"))
+        {'task': 'add', 'parts': [1, 2], 'api_key': '[hidden]'}
+    """
+    return _Conversion().convert(value)
+
+
+def decoded(data: bytes) -> str:
+    """Turn bytes into text; bytes that are not UTF-8 (or marked UTF-16) stay visible as `\\xff`.
+
+    Args:
+        data: The bytes.
+
+    Example:
+        >>> decoded(b"caf\\xc3\\xa9 \\xff")
+        'café \\\\xff'
+    """
+    # A real text in UTF-16 has NUL bytes: those of its spaces and line ends.
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\x00" in data:
+        try:
+            return data.decode("utf-16")
+        except UnicodeDecodeError:
+            # It only looked like the mark of UTF-16.
+            return data.decode("utf-8", "backslashreplace")
+    return data.decode("utf-8", "backslashreplace").removeprefix("\ufeff")
+
+
+class _Conversion:
+    """One conversion: knows which objects it is inside of and how many it has seen."""
+
+    def __init__(self) -> None:
+        self._open: set[int] = set()
+        self._nodes = 0
+
+    def convert(self, value: object) -> Plain:
+        self._nodes += 1
+        if value is None or isinstance(value, bool | int | float | str):
+            return _scalar(value)
+        if isinstance(value, bytes | bytearray | memoryview):
+            return decoded(bytes(value))
+        if isinstance(value, enum.Enum):
+            return self.convert(value.value)
+        if id(value) in self._open:
+            return "[cut: this object contains itself]"
+        if self._nodes > _MOST_NODES:
+            return f"[cut: more than {_MOST_NODES} objects]"
+        if len(self._open) >= _DEEPEST:
+            return f"[nested deeper than {_DEEPEST} levels] {_text(value)}"
+        self._open.add(id(value))
+        try:
+            return self._container(value)
+        finally:
+            self._open.discard(id(value))
+
+    def _container(self, value: object) -> Plain:
+        if isinstance(value, Mapping):
+            return self._fields(value.items())
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return self._fields(zip(value._fields, value, strict=True))
+        if isinstance(value, Set):
+            return [self.convert(item) for item in sorted(value, key=repr)]
+        if isinstance(value, Sequence) or type(value).__name__ == "deque":
+            return [self.convert(item) for item in value]  # type: ignore[attr-defined]  # a deque is iterable
+        if isinstance(value, BaseException):
+            return self._exception(value)
+        if isinstance(value, _OPAQUE) or hasattr(value, "get_secret_value"):
+            return _text(value)
+        attributes = _attributes(value)
+        return self._fields(attributes) if attributes else self._listed(value)
+
+    def _fields(self, items: Iterable[tuple[object, object]]) -> dict[str, Plain]:
+        fields: dict[str, Plain] = {}
+        for key, item in items:
+            name = key if isinstance(key, str) else _text(key)
+            # 1 and "1" are different keys; neither may replace the other.
+            while name in fields:
+                name = f"{name} "
+            fields[_encodable(name)] = HIDDEN if item and is_secret_name(name) else self.convert(item)
+        return fields
+
+    def _exception(self, error: BaseException) -> dict[str, Plain]:
+        fields = self._fields(vars(error).items())
+        cause = error.__cause__ or error.__context__
+        if cause is not None:
+            fields["cause"] = self.convert(cause)
+        return {"error": type(error).__name__, "message": _text(error), **fields}
+
+    def _listed(self, value: object) -> Plain:
+        """Arrays of numpy and the like list themselves."""
+        to_list = getattr(value, "tolist", None)
+        return self.convert(to_list()) if callable(to_list) else _text(value)
+
+
+def _scalar(value: bool | int | float | str | enum.Enum | None) -> Plain:
+    if isinstance(value, str):
+        return _encodable(str(value))
+    if isinstance(value, enum.Enum):
+        return _scalar(value.value)
+    return value
+
+
+def _encodable(text: str) -> str:
+    """Lone surrogates cannot be sent; they stay visible as `\\ud800`."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _attributes(value: object) -> list[tuple[str, object]]:
+    """Return what an object holds: slots, fields and everything else in its dict, also private."""
+    found: dict[str, object] = {}
+    for base in reversed(type(value).__mro__):
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if not name.startswith("__") and hasattr(value, name):
+                found[name] = getattr(value, name)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        found.update({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    found.update(getattr(value, "__dict__", None) or {})
+    for store in ("__pydantic_extra__", "__pydantic_private__"):
+        held: Any = getattr(value, store, None)
+        found.update(held if isinstance(held, dict) else {})
+    return [(name, item) for name, item in found.items() if not name.startswith("__")]
+
+
+def _text(value: object) -> str:
+    try:
+        return _encodable(str(value))
+    except Exception as error:
+        # A broken __str__ of a foreign object must not cost the rest of the trace.
+        return f"[{type(value).__name__} that has no text: {type(error).__name__}]"

@@ -1,0 +1,179 @@
+"""Read a trace of any type into the standard trace dict."""
+
+from __future__ import annotations
+
+from typing import Final, TypedDict
+
+from ace.implementations.trace_reading.messages import Step, final_text, first_user_text, is_message, steps_of
+from ace.implementations.trace_reading.plain import Plain, decoded, to_plain
+from ace.implementations.trace_reading.text import EMPTY, as_text, parsed_json
+from ace.protocols.trace_converters import find_trace_converter
+
+__all__ = ["StandardTrace", "read_trace", "steps_as_text"]
+
+ALIASES: Final = {
+    "question": ("question", "task", "input", "query", "prompt", "instruction"),
+    "answer": ("answer", "final_answer", "output", "final_output", "result", "response"),
+    "reasoning": ("reasoning", "thoughts", "rationale"),
+    "feedback": ("feedback",),
+    "ground_truth": ("ground_truth", "expected", "expected_output", "reference"),
+    "context": ("context",),
+    "steps": ("steps", "messages", "intermediate_steps", "trajectory", "events"),
+}
+
+
+class StandardTrace(TypedDict):
+    """What every trace is read into. `rest` holds all that has no place of its own."""
+
+    schema: int
+    question: str
+    context: str
+    ground_truth: str | None
+    feedback: str | None
+    reasoning: str
+    answer: str
+    success: bool | None
+    skill_ids: list[str]
+    steps: list[Step]
+    rest: dict[str, Plain]
+
+
+def read_trace(trace: object) -> StandardTrace:
+    """Read a trace of any type; nothing of it is dropped.
+
+    A registered converter that claims the trace goes first. Otherwise dicts, dataclasses, pydantic
+    models and other objects are read under the usual names of their fields, lists as chat messages or
+    steps, and texts and bytes as JSON where they hold it. What has no place of its own is in `rest`.
+
+    Args:
+        trace: Any object.
+
+    Returns:
+        The standard trace; its question is empty where the trace does not tell it.
+
+    Raises:
+        AmbiguousTraceError: Two converters claim the trace with the same score.
+
+    Example:
+        >>> trace = read_trace({"task": "2+2?", "output": 4, "model": "m"})
+        >>> trace["question"], trace["answer"], trace["rest"]
+        ('2+2?', '4', {'model': 'm'})
+    """
+    if trace is None:
+        return _empty()
+    converter = find_trace_converter(trace)
+    if converter is not None:
+        trace = dict(converter.convert(trace))
+    if isinstance(trace, bytes | bytearray | memoryview):
+        trace = decoded(bytes(trace))
+    if isinstance(trace, str):
+        held = parsed_json(trace)
+        if held is None:
+            return {**_empty(), "steps": steps_of([to_plain(trace)])} if trace else _empty()
+        trace = held
+    plain = to_plain(trace)
+    if isinstance(plain, dict) and is_message(plain):
+        plain = [plain]
+    if isinstance(plain, dict):
+        return _from_fields(plain)
+    if isinstance(plain, list):
+        return _with_steps(_empty(), plain)
+    return {**_empty(), "steps": steps_of([plain])}
+
+
+def steps_as_text(steps: list[Step]) -> str:
+    """Return steps as lines of text, in order.
+
+    Args:
+        steps: Steps of a standard trace.
+    """
+    return "\n".join(f"{step_title(step)}\n{step['content']}" for step in steps)
+
+
+def step_title(step: Step) -> str:
+    """Return the heading of a step, such as `[2] call search`.
+
+    Args:
+        step: A step of a standard trace.
+    """
+    failed = " (failed)" if step["is_error"] else ""
+    name = f" {step['name']}" if step["name"] else ""
+    return f"[{step['place']}] {step['kind']}{name}{failed}"
+
+
+def _empty() -> StandardTrace:
+    return StandardTrace(
+        schema=1,
+        question="",
+        context="",
+        ground_truth=None,
+        feedback=None,
+        reasoning="",
+        answer="",
+        success=None,
+        skill_ids=[],
+        steps=[],
+        rest={},
+    )
+
+
+def _from_fields(fields: dict[str, Plain]) -> StandardTrace:
+    rest = dict(fields)
+    if rest.get("schema") == 1:
+        del rest["schema"]
+    steps = _take_list(rest, ALIASES["steps"])
+    trace = _empty()
+    trace["question"] = as_text(_take(rest, ALIASES["question"]))
+    trace["answer"] = as_text(_take(rest, ALIASES["answer"]))
+    trace["reasoning"] = as_text(_take(rest, ALIASES["reasoning"]))
+    trace["context"] = as_text(_take(rest, ALIASES["context"]))
+    trace["feedback"] = as_text(_take(rest, ALIASES["feedback"])) or None
+    trace["ground_truth"] = as_text(_take(rest, ALIASES["ground_truth"])) or None
+    if isinstance(rest.get("success"), bool) or ("success" in rest and rest["success"] is None):
+        success = rest.pop("success")
+        trace["success"] = success if isinstance(success, bool) else None
+    trace["skill_ids"] = _take_ids(rest)
+    rest = {key: value for key, value in rest.items() if value not in EMPTY}
+    inner = rest.get("rest")
+    # A standard trace that is read again keeps its shape.
+    trace["rest"] = inner if isinstance(inner, dict) and len(rest) == 1 else rest
+    return _with_steps(trace, steps) if steps else trace
+
+
+def _with_steps(trace: StandardTrace, items: list[Plain]) -> StandardTrace:
+    """Add steps, and what they tell about question, answer and reasoning where nothing else does."""
+    steps = steps_of(items)
+    return {
+        **trace,
+        "steps": steps,
+        "question": trace["question"] or first_user_text(items),
+        "answer": trace["answer"] or final_text(items),
+        "reasoning": trace["reasoning"] or steps_as_text(steps),
+    }
+
+
+def _take(rest: dict[str, Plain], names: tuple[str, ...]) -> Plain:
+    """Remove and return the first field that is there and holds something; the others stay in the rest."""
+    lowered = {key.lower(): key for key in reversed(rest)}
+    for name in names:
+        key = lowered.get(name)
+        if key is not None and rest[key] not in EMPTY:
+            return rest.pop(key)
+    return None
+
+
+def _take_list(rest: dict[str, Plain], names: tuple[str, ...]) -> list[Plain]:
+    for name in names:
+        value = rest.get(name)
+        if isinstance(value, list) and value:
+            del rest[name]
+            return value
+    return []
+
+
+def _take_ids(rest: dict[str, Plain]) -> list[str]:
+    value = rest.get("skill_ids")
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        del rest["skill_ids"]
+        return [item for item in value if isinstance(item, str)]
+    return []

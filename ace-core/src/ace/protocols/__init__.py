@@ -1,0 +1,62 @@
+"""What roles, clients and managers must look like, and the registries that plugins fill."""
+
+from ace.protocols.agent import AgentLike
+from ace.protocols.answer_budget import AnswerBudget, answer_budget, current_answer_budget
+from ace.protocols.deduplication import (
+    DeduplicationConfig,
+    DeduplicationManagerLike,
+    EmbedderLike,
+    SkillConsolidatorLike,
+)
+from ace.protocols.errors import LLMAuthenticationError, LLMCallError, LLMError, UnusableAnswerError
+from ace.protocols.llm import LLMClientLike, LLMResponse, Usage
+from ace.protocols.model_prefixes import (
+    ModelClientFactory,
+    find_model_prefix,
+    model_prefixes,
+    register_model_prefix,
+    unregister_model_prefix,
+)
+from ace.protocols.reflector import ReflectorLike
+from ace.protocols.skill_manager import SkillManagerLike
+from ace.protocols.skillbook import SkillbookReader
+from ace.protocols.trace_converters import (
+    AmbiguousTraceError,
+    TraceConverter,
+    find_trace_converter,
+    register_trace_converter,
+    trace_converters,
+    unregister_trace_converter,
+)
+
+__all__ = [
+    "AgentLike",
+    "AmbiguousTraceError",
+    "AnswerBudget",
+    "DeduplicationConfig",
+    "DeduplicationManagerLike",
+    "EmbedderLike",
+    "LLMAuthenticationError",
+    "LLMCallError",
+    "LLMClientLike",
+    "LLMError",
+    "LLMResponse",
+    "ModelClientFactory",
+    "ReflectorLike",
+    "SkillConsolidatorLike",
+    "SkillManagerLike",
+    "SkillbookReader",
+    "TraceConverter",
+    "UnusableAnswerError",
+    "Usage",
+    "answer_budget",
+    "current_answer_budget",
+    "find_model_prefix",
+    "find_trace_converter",
+    "model_prefixes",
+    "register_model_prefix",
+    "register_trace_converter",
+    "trace_converters",
+    "unregister_model_prefix",
+    "unregister_trace_converter",
+]

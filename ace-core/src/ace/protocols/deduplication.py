@@ -1,0 +1,89 @@
+"""What a deduplication manager must look like, and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from ace.skillbook import Skillbook
+
+__all__ = ["DeduplicationConfig", "DeduplicationManagerLike", "EmbedderLike", "SkillConsolidatorLike"]
+
+EMBEDDING_PROVIDERS: Final = ("auto", "litellm", "local", "lexical")
+
+
+@dataclass(frozen=True, slots=True)
+class DeduplicationConfig:
+    """Settings of deduplication.
+
+    Attributes:
+        enabled: False switches deduplication off.
+        similarity_threshold: Cosine similarity from 0 to 1, from which two skills count as similar.
+        within_section_only: True compares only skills of one section.
+        embedding_provider: `auto` uses LiteLLM if `embedding_model` is set, else a local model, else
+            a lexical similarity that needs nothing; `litellm`, `local` and `lexical` choose one.
+        embedding_model: The model string for LiteLLM embeddings; `litellm` without one takes
+            `text-embedding-3-small`.
+
+    Raises:
+        ValueError: The threshold is not between 0 and 1, or the provider is unknown.
+    """
+
+    enabled: bool = True
+    similarity_threshold: float = 0.85
+    within_section_only: bool = True
+    embedding_provider: str = "auto"
+    embedding_model: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.similarity_threshold <= 1.0:
+            raise ValueError(f"similarity_threshold must lie between 0 and 1, got {self.similarity_threshold!r}")
+        if self.embedding_provider not in EMBEDDING_PROVIDERS:
+            known = ", ".join(repr(name) for name in EMBEDDING_PROVIDERS)
+            raise ValueError(f"embedding_provider must be one of {known}, got {self.embedding_provider!r}")
+
+
+@runtime_checkable
+class DeduplicationManagerLike(Protocol):
+    """Finds similar skills. Nobody has to inherit from this class."""
+
+    def get_similarity_report(self, skillbook: Skillbook) -> str | None:
+        """Return a text on the similar skills of a book, or None if there are none."""
+        ...
+
+
+@runtime_checkable
+class EmbedderLike(Protocol):
+    """Turns texts into vectors. Nobody has to inherit from this class."""
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return one vector for each text, in order, all of one length.
+
+        Args:
+            texts: The texts; at least one.
+
+        Raises:
+            LLMError: The model could not be reached.
+        """
+        ...
+
+
+@runtime_checkable
+class SkillConsolidatorLike(Protocol):
+    """A skill manager that can also be asked about similar skills."""
+
+    def consolidate_skills(self, prompt: str) -> Mapping[str, Any]:
+        """Ask what shall become of similar skills.
+
+        Args:
+            prompt: The whole question, with the groups of similar skills.
+
+        Returns:
+            The answer: an object with the list `consolidation_operations`.
+
+        Raises:
+            LLMError: The model could not be reached or gave no usable answer.
+        """
+        ...

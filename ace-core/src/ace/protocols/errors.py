@@ -1,0 +1,80 @@
+"""The errors of a model call, from the network to an answer that nobody can use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["LLMAuthenticationError", "LLMCallError", "LLMError", "UnusableAnswerError"]
+
+
+class LLMError(Exception):
+    """Anything that keeps a language model from giving a usable answer."""
+
+
+class LLMCallError(LLMError):
+    """The model could not be reached, or the server refused the request.
+
+    Attributes:
+        model: The model string that was called last.
+        status_code: The HTTP status, or None if there was no response.
+        attempts: The number of requests that were made, over all models.
+    """
+
+    def __init__(self, message: str, *, model: str = "", status_code: int | None = None, attempts: int = 1) -> None:
+        super().__init__(message)
+        self.model = model
+        self.status_code = status_code
+        self.attempts = attempts
+
+
+class LLMAuthenticationError(LLMCallError):
+    """The key is missing or was refused; the message names the variable to set.
+
+    Attributes:
+        missing_variables: Names of the environment variables that would hold the key.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        model: str = "",
+        status_code: int | None = None,
+        attempts: int = 1,
+        missing_variables: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message, model=model, status_code=status_code, attempts=attempts)
+        self.missing_variables = tuple(missing_variables)
+
+
+class UnusableAnswerError(LLMError):
+    """The model answered, and the answer cannot be used, also after every retry.
+
+    The raw answers are kept so that a runner can store them for inspection.
+
+    Attributes:
+        problem: What was wrong with the last answer.
+        raw_answers: Every answer of this call, oldest first, exactly as the model gave it.
+        role: The role that asked (`Agent`, `Reflector`, `SkillManager`), or an empty string.
+
+    Example:
+        >>> error = UnusableAnswerError("no JSON object found", raw_answers=["Hello!"], role="Reflector")
+        >>> str(error)
+        'Reflector: no usable answer from the model after 1 answer: no JSON object found'
+        >>> error.raw_answer
+        'Hello!'
+    """
+
+    def __init__(self, problem: str, *, raw_answers: Sequence[str] = (), role: str = "") -> None:
+        count = len(raw_answers)
+        counted = f"{count} answer" if count == 1 else f"{count} answers"
+        prefix = f"{role}: " if role else ""
+        super().__init__(f"{prefix}no usable answer from the model after {counted}: {problem}")
+        self.problem = problem
+        self.raw_answers = tuple(raw_answers)
+        self.role = role
+
+    @property
+    def raw_answer(self) -> str:
+        """The last answer as the model gave it; an empty string if there was none."""
+        return self.raw_answers[-1] if self.raw_answers else ""

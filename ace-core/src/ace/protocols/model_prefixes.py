@@ -1,0 +1,84 @@
+"""The registry of prefixes of model strings, such as `acme/large`, that plugins bring.
+
+`ace.plugins` fills it; whoever turns a model string into a client looks into it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Protocol
+
+from ace.protocols.llm import LLMClientLike
+
+__all__ = [
+    "ModelClientFactory",
+    "find_model_prefix",
+    "model_prefixes",
+    "register_model_prefix",
+    "unregister_model_prefix",
+]
+
+_lock = threading.Lock()
+_factories: dict[str, ModelClientFactory] = {}
+
+
+class ModelClientFactory(Protocol):
+    """Makes a client for the part of a model string that follows the prefix."""
+
+    def __call__(self, model: str, **settings: Any) -> LLMClientLike:
+        """Return a client.
+
+        Args:
+            model: The model string without the prefix and its slash.
+            **settings: What the caller wants set, such as `max_tokens`.
+        """
+        ...
+
+
+def register_model_prefix(prefix: str, factory: ModelClientFactory) -> None:
+    """Make a prefix known.
+
+    Args:
+        prefix: The part of a model string before the first slash.
+        factory: What makes the client.
+
+    Raises:
+        ValueError: The prefix is empty, has a slash, or is taken.
+    """
+    if not prefix or "/" in prefix:
+        raise ValueError(f"a model prefix must be a name without a slash, got {prefix!r}")
+    with _lock:
+        if prefix in _factories and _factories[prefix] is not factory:
+            raise ValueError(f"the model prefix {prefix!r} is already registered; choose another one")
+        _factories[prefix] = factory
+
+
+def unregister_model_prefix(prefix: str) -> None:
+    """Forget a prefix; an unknown one is no error.
+
+    Args:
+        prefix: The prefix.
+    """
+    with _lock:
+        _factories.pop(prefix, None)
+
+
+def model_prefixes() -> list[str]:
+    """Return the registered prefixes, sorted."""
+    with _lock:
+        return sorted(_factories)
+
+
+def find_model_prefix(model: str) -> tuple[ModelClientFactory, str] | None:
+    """Find the factory for a model string.
+
+    Args:
+        model: A model string such as `acme/large`.
+
+    Returns:
+        The factory and the rest of the string, or None if no prefix fits.
+    """
+    prefix, slash, rest = model.partition("/")
+    with _lock:
+        factory = _factories.get(prefix) if slash else None
+    return None if factory is None else (factory, rest)

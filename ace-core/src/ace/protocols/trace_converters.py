@@ -1,0 +1,115 @@
+"""The registry of converters from a framework's result to the standard trace dict.
+
+`ace.plugins` fills it; the trace reader looks into it. It imports no plugin.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+__all__ = [
+    "AmbiguousTraceError",
+    "TraceConverter",
+    "find_trace_converter",
+    "register_trace_converter",
+    "trace_converters",
+    "unregister_trace_converter",
+]
+
+_logger = logging.getLogger(__name__)
+_lock = threading.Lock()
+_converters: dict[str, TraceConverter] = {}
+
+
+class AmbiguousTraceError(ValueError):
+    """Two converters claim the same trace with the same score."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceConverter:
+    """A converter for the traces of one framework.
+
+    Attributes:
+        name: The unique name, that of the plugin.
+        recognises: Returns a score from 0 (not mine) to 1 (surely mine) for a trace.
+        convert: Returns the standard trace dict for a trace.
+    """
+
+    name: str
+    recognises: Callable[[object], float]
+    convert: Callable[[object], Mapping[str, object]]
+
+
+def register_trace_converter(converter: TraceConverter) -> None:
+    """Make a converter known.
+
+    Args:
+        converter: The converter.
+
+    Raises:
+        ValueError: Another converter has the same name.
+    """
+    with _lock:
+        known = _converters.get(converter.name)
+        if known is not None and known != converter:
+            raise ValueError(
+                f"a trace converter named {converter.name!r} is already registered; "
+                "unregister it first or choose another name"
+            )
+        _converters[converter.name] = converter
+
+
+def unregister_trace_converter(name: str) -> None:
+    """Forget a converter; an unknown name is no error.
+
+    Args:
+        name: The name of the converter.
+    """
+    with _lock:
+        _converters.pop(name, None)
+
+
+def trace_converters() -> list[TraceConverter]:
+    """Return the registered converters, sorted by name."""
+    with _lock:
+        return [_converters[name] for name in sorted(_converters)]
+
+
+def find_trace_converter(trace: object) -> TraceConverter | None:
+    """Return the converter with the highest score for a trace, or None if no one claims it.
+
+    Args:
+        trace: A trace of any type.
+
+    Raises:
+        AmbiguousTraceError: Two converters have the same highest score.
+    """
+    scored = [(_score(converter, trace), converter) for converter in trace_converters()]
+    highest = max((score for score, _ in scored), default=0.0)
+    if highest <= 0.0:
+        return None
+    best = [converter for score, converter in scored if score == highest]
+    if len(best) > 1:
+        names = " and ".join(repr(converter.name) for converter in best)
+        raise AmbiguousTraceError(
+            f"the trace converters {names} both claim this {type(trace).__name__} with score {highest}; "
+            "switch one of them off or convert the trace yourself"
+        )
+    return best[0]
+
+
+def _score(converter: TraceConverter, trace: object) -> float:
+    """Ask one converter; one that fails must not keep the others from working."""
+    try:
+        return float(converter.recognises(trace))
+    except Exception:
+        _logger.warning(
+            "trace converter %r failed while looking at a %s; it is passed over",
+            converter.name,
+            type(trace).__name__,
+            exc_info=True,
+        )
+        return 0.0

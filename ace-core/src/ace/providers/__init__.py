@@ -1,0 +1,7 @@
+"""Clients of language models. Importing them loads neither litellm nor instructor."""
+
+from ace.providers.instructor import InstructorClient, wrap_with_instructor
+from ace.providers.litellm import LiteLLMClient, LiteLLMConfig
+from ace.providers.litellm_embedder import LiteLLMEmbedder
+
+__all__ = ["InstructorClient", "LiteLLMClient", "LiteLLMConfig", "LiteLLMEmbedder", "wrap_with_instructor"]

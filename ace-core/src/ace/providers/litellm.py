@@ -1,0 +1,242 @@
+"""`LiteLLMClient`: reaches any model that LiteLLM knows, with retries, fallbacks and an account."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from ace.protocols.errors import LLMAuthenticationError, LLMCallError
+from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
+from ace.providers import litellm_library
+from ace.providers.litellm_config import LiteLLMConfig, Message
+from ace.providers.litellm_library import Answered, Failed
+from ace.providers.structured_answers import ask_until_valid
+from ace.providers.usage import UsageAccount
+
+__all__ = ["LiteLLMClient", "LiteLLMConfig", "Message"]
+
+_logger = logging.getLogger(__name__)
+
+
+class LiteLLMClient:
+    """Calls a language model through LiteLLM.
+
+    It satisfies `LLMClientLike` and may be used from several threads. LiteLLM is imported on the
+    first call. One call makes at most `max_retries + 1` requests to each model of the chain; a
+    structured call asks at most `validation_retries + 1` times.
+
+    Args:
+        model: A LiteLLM model string.
+        api_base: The address of an own server.
+        api_key: The key; by default LiteLLM takes it from the environment.
+        max_tokens: The longest answer, in tokens.
+        temperature: The sampling temperature.
+        timeout: How long to wait for the server, in seconds.
+        max_retries: How often a request is repeated after 408, 429, 5xx, a reset or a timeout.
+        retry_delay: The longest wait before the first repetition, in seconds; it doubles each time.
+        longest_retry_delay: The longest wait of all, in seconds.
+        validation_retries: How often a structured answer that does not validate is asked for again.
+        fallbacks: Models to try in turn when this one fails.
+        options: Further arguments of `litellm.completion`.
+
+    Example:
+        >>> client = LiteLLMClient("gpt-4o-mini", api_key="sk-very-secret", temperature=0.2)
+        >>> client
+        LiteLLMClient('gpt-4o-mini')
+        >>> client.usage.calls
+        0
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        max_tokens: int | None = 2048,
+        temperature: float | None = 0.0,
+        timeout: float = 120.0,
+        max_retries: int = 3,
+        retry_delay: float = 0.5,
+        longest_retry_delay: float = 30.0,
+        validation_retries: int = 2,
+        fallbacks: Sequence[str | LiteLLMConfig] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.config = LiteLLMConfig(
+            model=model,
+            api_base=api_base,
+            api_key=api_key,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            timeout=timeout,
+            max_retries=max_retries,
+            retry_delay=retry_delay,
+            longest_retry_delay=longest_retry_delay,
+            validation_retries=validation_retries,
+            fallbacks=fallbacks,
+            options=dict(options or {}),
+        )
+        self._chain = self.config.chain()
+        for config in self._chain:
+            # Bad numbers are told at construction, not in the middle of a run.
+            _ = config.retry_policy
+        self._account = UsageAccount()
+
+    @classmethod
+    def from_config(cls, config: LiteLLMConfig) -> Self:
+        """Make a client from settings.
+
+        Args:
+            config: The settings.
+        """
+        client = cls(config.model)
+        client.config = config
+        client._chain = config.chain()
+        return client
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+    @property
+    def model(self) -> str:
+        """The model string."""
+        return self.config.model
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls of this client have used so far."""
+        return self._account.total
+
+    def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        """Send a prompt and return the answer.
+
+        Args:
+            prompt: The whole prompt.
+            **kwargs: `system` for a system message; everything else overrides a setting for this
+                call and goes to `litellm.completion`, such as `temperature` or `stop`.
+
+        Returns:
+            The answer with its text and usage.
+
+        Raises:
+            LLMAuthenticationError: The key is missing or was refused.
+            LLMCallError: No model of the chain answered.
+        """
+        system = kwargs.pop("system", None)
+        messages: list[Message] = [{"role": "system", "content": system}] if system else []
+        return self.complete_messages([*messages, {"role": "user", "content": prompt}], **kwargs)
+
+    def complete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        """Send a prompt and return the answer as an instance of a pydantic model.
+
+        The JSON schema is appended to the prompt. An answer that does not validate is asked for
+        again, with the error shown to the model.
+
+        Args:
+            prompt: The whole prompt.
+            response_model: The class that the answer must validate as.
+            **kwargs: As for `complete`.
+
+        Raises:
+            UnusableAnswerError: No answer validates; it carries the raw answers.
+            LLMCallError: No model of the chain answered.
+        """
+        system = kwargs.pop("system", None)
+        return ask_until_valid(
+            lambda messages: self.complete_messages(messages, **kwargs),
+            prompt,
+            response_model,
+            system=system,
+            max_retries=self.config.validation_retries,
+        )
+
+    def complete_messages(self, messages: Sequence[Message], **kwargs: Any) -> LLMResponse:
+        """Send chat messages and return the answer.
+
+        Args:
+            messages: Messages of the OpenAI kind, with `role` and `content`.
+            **kwargs: Settings for this call.
+
+        Raises:
+            LLMAuthenticationError: The key is missing or was refused.
+            LLMCallError: No model of the chain answered.
+        """
+        attempts = 0
+        failed = Failed("no request was made", None)
+        for place, config in enumerate(self._chain):
+            outcome, made = self._try_model(config, messages, kwargs)
+            attempts += made
+            if isinstance(outcome, Answered):
+                return outcome.response
+            failed = outcome
+            if place + 1 < len(self._chain):
+                following = self._chain[place + 1].model
+                _logger.warning("model %r failed (%s); trying %r", config.model, failed.reason, following)
+        raise _call_error(failed, self._chain[-1].model, attempts)
+
+    def count_tokens(self, text: str) -> int:
+        """Count the tokens of a text with the tokenizer that LiteLLM has for this model.
+
+        Args:
+            text: The text.
+        """
+        return litellm_library.count_tokens(self.model, text)
+
+    @property
+    def input_token_limit(self) -> int | None:
+        """How many tokens of input the model takes, or None if LiteLLM does not know the model."""
+        return litellm_library.input_token_limit(self.model)
+
+    def _try_model(
+        self, config: LiteLLMConfig, messages: Sequence[Message], overrides: Mapping[str, Any]
+    ) -> tuple[Answered | Failed, int]:
+        """Send to one model until it answers or another request makes no sense."""
+        policy = config.retry_policy
+        attempt = 0
+        while True:
+            attempt += 1
+            outcome = litellm_library.send(config.request(messages, overrides))
+            if isinstance(outcome, Answered):
+                self._account.add(outcome.response.usage)
+                return outcome, attempt
+            self._account.add(Usage(failed_requests=1))
+            worth_it = not outcome.is_authentication and policy.is_worth_retrying(outcome.status_code)
+            if not worth_it or attempt > policy.max_retries:
+                return outcome, attempt
+            delay = policy.delay(attempt, outcome.retry_after)
+            _logger.info(
+                "model %r: %s; retry %d of %d in %.2f s",
+                config.model,
+                outcome.reason,
+                attempt,
+                policy.max_retries,
+                delay,
+            )
+            time.sleep(delay)
+
+
+def _call_error(failed: Failed, model: str, attempts: int) -> LLMCallError:
+    requests = f"{attempts} request" if attempts == 1 else f"{attempts} requests"
+    if not failed.is_authentication:
+        return LLMCallError(
+            f"model {model!r} gave no answer after {requests}: {failed.reason}",
+            model=model,
+            status_code=failed.status_code,
+            attempts=attempts,
+        )
+    if failed.missing_variables:
+        what_to_do = f"set the environment variable {' or '.join(failed.missing_variables)}"
+    else:
+        what_to_do = "check the key"
+    return LLMAuthenticationError(
+        f"model {model!r}: the key is missing or was refused; {what_to_do}. Reason: {failed.reason}",
+        model=model,
+        status_code=failed.status_code,
+        attempts=attempts,
+        missing_variables=failed.missing_variables,
+    )

@@ -1,0 +1,110 @@
+"""The settings of a `LiteLLMClient`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ace.providers.retry_policy import RetryPolicy
+
+__all__ = ["LiteLLMConfig", "Message"]
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LiteLLMConfig:
+    """Settings of a `LiteLLMClient`.
+
+    Attributes:
+        model: A LiteLLM model string, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`.
+        api_base: The address of an own server; None takes that of the provider.
+        api_key: The key; None takes it from the environment. It never shows in a repr.
+        max_tokens: The longest answer, in tokens; None leaves it to the provider.
+        temperature: The sampling temperature; None leaves it to the provider.
+        timeout: How long to wait for the server, in seconds.
+        max_retries: How often a request is repeated after 408, 429, 5xx, a reset or a timeout.
+        retry_delay: The longest wait before the first repetition, in seconds; it doubles each time.
+        longest_retry_delay: The longest wait of all, in seconds.
+        validation_retries: How often a structured answer that does not validate is asked for again.
+        fallbacks: Models to try in turn when this one fails: model strings, or whole settings.
+        options: Further arguments of `litellm.completion`, such as `{"seed": 1}`.
+    """
+
+    model: str
+    api_base: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    max_tokens: int | None = 2048
+    temperature: float | None = 0.0
+    timeout: float = 120.0
+    max_retries: int = 3
+    retry_delay: float = 0.5
+    longest_retry_delay: float = 30.0
+    validation_retries: int = 2
+    fallbacks: Sequence[str | LiteLLMConfig] = ()
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise ValueError("model must be a LiteLLM model string, such as 'gpt-4o-mini'")
+        if self.timeout <= 0:
+            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout!r}")
+        if self.validation_retries < 0:
+            raise ValueError(f"validation_retries must not be negative, got {self.validation_retries!r}")
+        object.__setattr__(self, "fallbacks", tuple(self.fallbacks))
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The settings on retries as one object."""
+        return RetryPolicy(self.max_retries, self.retry_delay, self.longest_retry_delay)
+
+    def chain(self) -> list[LiteLLMConfig]:
+        """Return these settings and those of the fallbacks, in the order in which they are tried.
+
+        A fallback given as a model string shares address and key only with a model of the same
+        provider, so that no key reaches somebody else's server.
+        """
+        return [self, *(self._fallback(entry) for entry in self.fallbacks)]
+
+    def _fallback(self, entry: str | LiteLLMConfig) -> LiteLLMConfig:
+        if isinstance(entry, LiteLLMConfig):
+            return entry
+        if _provider(entry) == _provider(self.model):
+            return replace(self, model=entry, fallbacks=())
+        return replace(self, model=entry, fallbacks=(), api_base=None, api_key=None)
+
+    def request(self, messages: Sequence[Message], overrides: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of `litellm.completion` for these messages.
+
+        Args:
+            messages: Chat messages.
+            overrides: Settings for this call, which win.
+        """
+        request: dict[str, Any] = {
+            "model": self.model,
+            "messages": [dict(message) for message in messages],
+            "api_base": self.api_base,
+            "api_key": self.api_key or self._placeholder_key(),
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "timeout": self.timeout,
+            # Some models take no temperature; their calls must not fail for our default.
+            "drop_params": True,
+            **self.options,
+            **overrides,
+        }
+        return {name: value for name, value in request.items() if value is not None}
+
+    def _placeholder_key(self) -> str | None:
+        """Own servers mostly want no key, but the OpenAI library refuses to call without any."""
+        if self.api_base and _provider(self.model) == "openai" and not os.environ.get("OPENAI_API_KEY"):
+            return "not-needed"
+        return None
+
+
+def _provider(model: str) -> str:
+    """Return the part before the first slash; plain names are OpenAI's."""
+    prefix, slash, _ = model.partition("/")
+    return prefix if slash else "openai"

@@ -1,0 +1,110 @@
+"""`LiteLLMEmbedder`: vectors from any embedding model that LiteLLM knows."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+
+from ace.protocols.errors import LLMCallError
+from ace.protocols.llm import Usage
+from ace.providers import litellm_library
+from ace.providers.litellm_library import Vectors
+from ace.providers.retry_policy import RetryPolicy
+from ace.providers.usage import UsageAccount
+
+__all__ = ["LiteLLMEmbedder"]
+
+_logger = logging.getLogger(__name__)
+_TEXTS_PER_REQUEST = 100
+
+
+class LiteLLMEmbedder:
+    """Turns texts into vectors. LiteLLM is imported on the first call.
+
+    Args:
+        model: A LiteLLM model string, such as `text-embedding-3-small`.
+        api_base: The address of an own server.
+        api_key: The key; by default LiteLLM takes it from the environment.
+        timeout: How long to wait for the server, in seconds.
+        retries: When a request is repeated, and after how long.
+
+    Example:
+        >>> LiteLLMEmbedder("text-embedding-3-small", api_key="sk-very-secret")
+        LiteLLMEmbedder('text-embedding-3-small')
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        retries: RetryPolicy | None = None,
+    ) -> None:
+        self.model = model
+        self._api_base = api_base
+        self._api_key = api_key
+        self._timeout = timeout
+        self._retries = retries if retries is not None else RetryPolicy()
+        self._account = UsageAccount()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls have used so far."""
+        return self._account.total
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return one vector for each text, in order.
+
+        Args:
+            texts: The texts; many are sent in several requests.
+
+        Raises:
+            LLMCallError: The server gave no vectors.
+        """
+        vectors: list[Sequence[float]] = []
+        for start in range(0, len(texts), _TEXTS_PER_REQUEST):
+            vectors += self._embed_some(list(texts[start : start + _TEXTS_PER_REQUEST]))
+        return vectors
+
+    def _embed_some(self, texts: list[str]) -> Sequence[Sequence[float]]:
+        attempt = 0
+        while True:
+            attempt += 1
+            outcome = litellm_library.embed(self._request(texts))
+            if isinstance(outcome, Vectors):
+                self._account.add(outcome.usage)
+                return outcome.rows
+            self._account.add(Usage(failed_requests=1))
+            worth_it = not outcome.is_authentication and self._retries.is_worth_retrying(outcome.status_code)
+            if not worth_it or attempt > self._retries.max_retries:
+                raise LLMCallError(
+                    f"embedding model {self.model!r} gave no vectors after {attempt} request(s): {outcome.reason}",
+                    model=self.model,
+                    status_code=outcome.status_code,
+                    attempts=attempt,
+                )
+            _logger.info("embedding model %r: %s; trying again", self.model, outcome.reason)
+            time.sleep(self._retries.delay(attempt, outcome.retry_after))
+
+    def _request(self, texts: list[str]) -> dict[str, object]:
+        request: dict[str, object] = {
+            "model": self.model,
+            "input": texts,
+            "api_base": self._api_base,
+            "api_key": self._api_key or self._placeholder_key(),
+            "timeout": self._timeout,
+            "encoding_format": "float",
+        }
+        return {name: value for name, value in request.items() if value is not None}
+
+    def _placeholder_key(self) -> str | None:
+        """Own servers mostly want no key, but the OpenAI library refuses to call without any."""
+        own_server = self._api_base is not None and self.model.startswith("openai/")
+        return "not-needed" if own_server and not os.environ.get("OPENAI_API_KEY") else None

@@ -1,0 +1,285 @@
+"""The one place that touches the `litellm` package.
+
+The package is imported on the first call, because its import takes seconds. Its own types stay in
+here: what leaves is `Answered` or `Failed`, both without keys.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from ace.protocols.llm import LLMResponse, Usage
+from ace.protocols.redaction import environment_secrets, is_secret_name, redact
+
+__all__ = [
+    "Answered",
+    "Failed",
+    "Vectors",
+    "count_tokens",
+    "embed",
+    "input_token_limit",
+    "load_litellm",
+    "send",
+]
+
+_lock = threading.Lock()
+_litellm: ModuleType | None = None
+_SHORTEST_KEY = 6
+_MISSING_KEY_WORDS = ("api key", "api_key", "credential")
+# Retries are ours: they are counted, and they end.
+_OWN_RETRIES: dict[str, Any] = {"max_retries": 0, "num_retries": 0}
+# Otherwise litellm looks for MCP servers among the tools, and needs the `mcp` package to do so.
+_OWN_TOOLS: dict[str, Any] = {"_skip_mcp_handler": True}
+_IMPORT_SETTINGS = {
+    # Prices come from the file in the package: an import must not fetch one from the network.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    # Otherwise the import reads a .env file of the current folder into this process.
+    "LITELLM_MODE": "PRODUCTION",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The server answered.
+
+    Attributes:
+        response: The answer with its usage.
+    """
+
+    response: LLMResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The server turned texts into vectors.
+
+    Attributes:
+        rows: One vector for each text, in the order of the texts.
+        usage: What the call has cost.
+    """
+
+    rows: tuple[Sequence[float], ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The server refused, or there was no response.
+
+    Attributes:
+        reason: What happened, without keys.
+        status_code: The HTTP status, or None if there was no response.
+        retry_after: The wait that the server asked for, in seconds.
+        is_authentication: Whether the key is missing or was refused.
+        missing_variables: The environment variables that would hold the key.
+    """
+
+    reason: str
+    status_code: int | None
+    retry_after: float | None = None
+    is_authentication: bool = False
+    missing_variables: tuple[str, ...] = ()
+
+
+def load_litellm() -> ModuleType:
+    """Import litellm, quietly, once.
+
+    Raises:
+        ImportError: litellm is not installed.
+    """
+    global _litellm
+    with _lock:
+        if _litellm is None:
+            with _import_settings():
+                _litellm = importlib.import_module("litellm")
+            _quieten(_litellm)
+        return _litellm
+
+
+def _quieten(litellm: Any) -> None:
+    """Silence what litellm says by itself; errors reach the caller anyway."""
+    # Otherwise every failed call prints an advertisement to standard output.
+    litellm.suppress_debug_info = True
+    logger = logging.getLogger("LiteLLM")
+    if logger.level == logging.NOTSET and "LITELLM_LOG" not in os.environ:
+        # Also keeps whole requests out of the logs of programs that log at DEBUG.
+        logger.setLevel(logging.ERROR)
+
+
+@contextmanager
+def _import_settings() -> Iterator[None]:
+    """Set what only an import can be told, and take it back; what the user has set stays."""
+    added = [name for name in _IMPORT_SETTINGS if name not in os.environ]
+    os.environ.update({name: _IMPORT_SETTINGS[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+def send(request: Mapping[str, Any]) -> Answered | Failed:
+    """Make one request, without retries.
+
+    Args:
+        request: The arguments of `litellm.completion`.
+    """
+    litellm = load_litellm()
+    try:
+        raw = litellm.completion(**request, **_OWN_RETRIES, **(_OWN_TOOLS if "tools" in request else {}))
+    except Exception as error:
+        return _failure(litellm, error, request)
+    choice = _first_choice(raw)
+    return Answered(
+        LLMResponse(
+            text=_text_of(choice),
+            raw=raw,
+            usage=_usage_of(litellm, raw, request["model"]),
+            finish_reason=str(getattr(choice, "finish_reason", None) or ""),
+        )
+    )
+
+
+def embed(request: Mapping[str, Any]) -> Vectors | Failed:
+    """Ask for the vectors of texts in one request, without retries.
+
+    Args:
+        request: The arguments of `litellm.embedding`; the texts are its `input`.
+    """
+    litellm = load_litellm()
+    try:
+        raw = litellm.embedding(**request, **_OWN_RETRIES)
+    except Exception as error:
+        return _failure(litellm, error, request)
+    rows = sorted(raw.data or [], key=lambda row: int(row["index"]))
+    vectors = tuple([float(number) for number in row["embedding"]] for row in rows)
+    wanted = len(request["input"])
+    if len(vectors) != wanted or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
+        return Failed(f"the server gave {len(vectors)} usable vectors for {wanted} texts", 200)
+    return Vectors(vectors, _usage_of(litellm, raw, request["model"]))
+
+
+def count_tokens(model: str, text: str) -> int:
+    """Count the tokens of a text with the tokenizer that litellm has for a model.
+
+    Args:
+        model: A model string.
+        text: The text.
+    """
+    return int(load_litellm().token_counter(model=model, text=text))
+
+
+def input_token_limit(model: str) -> int | None:
+    """Return how many tokens of input a model takes, or None if litellm does not know the model.
+
+    Args:
+        model: A model string.
+    """
+    litellm = load_litellm()
+    entry = litellm.model_cost.get(model) or litellm.model_cost.get(model.partition("/")[2]) or {}
+    limit = entry.get("max_input_tokens")
+    return int(limit) if limit else None
+
+
+def _first_choice(raw: Any) -> Any:
+    choices = getattr(raw, "choices", None) or [None]
+    return choices[0]
+
+
+def _text_of(choice: Any) -> str:
+    """Return the text, or the arguments of the tool calls where a model answers with those."""
+    message = getattr(choice, "message", None)
+    content = getattr(message, "content", None)
+    if isinstance(content, str) and content:
+        return content
+    calls = getattr(message, "tool_calls", None) or []
+    return "\n".join(str(call.function.arguments) for call in calls)
+
+
+def _usage_of(litellm: ModuleType, raw: Any, model: str) -> Usage:
+    reported = getattr(raw, "usage", None)
+    input_tokens = int(getattr(reported, "prompt_tokens", 0) or 0)
+    output_tokens = int(getattr(reported, "completion_tokens", 0) or 0)
+    cost = _cost_of(litellm, raw, model)
+    return Usage(
+        calls=1,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cost=cost or 0.0,
+        unpriced_calls=int(cost is None),
+        unreported_calls=int(input_tokens == 0 and output_tokens == 0),
+    )
+
+
+def _cost_of(litellm: ModuleType, raw: Any, model: str) -> float | None:
+    try:
+        return float(litellm.completion_cost(completion_response=raw, model=model))
+    except Exception:
+        # litellm raises errors of many types for a model whose price it does not know.
+        return None
+
+
+def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) -> Failed:
+    reason = redact(_without_traceback(str(error)), [*environment_secrets(), *_secrets_in(request)])
+    status_code = getattr(error, "status_code", None)
+    if isinstance(error, litellm.Timeout):
+        return Failed(f"timeout: {reason}", 408)
+    missing = _missing_variables(litellm, request)
+    is_missing_key = bool(missing) and any(word in reason.lower() for word in _MISSING_KEY_WORDS)
+    if isinstance(error, litellm.AuthenticationError) or is_missing_key:
+        return Failed(reason, status_code, is_authentication=True, missing_variables=missing)
+    if isinstance(error, litellm.APIConnectionError):
+        return Failed(reason, None)
+    return Failed(reason, status_code, retry_after=_retry_after(error))
+
+
+def _secrets_in(settings: Mapping[str, Any]) -> list[str]:
+    """Return the keys among the settings of a request, also those in its headers."""
+    found: list[str] = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found += _secrets_in(value)
+        elif isinstance(value, str) and len(value) >= _SHORTEST_KEY and is_secret_name(name):
+            found += [value, value.removeprefix("Bearer ")]
+    return found
+
+
+def _without_traceback(text: str) -> str:
+    """Litellm appends whole tracebacks to some messages."""
+    return text.partition("\nTraceback (most recent call last)")[0].strip()[:2000]
+
+
+def _missing_variables(litellm: ModuleType, request: Mapping[str, Any]) -> tuple[str, ...]:
+    if request.get("api_key"):
+        return ()
+    try:
+        report = litellm.validate_environment(request["model"])
+    except Exception:
+        # An unknown provider; the error of the call itself says so.
+        return ()
+    return tuple(report.get("missing_keys") or ())
+
+
+def _retry_after(error: Exception) -> float | None:
+    for source in (getattr(error, "litellm_response_headers", None), _response_headers(error)):
+        value = source.get("retry-after") if source is not None else None
+        if value is not None:
+            try:
+                return max(0.0, float(value))
+            except ValueError:
+                # An HTTP date; our own backoff is good enough.
+                return None
+    return None
+
+
+def _response_headers(error: Exception) -> Mapping[str, str] | None:
+    headers: Mapping[str, str] | None = getattr(getattr(error, "response", None), "headers", None)
+    return headers

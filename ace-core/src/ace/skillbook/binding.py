@@ -1,0 +1,223 @@
+"""Ties a book to its store: commits what changed, takes over what others committed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+from ace.skill import SimilarityDecision, Skill
+from ace.skillbook.changes import apply_event
+from ace.skillbook.checked import decision_pair
+from ace.skillbook.event_codec import decode_events, encode_events, event_dict
+from ace.skillbook.events import Embedded, RolledBack, touched_ids
+from ace.skillbook.history import rolled_back, state_at
+from ace.skillbook.journal import Journal, Refusal
+from ace.skillbook.json_read import read_entries
+from ace.skillbook.json_write import skill_dict
+from ace.skillbook.state import BookState
+from ace.skillbook.store import (
+    AlreadyCommittedError,
+    Commit,
+    Head,
+    SampleKey,
+    SkillbookStore,
+    SkillRow,
+    VersionConflictError,
+)
+
+logger = logging.getLogger(__name__)
+
+_PATIENT_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CommitNote:
+    """What is written beside the changes."""
+
+    at: str
+    author: str = ""
+    key: SampleKey | None = None
+    progress: str | None = None
+    skipped: Sequence[dict[str, object]] = ()
+
+
+@dataclass(slots=True)
+class Rebase:
+    """What became of changes that had to be made again."""
+
+    renamed: dict[str, str] = field(default_factory=dict)
+    """New ids of skills whose ids somebody else took."""
+    refused: list[Refusal] = field(default_factory=list)
+    """Events that could not be made again, and why."""
+
+
+@final
+class StoreBinding:
+    """A store and the version that the book in memory stands on."""
+
+    def __init__(self, store: SkillbookStore) -> None:
+        self.store = store
+        self.version = 0
+
+    def load(self, state: BookState) -> None:
+        """Make the book what the store holds."""
+        stored = self.store.load()
+        state.become(_state_of(stored.skills, stored.decisions, stored.head))
+        self.version = stored.head.version
+
+    def catch_up(self, state: BookState, journal: Journal, rebase: Rebase) -> None:
+        """Take over what others committed, and make the changes of the journal again after it."""
+        if self.store.version() == self.version:
+            return
+        mine = journal.undo(state)
+        embedded: dict[str, None] = {}
+        for stored in self.store.events(self.version):
+            events = decode_events(stored.operations)
+            if any(isinstance(event, RolledBack) for event in events):
+                self.load(state)
+                break
+            for event in events:
+                apply_event(state, event)
+                if isinstance(event, Embedded):
+                    embedded |= dict.fromkeys(touched_ids(event))
+            self.version = stored.version
+        self._take_vectors(state, embedded)
+        renamed, refused = journal.redo(state, mine)
+        for old, new in rebase.renamed.items():
+            rebase.renamed[old] = renamed.get(new, new)
+        rebase.renamed |= {old: new for old, new in renamed.items() if old not in rebase.renamed}
+        rebase.refused += refused
+        for event, reason in refused:
+            logger.warning("A change was left out, since somebody else was first: %s: %s", event_dict(event), reason)
+
+    def commit(self, state: BookState, journal: Journal, note: CommitNote) -> Rebase:
+        """Write the changes of the journal as one transaction.
+
+        Raises:
+            AlreadyCommittedError: If the sample was committed before; the changes are taken back.
+            Exception: What the store raised; the changes are taken back.
+        """
+        rebase = Rebase()
+        tries = 0
+        while journal.events or note.key is not None:
+            try:
+                self.store.append(self._commit(state, journal, note, rebase.refused))
+            except VersionConflictError:
+                tries += 1
+                if tries > _PATIENT_TRIES:
+                    _wait(tries)
+                self.catch_up(state, journal, rebase)
+            except AlreadyCommittedError:
+                journal.undo(state)
+                self.catch_up(state, journal, rebase)
+                raise
+            except BaseException:
+                journal.undo(state)
+                raise
+            else:
+                self.version += 1
+                break
+        journal.clear(state)
+        return rebase
+
+    def roll_back(self, state: BookState, journal: Journal, version: int, note: CommitNote) -> int:
+        """Make the book what it was at the version, as a new version. Returns that."""
+        while True:
+            self.catch_up(state, journal, Rebase())
+            old = rolled_back(state, state_at(self.store, version))
+            rows = [_row(skill, old.positions[skill.id]) for skill in old.ordered_skills().values()]
+            decisions = [(*pair, _decision_json(decision)) for pair, decision in sorted(old.decisions.items())]
+            commit = Commit(
+                expected_version=self.version,
+                at=note.at,
+                author=note.author,
+                operations=encode_events([RolledBack(version)]),
+                head=_head(self.version + 1, old),
+                changed=rows,
+                decisions=decisions,
+                replaces_all=True,
+            )
+            try:
+                self.store.append(commit)
+            except VersionConflictError:
+                continue
+            self.version += 1
+            state.become(old)
+            journal.clear(state)
+            return self.version
+
+    def _take_vectors(self, state: BookState, ids: Iterable[str]) -> None:
+        """Take over vectors that others have set, which the history does not hold."""
+        for row in self.store.rows(ids) if ids else ():
+            skill = state.skills.get(row.id)
+            if skill is not None and json.loads(row.data)["content"] == skill.content:
+                state.put(skill.replace(embedding=row.embedding))
+
+    def _commit(self, state: BookState, journal: Journal, note: CommitNote, refused: Sequence[Refusal]) -> Commit:
+        skipped = [
+            *note.skipped,
+            *({"event": event_dict(event), "reason": reason} for event, reason in refused),
+        ]
+        changed, removed = [], []
+        for id in journal.changed_ids():
+            skill = state.skills.get(id)
+            if skill is None:
+                removed.append(id)
+            else:
+                changed.append(_row(skill, state.positions[id]))
+        decisions: list[tuple[str, str, str | None]] = []
+        for first, second in journal.changed_pairs():
+            decision = state.decisions.get((first, second))
+            decisions.append((first, second, None if decision is None else _decision_json(decision)))
+        return Commit(
+            expected_version=self.version,
+            at=note.at,
+            author=note.author,
+            operations=encode_events(journal.events),
+            head=_head(self.version + 1, state),
+            changed=changed,
+            removed=removed,
+            decisions=decisions,
+            skipped=json.dumps(skipped, ensure_ascii=False),
+            key=note.key,
+            progress=note.progress,
+        )
+
+
+def _wait(tries: int) -> None:
+    """Let others go first for a random time, up to 40 milliseconds."""
+    import random  # needed under contention only, and slow to import
+
+    time.sleep(random.random() * 0.002 * min(tries, 20))
+
+
+def _head(version: int, state: BookState) -> Head:
+    return Head(version, state.next_id, state.id_floor, state.next_position)
+
+
+def _row(skill: Skill, position: int) -> SkillRow:
+    data = json.dumps(skill_dict(skill), ensure_ascii=False, separators=(",", ":"))
+    return SkillRow(skill.id, position, data, skill.embedding)
+
+
+def _decision_json(decision: SimilarityDecision) -> str:
+    return json.dumps(decision.to_dict(), ensure_ascii=False)
+
+
+def _state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]], head: Head) -> BookState:
+    state = BookState()
+    texts = json.loads(f"[{','.join(row.data for row in rows)}]")
+    skills = read_entries({row.id: fields for row, fields in zip(rows, texts, strict=True)})
+    for row, skill in zip(rows, skills, strict=True):
+        if row.embedding is not None:
+            skill = skill.replace(embedding=row.embedding)
+        state.put(skill, row.position)
+    for first, second, data in decisions:
+        pair, decision = decision_pair("", {**json.loads(data), "skill_ids": [first, second]})
+        state.decisions[pair] = decision
+    state.next_id, state.id_floor, state.next_position = head.next_id, head.id_floor, head.next_position
+    return state

@@ -1,0 +1,278 @@
+"""`Skillbook`: the skills that evolve, in memory, in a JSON file or in a store with history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ace.skillbook import history as past
+from ace.skillbook.binding import CommitNote, Rebase, StoreBinding
+from ace.skillbook.contents import BookContents, state_from
+from ace.skillbook.errors import SkillbookFileError, SkillbookHistoryError
+from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
+from ace.skillbook.journal import Journal
+from ace.skillbook.json_file import JsonFiles
+from ace.skillbook.json_read import read_text
+from ace.skillbook.reading import Clock, system_clock
+from ace.skillbook.selection import Ranker, TokenCounter, estimate_tokens
+from ace.skillbook.skill_folder import write_skill_folder
+from ace.skillbook.state import BookState
+from ace.skillbook.store import SkillbookStore
+from ace.skillbook.text_formats import read_text_book
+from ace.skillbook.writing import WritableSkillbook, logger
+
+STORE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+TEXT_SUFFIXES = (".md", ".markdown", ".txt")
+
+
+class Skillbook(WritableSkillbook):
+    """A collection of skills. Thread-safe.
+
+    Args:
+        clock: Gives the time of each change.
+        count_tokens: Counts tokens for `as_prompt(budget_tokens=...)`.
+        ranker: Scores skills for `as_prompt(query=...)`.
+
+    Example:
+        >>> book = Skillbook()
+        >>> book.add_skill("geography", "Name the country before the city.").id
+        'geography-00001'
+        >>> print(book.as_prompt())
+        ## geography
+        - [geography-00001] Name the country before the city.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock = system_clock,
+        count_tokens: TokenCounter = estimate_tokens,
+        ranker: Ranker | None = None,
+    ) -> None:
+        super().__init__(clock=clock, count_tokens=count_tokens, ranker=ranker)
+        self._files = JsonFiles()
+
+    @classmethod
+    def open(cls, path: str | Path, *, store: SkillbookStore | None = None, clock: Clock = system_clock) -> Skillbook:
+        """Open the skillbook of a file, or start one there.
+
+        Args:
+            path: `.db`, `.sqlite` or `.sqlite3` is a store with history: every change is on the disk when
+                the call returns. Anything else is a JSON file, which `save_to_file` writes.
+            store: Another store than SQLite; the path is only a name then.
+            clock: Gives the time of each change.
+
+        Raises:
+            SkillbookFileError: If the file is no skillbook. It is left as it is.
+        """
+        path = Path(path)
+        book = cls(clock=clock)
+        if store is not None or path.suffix.lower() in STORE_SUFFIXES:
+            book._bind(path, store if store is not None else _sqlite(path))
+        elif path.exists():
+            book._read(path)
+        else:
+            book._files.home = path.resolve()
+            book._journal = Journal(book._state)
+        return book
+
+    @classmethod
+    def load_from_file(cls, path: str | Path) -> Skillbook:
+        """Read a skillbook: JSON, a store, or a playbook or Markdown text (`.md`, `.txt`).
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            SkillbookFileError: If it is no skillbook; the error names file, place and reason.
+        """
+        path = Path(path)
+        if not path.exists():
+            raise FileNotFoundError(f"there is no skillbook {str(path)!r}")
+        return cls.open(path)
+
+    def save_to_file(self, path: str | Path, *, merge: bool = False) -> None:
+        """Write the skillbook, in one step that survives a crash.
+
+        Args:
+            path: A JSON file, or a new store (`.db`).
+            merge: Whether changes of somebody else in a JSON file are taken over, instead of being an error.
+
+        Raises:
+            SkillbookChangedError: If somebody else changed the file since it was read or saved here.
+            SkillbookFileError: If there is a file that is no skillbook; it is never overwritten.
+            OSError: If it cannot be written; the old file stays.
+        """
+        path = Path(path)
+        suffix = path.suffix.lower()
+        with self._lock:
+            if suffix in STORE_SUFFIXES:
+                self._save_to_store(path)
+            elif suffix in TEXT_SUFFIXES:
+                raise ValueError(
+                    f"{path}: a skillbook is saved as .json or .db; for text use as_markdown or as_playbook"
+                )
+            elif merge:
+                at_home = self._binding is None and path.resolve() == self._files.home
+                journal = self._journal if at_home and self._journal is not None else Journal(self._state)
+                written, refused = self._files.merge(path, self._state, journal)
+                for event, reason in refused:
+                    logger.warning("A change was left out of %s: %s: %s", path, event, reason)
+                self._in_step(path, written)
+            else:
+                self._files.write(path, self._state)
+                self._in_step(path, self._state)
+
+    def save_skill_folder(self, folder: str | Path, *, name: str, description: str) -> Path:
+        """Write the active skills as the `SKILL.md` of a folder that coding agents load. Returns the file."""
+        return write_skill_folder(folder, self.as_markdown(), name, description)
+
+    @classmethod
+    def loads(cls, text: str) -> Skillbook:
+        """Read a skillbook from the text of a JSON file.
+
+        Raises:
+            SkillbookFileError: If it is none; the error names place and reason.
+        """
+        return cls._holding(read_text(text))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Skillbook:
+        """Read a skillbook from the dict of a JSON file.
+
+        Raises:
+            SkillbookFileError: If it is none; the error names place and reason.
+        """
+        try:
+            return cls._holding(read_text(json.dumps(data)))
+        except (TypeError, RecursionError) as error:
+            raise SkillbookFileError(f"not made of JSON values: {error}") from error
+
+    @classmethod
+    def from_text(cls, text: str, *, clock: Clock = system_clock) -> Skillbook:
+        """Read a playbook (`## SECTION`, `[id] helpful=5 harmful=0 :: content`) or Markdown bullets.
+
+        Raises:
+            SkillbookFileError: If there is no skill in it, or an id is there twice.
+        """
+        return cls._holding(read_text_book(text, clock().isoformat(timespec="microseconds")))
+
+    @property
+    def store(self) -> SkillbookStore | None:
+        """The store behind this book, or None."""
+        return None if self._binding is None else self._binding.store
+
+    @property
+    def version(self) -> int | None:
+        """The version of the store that this book stands on, or None."""
+        return None if self._binding is None else self._binding.version
+
+    def refresh(self) -> None:
+        """Take over what other processes committed to the store; without one, nothing happens."""
+        with self._lock:
+            if self._binding is not None and self._journal is not None:
+                self._binding.catch_up(self._state, self._journal, Rebase())
+
+    def history(self, after: int = 0) -> list[HistoryEntry]:
+        """Return the versions above `after`, oldest first."""
+        return list(past.entries(self._bound().store, after))
+
+    def as_of(self, version: int) -> Skillbook:
+        """Return the book as it was at a version, in memory; 0 is the empty beginning."""
+        return self._detached(past.state_at(self._bound().store, version))
+
+    def diff(self, first: int, second: int) -> SkillbookDiff:
+        """Return how the second version differs from the first."""
+        store = self._bound().store
+        return past.difference(past.state_at(store, first), past.state_at(store, second))
+
+    def rollback(self, version: int, *, author: str = "") -> int:
+        """Make the book what it was at a version. That is a new version, so it can be taken back too.
+
+        Returns:
+            The new version.
+        """
+        with self._lock:
+            binding = self._bound()
+            assert self._journal is not None
+            self.commit()
+            return binding.roll_back(self._state, self._journal, version, CommitNote(self._now(), author))
+
+    def blame(self, skill_id: str) -> list[BlameEntry]:
+        """Return every change that touched a skill, oldest first."""
+        return past.blame(self._bound().store, skill_id)
+
+    def close(self) -> None:
+        """Commit what was deferred and release the store; a JSON or memory book has nothing to release."""
+        with self._lock:
+            if self._binding is not None:
+                self.commit()
+                self._binding.store.close()
+
+    def __enter__(self) -> Skillbook:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @classmethod
+    def _holding(cls, contents: BookContents) -> Skillbook:
+        book = cls()
+        book._state.become(state_from(contents))
+        return book
+
+    def _detached(self, state: BookState) -> Skillbook:
+        book = type(self)(clock=self._clock, count_tokens=self._count_tokens, ranker=self._ranker)
+        book._state.become(state)
+        return book
+
+    def _read(self, path: Path) -> None:
+        if path.suffix.lower() in TEXT_SUFFIXES:
+            self._state.become(state_from(_read_text_file(path, self._now())))
+            return
+        self._state.become(state_from(self._files.read(path)))
+        self._journal = Journal(self._state)
+
+    def _bind(self, path: Path, store: SkillbookStore) -> None:
+        self._binding = StoreBinding(store)
+        self._binding.load(self._state)
+        self._journal = Journal(self._state)
+        self._files.home = path.resolve()
+
+    def _save_to_store(self, path: Path) -> None:
+        if self._binding is not None and path.resolve() == self._files.home:
+            self.commit()
+            return
+        if path.exists():
+            raise FileExistsError(f"{path}: there is a store already; open it and use import_skills to add to it")
+        with type(self).open(path, clock=self._clock) as copy:
+            copy.import_skills(self)
+
+    def _in_step(self, path: Path, written: BookState) -> None:
+        """Go on from what was written to the file that the journal refers to."""
+        if self._binding is None and path.resolve() == self._files.home:
+            if written is not self._state:
+                self._state.become(written)
+            self._journal = Journal(self._state)
+
+    def _bound(self) -> StoreBinding:
+        if self._binding is None:
+            raise SkillbookHistoryError(
+                "this skillbook keeps no history; Skillbook.open('skills.db') opens one that does"
+            )
+        return self._binding
+
+
+def _sqlite(path: Path) -> SkillbookStore:
+    from ace.skillbook.sqlite_store import SqliteStore  # sqlite3 is loaded by those who use a store
+
+    return SqliteStore(path)
+
+
+def _read_text_file(path: Path, at: str) -> BookContents:
+    try:
+        return read_text_book(path.read_bytes().decode("utf-8-sig"), at)
+    except UnicodeDecodeError as error:
+        raise SkillbookFileError("the file is not UTF-8", path=path, place=f"byte {error.start}") from error
+    except SkillbookFileError as error:
+        raise error.at(path) from error

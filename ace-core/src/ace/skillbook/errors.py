@@ -1,0 +1,36 @@
+"""What can go wrong with a skillbook, in words for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class SkillbookError(Exception):
+    """The base of every error of a skillbook."""
+
+
+class SkillbookFileError(SkillbookError, ValueError):
+    """A file that is no skillbook, with the place where reading failed. The file is left as it is."""
+
+    def __init__(self, reason: str, *, path: str | Path | None = None, place: str = "") -> None:
+        self.reason = reason
+        self.path = path
+        self.place = place
+        where = ", ".join(part for part in (str(path) if path is not None else "", place) if part)
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+    def at(self, path: str | Path) -> SkillbookFileError:
+        """Return the same error with the name of the file."""
+        return SkillbookFileError(self.reason, path=path, place=self.place)
+
+
+class SkillbookChangedError(SkillbookError):
+    """Somebody else changed the file since this skillbook read or wrote it."""
+
+
+class SkillbookHistoryError(SkillbookError):
+    """History was asked of a skillbook that keeps none, or of a version that does not exist."""
+
+
+class EventRefusedError(SkillbookError, ValueError):
+    """A change that cannot be made to the skillbook as it is."""

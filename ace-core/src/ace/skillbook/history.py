@@ -1,0 +1,168 @@
+"""What a store remembers: every version, what each changed, and the book as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ace.skill import Skill
+from ace.skillbook.changes import apply_event
+from ace.skillbook.errors import SkillbookHistoryError
+from ace.skillbook.event_codec import decode_events
+from ace.skillbook.events import Event, Imported, RolledBack, touched_ids
+from ace.skillbook.state import BookState
+from ace.skillbook.store import SampleKey, SkillbookStore, StoredEvent
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One version of a book: the batch that made it."""
+
+    version: int
+    """From 1, without gaps."""
+    at: str
+    """When it was committed: ISO 8601, UTC."""
+    author: str
+    """Who committed it."""
+    key: SampleKey | None
+    """The sample that it belongs to, if it belongs to one."""
+    events: tuple[Event, ...]
+    """What was changed."""
+    skipped: tuple[dict[str, Any], ...]
+    """What was left out, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlameEntry:
+    """One change in the life of a skill."""
+
+    version: int
+    at: str
+    author: str
+    key: SampleKey | None
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class SkillbookDiff:
+    """How two versions of a book differ."""
+
+    added: tuple[Skill, ...]
+    """Skills that only the second one has."""
+    removed: tuple[Skill, ...]
+    """Skills that only the first one has."""
+    changed: tuple[tuple[Skill, Skill], ...]
+    """Skills that both have, as they were and as they are."""
+
+    def __bool__(self) -> bool:
+        """Return whether there is any difference."""
+        return bool(self.added or self.removed or self.changed)
+
+
+def entries(store: SkillbookStore, after: int = 0, until: int | None = None) -> Iterator[HistoryEntry]:
+    """Yield the versions above `after` and up to `until`."""
+    for stored in store.events(after, until):
+        yield _entry(stored)
+
+
+def state_at(store: SkillbookStore, version: int) -> BookState:
+    """Return the book as it was at a version, by replaying the history from its beginning.
+
+    Raises:
+        SkillbookHistoryError: If there is no such version.
+    """
+    newest = store.version()
+    if isinstance(version, bool) or not 0 <= version <= newest:
+        raise SkillbookHistoryError(f"there is no version {version}; the history goes from 0 to {newest}")
+    targets = _rollback_targets(store, version)
+    kept: dict[int, BookState] = {}
+    state = BookState()
+    if 0 in targets:
+        kept[0] = state.copy()
+    for stored in store.events(0, version):
+        for event in decode_events(stored.operations):
+            if isinstance(event, RolledBack):
+                state = rolled_back(state, kept[event.version].copy())
+            else:
+                apply_event(state, event)
+        if stored.version in targets:
+            kept[stored.version] = state.copy()
+    return state
+
+
+def rolled_back(now: BookState, then: BookState) -> BookState:
+    """Return the earlier book, which still gives out no number that has ever been given out.
+
+    Vectors of texts that are the same stay.
+    """
+    for skill in list(then.skills.values()):
+        current = now.skills.get(skill.id)
+        if current is not None and current.embedding is not None and current.content == skill.content:
+            then.put(skill.replace(embedding=current.embedding))
+    then.id_floor = max(now.id_floor, then.id_floor)
+    return then
+
+
+def difference(first: BookState, second: BookState) -> SkillbookDiff:
+    """Return how the second book differs from the first. Embeddings are no difference."""
+    before, after = first.ordered_skills(), second.ordered_skills()
+    return SkillbookDiff(
+        added=tuple(skill for id, skill in after.items() if id not in before),
+        removed=tuple(skill for id, skill in before.items() if id not in after),
+        changed=tuple(
+            (before[id], skill)
+            for id, skill in after.items()
+            if id in before and _without_embedding(before[id]) != _without_embedding(skill)
+        ),
+    )
+
+
+def blame(store: SkillbookStore, skill_id: str) -> list[BlameEntry]:
+    """Return every change that touched a skill, oldest first, and the rollbacks that changed it."""
+    found = []
+    quoted = json.dumps(skill_id, ensure_ascii=False)
+    for stored in store.events():
+        if quoted not in stored.operations and '"kind":"rollback"' not in stored.operations:
+            continue
+        for event in decode_events(stored.operations):
+            if isinstance(event, RolledBack):
+                about = _changed_by(store, stored.version, skill_id)
+            elif isinstance(event, Imported):
+                about = any(skill.id == skill_id for skill in event.skills)
+            else:
+                about = skill_id in touched_ids(event)
+            if about:
+                found.append(BlameEntry(stored.version, stored.at, stored.author, stored.key, event))
+    return found
+
+
+def _changed_by(store: SkillbookStore, version: int, skill_id: str) -> bool:
+    before = state_at(store, version - 1).skills.get(skill_id)
+    after = state_at(store, version).skills.get(skill_id)
+    return before != after
+
+
+def _rollback_targets(store: SkillbookStore, version: int) -> set[int]:
+    targets = set()
+    for stored in store.events(0, version):
+        if '"kind":"rollback"' in stored.operations:
+            events = decode_events(stored.operations)
+            targets |= {event.version for event in events if isinstance(event, RolledBack)}
+    return targets
+
+
+def _without_embedding(skill: Skill) -> Skill:
+    return skill if skill.embedding is None else skill.replace(embedding=None)
+
+
+def _entry(stored: StoredEvent) -> HistoryEntry:
+    return HistoryEntry(
+        stored.version,
+        stored.at,
+        stored.author,
+        stored.key,
+        decode_events(stored.operations),
+        tuple(json.loads(stored.skipped)),
+    )

@@ -1,0 +1,112 @@
+"""What changed since a book was last in step with its file or store: the events, and the way back.
+
+When somebody else was first, the book goes back to where both agreed, takes their changes over and makes
+its own once more. Only what the events touched is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import final
+
+from ace.skill import SimilarityDecision, Skill, similarity_pair
+from ace.skillbook.changes import apply_event
+from ace.skillbook.errors import EventRefusedError
+from ace.skillbook.events import Added, Event, Imported, Kept, touched_ids, with_ids
+from ace.skillbook.state import BookState
+
+Refusal = tuple[Event, str]
+"""An event that could not be made again, and why."""
+
+
+@final
+class Journal:
+    """The events that are not saved yet, with what they replaced."""
+
+    def __init__(self, state: BookState) -> None:
+        self.events: list[Event] = []
+        self._before: dict[str, tuple[Skill | None, int | None]] = {}
+        self._decisions: dict[tuple[str, str], SimilarityDecision | None] = {}
+        self._numbers = (state.next_id, state.id_floor, state.next_position)
+
+    def make(self, state: BookState, event: Event) -> Event:
+        """Apply the event to the book and note it. Returns the event as it was made."""
+        before = {id: (state.skills.get(id), state.positions.get(id)) for id in touched_ids(event)}
+        decisions = {pair: state.decisions.get(pair) for pair in _pairs(event)}
+        made = apply_event(state, event)
+        if made is not event:
+            before |= {id: (None, None) for id in touched_ids(made) if id not in before}
+            decisions |= {pair: None for pair in _pairs(made) if pair not in decisions}
+        for id, old in before.items():
+            self._before.setdefault(id, old)
+        for pair, decision in decisions.items():
+            self._decisions.setdefault(pair, decision)
+        self.events.append(made)
+        return made
+
+    def changed_ids(self) -> Iterable[str]:
+        """Return the ids of all skills that the events touched."""
+        return self._before.keys()
+
+    def changed_pairs(self) -> Iterable[tuple[str, str]]:
+        """Return all pairs that the events decided about."""
+        return self._decisions.keys()
+
+    def clear(self, state: BookState) -> None:
+        """Forget everything: the book is in step as it is."""
+        self.events = []
+        self._before = {}
+        self._decisions = {}
+        self._numbers = (state.next_id, state.id_floor, state.next_position)
+
+    def undo(self, state: BookState) -> list[Event]:
+        """Take all events back and return them."""
+        for id, (skill, position) in self._before.items():
+            if id in state.skills and (skill is None or state.positions[id] != position):
+                state.remove(id)
+            if skill is not None:
+                state.put(skill, position)
+        for pair, decision in self._decisions.items():
+            if decision is None:
+                state.decisions.pop(pair, None)
+            else:
+                state.decisions[pair] = decision
+        state.next_id, state.id_floor, state.next_position = self._numbers
+        events = self.events
+        self.clear(state)
+        return events
+
+    def redo(self, state: BookState, events: Sequence[Event]) -> tuple[dict[str, str], list[Refusal]]:
+        """Make the events once more on a book that moved on.
+
+        Returns:
+            The new ids of skills whose ids were taken, and the events that can no longer be made.
+        """
+        self.clear(state)
+        renamed: dict[str, str] = {}
+        refused: list[Refusal] = []
+        for event in events:
+            try:
+                made = self.make(state, with_ids(event, renamed))
+            except EventRefusedError as error:
+                refused.append((event, str(error)))
+                continue
+            renamed |= dict(_given_ids(event, made))
+        return renamed, refused
+
+
+def _pairs(event: Event) -> Iterable[tuple[str, str]]:
+    match event:
+        case Kept():
+            return (similarity_pair(event.first_id, event.second_id),)
+        case Imported():
+            return tuple(similarity_pair(first, second) for first, second, _ in event.decisions)
+        case _:
+            return ()
+
+
+def _given_ids(event: Event, made: Event) -> Iterable[tuple[str, str]]:
+    """Return the skills that got another id: the old and the new one."""
+    if isinstance(event, Added | Imported) and isinstance(made, Added | Imported):
+        return [(old, new) for old, new in zip(touched_ids(event), touched_ids(made), strict=True) if old != new]
+    return ()

@@ -1,0 +1,233 @@
+"""Reads a book from JSON and refuses what is not one, with the place and the reason.
+
+Files of other frameworks that have the same layout are read by `foreign_json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from types import NoneType
+from typing import Any
+
+from ace.skill import ACTIVE, INVALID, TAGS, Skill, skill_from_fields, source_from_fields
+from ace.skillbook.changes import LARGEST_COUNT
+from ace.skillbook.checked import decision_pair, member_list, object_value, shown, whole_number
+from ace.skillbook.contents import BookContents
+from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.foreign_json import read_foreign, read_skill
+from ace.skillbook.identity import number_after
+from ace.skillbook.json_write import SCHEMA_VERSION
+
+_TOP_FIELDS = {"schema_version", "skills", "sections", "next_id", "similarity_decisions"}
+_SKILL_FIELDS = (
+    "id",
+    "section",
+    "content",
+    "helpful",
+    "harmful",
+    "neutral",
+    "justification",
+    "evidence",
+    "created_at",
+    "updated_at",
+    "status",
+    "sources",
+)
+_SOURCE_FIELDS = (
+    "trace_id",
+    "sample_question",
+    "epoch",
+    "step",
+    "integration",
+    "error_identification",
+    "learning_text",
+)
+_SOURCE_TEXTS = tuple(name for name in _SOURCE_FIELDS if name not in ("epoch", "step"))
+
+
+def read_bytes(data: bytes) -> BookContents:
+    """Read the bytes of a file.
+
+    Raises:
+        SkillbookFileError: If they are no skillbook; it tells where and why.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SkillbookFileError("the file is not UTF-8", place=f"byte {error.start}") from error
+    return read_text(text)
+
+
+def read_text(text: str) -> BookContents:
+    """Read the text of a file; see `read_bytes`."""
+    data = _parse(text)
+    if _has_unicode_escape(text):
+        _refuse_lone_surrogates(data, "the file")
+    if not isinstance(data, dict):
+        raise SkillbookFileError(f"a skillbook is a JSON object, not {shown(data)}")
+    version = data.get("schema_version")
+    if type(version) is not int or not isinstance(data.get("skills"), dict):
+        return read_foreign(data)
+    if version != SCHEMA_VERSION:
+        raise SkillbookFileError(
+            f"the file has version {shown(version)}, and this ace reads version {SCHEMA_VERSION}; update ace",
+            place="schema_version",
+        )
+    return _read_own(data)
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise SkillbookFileError(f"no valid JSON: {error.msg}", place=place) from error
+    except RecursionError as error:
+        raise SkillbookFileError("the JSON is nested too deeply for a skillbook") from error
+    except SkillbookFileError:
+        raise
+    except ValueError as error:
+        raise SkillbookFileError(f"a number is too large: {error}") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as a dict; a key that is there twice would lose the first value in silence."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        double = next(key for key in keys if keys.count(key) > 1)
+        raise SkillbookFileError("this key is there twice in one object", place=f"key {double!r}")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise SkillbookFileError(f"{name} is no number of JSON")
+
+
+def _has_unicode_escape(text: str) -> bool:
+    """Return whether there is a `\\u` escape: the only way for half of a surrogate pair to get in."""
+    place = text.find("\\")
+    while place >= 0:
+        if text[place + 1] == "u":
+            return True
+        place = text.find("\\", place + 2)
+    return False
+
+
+def _refuse_lone_surrogates(value: Any, place: str) -> None:
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            reason = f"half of a surrogate pair at character {error.start}, which is no text"
+            raise SkillbookFileError(reason, place=place) from error
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_lone_surrogates(key, f"a key of {place}")
+            _refuse_lone_surrogates(item, repr(key))
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_lone_surrogates(item, place)
+
+
+def _read_own(data: dict[str, Any]) -> BookContents:
+    """Read a file of our own format."""
+    if unknown := data.keys() - _TOP_FIELDS:
+        raise SkillbookFileError("this field is unknown", place=repr(min(unknown)))
+    contents = BookContents(read_entries(data["skills"]))
+    if "sections" in data:
+        sections: defaultdict[str, list[str]] = defaultdict(list)
+        for skill in contents.skills:
+            sections[skill.section].append(skill.id)
+        if data["sections"] != sections:
+            _check_sections(data["sections"], {skill.id: skill.section for skill in contents.skills})
+    decisions = object_value(data.get("similarity_decisions", {}), "similarity_decisions")
+    for key, fields in decisions.items():
+        pair, decision = decision_pair(key, fields)
+        contents.decisions[pair] = decision
+    if "next_id" in data:
+        contents.next_id = max(1, whole_number(data["next_id"], "next_id", largest=LARGEST_COUNT))
+    else:
+        contents.next_id = number_after(data["skills"])
+    return contents
+
+
+def read_entries(entries: dict[str, Any]) -> list[Skill]:
+    """Read skills by id.
+
+    Entries as we write them are checked all at once, and their dicts become the skills. If anything
+    about them is unusual, each is read by itself, which tells the place of what is wrong.
+    """
+    if not entries:
+        return []
+    if not _all_as_written(entries):
+        return [read_skill(id, fields, strict=True) for id, fields in entries.items()]
+    names: dict[str, str] = {}
+    for id, fields in entries.items():
+        fields["id"] = id  # the same text object as the key: its hash is known, and it is held once
+        fields["section"] = names.setdefault(fields["section"], fields["section"])
+        fields["sources"] = tuple([source_from_fields(source) for source in fields["sources"]])
+        fields["embedding"] = fields["merged_into"] = None
+    return [skill_from_fields(fields) for fields in entries.values()]
+
+
+def _all_as_written(entries: dict[str, Any]) -> bool:
+    """Return whether every entry has just the fields that we write, in this order, with sound values."""
+    rows = list(entries.values())
+    if not _have_fields(rows, _SKILL_FIELDS):
+        return False
+    for id, row in entries.items():
+        if (
+            not id
+            or row["id"] != id
+            or type(row["section"]) is not str
+            or type(row["content"]) is not str
+            or not row["content"]
+            or row["content"].isspace()
+            or type(row["created_at"]) is not str
+            or type(row["updated_at"]) is not str
+            or type(row["sources"]) is not list
+        ):
+            return False
+    counts = [row[tag] for row in rows for tag in TAGS]
+    optional = [row[name] for row in rows for name in ("justification", "evidence")]
+    return (
+        set(map(type, counts)) == {int}
+        and min(counts) >= 0
+        and max(counts) <= LARGEST_COUNT
+        and set(map(type, optional)) <= {str, NoneType}
+        and all(row["status"] in (ACTIVE, INVALID) for row in rows)
+        and _all_sources_as_written([source for row in rows for source in row["sources"]])
+    )
+
+
+def _all_sources_as_written(sources: list[Any]) -> bool:
+    if not _have_fields(sources, _SOURCE_FIELDS):
+        return False
+    texts = [source[name] for source in sources for name in _SOURCE_TEXTS]
+    numbers = [source[name] for source in sources for name in ("epoch", "step")]
+    return set(map(type, texts)) <= {str} and set(map(type, numbers)) <= {int}
+
+
+def _have_fields(rows: list[Any], fields: tuple[str, ...]) -> bool:
+    return set(map(type, rows)) <= {dict} and set(map(tuple, rows)) <= {fields}
+
+
+def _check_sections(listed: Any, section_of: dict[str, str]) -> None:
+    """Refuse section lists that do not fit the skills; their order may differ."""
+    if not isinstance(listed, dict):
+        raise SkillbookFileError("this must be an object of lists", place="sections")
+    seen: set[str] = set()
+    for name, ids in listed.items():
+        place = f"sections[{name!r}]"
+        for id in member_list(ids, place):
+            if id in seen:
+                raise SkillbookFileError(f"{id!r} is listed twice", place=place)
+            if id not in section_of:
+                raise SkillbookFileError(f"there is no skill {id!r}", place=place)
+            if section_of[id] != name:
+                raise SkillbookFileError(f"{id!r} says that it is in section {section_of[id]!r}", place=place)
+            seen.add(id)
+    if missing := section_of.keys() - seen:
+        raise SkillbookFileError(f"{min(missing)!r} is in no list", place="sections")

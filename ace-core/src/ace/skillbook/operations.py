@@ -1,0 +1,200 @@
+"""From the operations that a model asks for to the events that change a book."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ace.skill import ACTIVE, TAGS, InsightSource, skill_from_fields
+from ace.skillbook.changes import LARGEST_COUNT
+from ace.skillbook.errors import EventRefusedError
+from ace.skillbook.events import NO_NUMBER, Added, Event, Removed, Tagged, Updated
+from ace.skillbook.identity import looks_like_ours
+from ace.skillbook.state import BookState
+from ace.updates import OPERATION_TYPES, UpdateOperation
+
+
+def added(
+    state: BookState,
+    at: str,
+    section: str,
+    content: str,
+    skill_id: str | None = None,
+    counters: Mapping[str, int] | None = None,
+    justification: str | None = None,
+    evidence: str | None = None,
+    source: InsightSource | None = None,
+) -> Added:
+    """Return the event that adds a skill.
+
+    Raises:
+        EventRefusedError: If a text or a counter cannot be taken, or the id is taken.
+    """
+    check_content(content)
+    section = check_section(section)
+    counts = check_counters(counters) if counters else {}
+    number = None
+    if skill_id is None:
+        skill_id, number = state.free_id(section)
+    else:
+        check_id(skill_id)
+    for name, text in (("justification", justification), ("evidence", evidence)):
+        if text is not None:
+            check_text(text, name)
+    skill = skill_from_fields(
+        {
+            "id": skill_id,
+            "section": section,
+            "content": content,
+            "helpful": counts.get("helpful", 0),
+            "harmful": counts.get("harmful", 0),
+            "neutral": counts.get("neutral", 0),
+            "justification": justification,
+            "evidence": evidence,
+            "created_at": at,
+            "updated_at": at,
+            "embedding": None,
+            "status": ACTIVE,
+            "sources": () if source is None else (check_source(source),),
+            "merged_into": None,
+        }
+    )
+    return Added(skill, number)
+
+
+def updated(
+    skill_id: str,
+    at: str,
+    texts: Mapping[str, str | None],
+    counters: Mapping[str, int] | None,
+    source: InsightSource | None,
+) -> Updated:
+    """Return the event that changes a skill; texts that are None stay as they are.
+
+    Raises:
+        EventRefusedError: If a text or a counter cannot be taken.
+    """
+    new = {name: text for name, text in texts.items() if text is not None}
+    for name, text in new.items():
+        check_text(text, name)
+    if "content" in new:
+        check_content(new["content"])
+    if "section" in new:
+        new["section"] = check_section(new["section"])
+    counts = check_counters(counters) if counters else {}
+    return Updated(skill_id, new, counts, None if source is None else check_source(source), at)
+
+
+def tagged(skill_id: str, counters: Mapping[str, int], at: str) -> Tagged:
+    """Return the event that raises counters.
+
+    Raises:
+        EventRefusedError: If there is no such tag, or an increment is no whole number from 0.
+    """
+    return Tagged(skill_id, check_counters(counters), at)
+
+
+def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
+    """Return the event of one operation: one, so that it is made whole or not at all.
+
+    Raises:
+        EventRefusedError: If it cannot be carried out; the text says why.
+    """
+    given: object = operation.type  # the constructor takes anything
+    type_name = given.strip().upper() if isinstance(given, str) else ""
+    if type_name not in OPERATION_TYPES:
+        raise EventRefusedError(f"the type {operation.type!r} is unknown; use {', '.join(OPERATION_TYPES)}")
+    if type_name == "ADD":
+        return _added_by(state, operation, at)
+    id = operation.skill_id
+    if not id:
+        raise EventRefusedError(f"{type_name} needs a skill_id")
+    if id not in state.skills:
+        raise EventRefusedError(f"there is no skill {id!r}")
+    if type_name == "REMOVE":
+        return Removed(id, False, at)
+    if type_name == "TAG":
+        counters = {tag: increment for tag, increment in operation.metadata.items() if increment != 0}
+        if not counters:
+            raise EventRefusedError(f"TAG needs a counter in metadata: one of {', '.join(TAGS)}")
+        return tagged(id, counters, at)
+    texts = {
+        "section": (operation.section or "").strip() or None,
+        "content": operation.content,
+        "justification": operation.justification,
+        "evidence": operation.evidence,
+    }
+    if texts["section"] is not None and texts["section"] == state.skills[id].section:
+        texts["section"] = None
+    if all(text is None for text in texts.values()) and not operation.metadata:
+        raise EventRefusedError("UPDATE changes nothing: it needs a content")
+    return updated(id, at, texts, operation.metadata, operation.insight_source)
+
+
+def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
+    if operation.skill_id and operation.skill_id in state.skills:
+        raise EventRefusedError(f"there is a skill {operation.skill_id!r} already; use UPDATE to change it")
+    if operation.content is None:
+        raise EventRefusedError("ADD needs a content")
+    wanted = operation.skill_id if operation.skill_id and looks_like_ours(operation.skill_id) else None
+    event = added(
+        state,
+        at,
+        operation.section or "",
+        operation.content,
+        wanted,
+        operation.metadata,
+        operation.justification,
+        operation.evidence,
+        operation.insight_source,
+    )
+    return event if wanted is None else Added(event.skill, NO_NUMBER)
+
+
+def check_text(text: str, name: str) -> None:
+    """Refuse what is no text, or half of a surrogate pair, which no file can hold."""
+    if not isinstance(text, str):
+        raise EventRefusedError(f"{name} is a text, not {type(text).__name__}")
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            reason = f"half of a surrogate pair at character {error.start}, which is no text"
+            raise EventRefusedError(f"{name}: {reason}") from error
+
+
+def check_content(content: str) -> None:
+    """Refuse a content that is empty or no text."""
+    check_text(content, "content")
+    if not content or content.isspace():
+        raise EventRefusedError("the content is empty")
+
+
+def check_section(section: str) -> str:
+    """Return the section on one line, without blanks around it."""
+    check_text(section, "section")
+    return section if section.isalnum() else " ".join(section.split())
+
+
+def check_id(skill_id: str) -> None:
+    """Refuse an id that could not be cited in brackets."""
+    check_text(skill_id, "skill_id")
+    if not skill_id or not skill_id.isprintable() or any(sign in skill_id for sign in " []"):
+        raise EventRefusedError(f"{skill_id!r} is no id: it must be visible, without blanks and brackets")
+
+
+def check_counters(counters: Mapping[str, int]) -> dict[str, int]:
+    """Return the counters, which are whole numbers from 0 under the known tags."""
+    for tag, increment in counters.items():
+        if tag not in TAGS:
+            raise EventRefusedError(f"{tag!r} is no tag; use {', '.join(TAGS)}")
+        if type(increment) is not int or not 0 <= increment <= LARGEST_COUNT:
+            raise EventRefusedError(f"{tag} goes up by a whole number from 0, not by {increment!r}")
+    return dict(counters)
+
+
+def check_source(source: InsightSource) -> InsightSource:
+    """Return the source, whose texts must be writable."""
+    for name, value in source.__dict__.items():
+        if isinstance(value, str):
+            check_text(value, f"insight_source.{name}")
+    return source

@@ -1,0 +1,55 @@
+"""What became of a batch of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ace.updates import UpdateOperation
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedOperation:
+    """An operation that was carried out."""
+
+    index: int
+    """Its place in the batch, from 0."""
+    operation: UpdateOperation
+    skill_id: str
+    """The skill that it made or changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedOperation:
+    """An operation that was left out as a whole."""
+
+    index: int
+    operation: UpdateOperation
+    reason: str
+    """Why, in words for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReport:
+    """The outcome of `Skillbook.apply_update`."""
+
+    applied: tuple[AppliedOperation, ...] = ()
+    skipped: tuple[SkippedOperation, ...] = ()
+    version: int | None = None
+    """The version that the store gave to the batch; None without a store, or if nothing was committed yet."""
+
+    def with_commit(self, version: int, renamed: Mapping[str, str], refused: Mapping[str, str]) -> UpdateReport:
+        """Return the report after a commit that found the store changed.
+
+        Args:
+            version: The new version.
+            renamed: New ids by the ids that the batch had used.
+            refused: Reasons by the ids of skills that could not be changed any more.
+        """
+        applied, skipped = [], list(self.skipped)
+        for done in self.applied:
+            if done.skill_id in refused:
+                skipped.append(SkippedOperation(done.index, done.operation, refused[done.skill_id]))
+            else:
+                applied.append(AppliedOperation(done.index, done.operation, renamed.get(done.skill_id, done.skill_id)))
+        return UpdateReport(tuple(applied), tuple(sorted(skipped, key=lambda item: item.index)), version)

@@ -1,0 +1,101 @@
+"""The tables of a SQLite skillbook, and how an older file becomes a newer one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ace.skillbook.errors import SkillbookFileError
+
+APPLICATION_ID: Final = 0x41434542  # "ACEB"
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        """CREATE TABLE head (
+            only INTEGER PRIMARY KEY CHECK (only = 1),
+            version INTEGER NOT NULL, next_id INTEGER NOT NULL,
+            id_floor INTEGER NOT NULL, next_position INTEGER NOT NULL)""",
+        "INSERT INTO head VALUES (1, 0, 1, 1, 0)",
+        """CREATE TABLE skill (
+            id TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL, embedding BLOB)""",
+        """CREATE TABLE decision (
+            first_id TEXT NOT NULL, second_id TEXT NOT NULL, data TEXT NOT NULL,
+            PRIMARY KEY (first_id, second_id)) WITHOUT ROWID""",
+        """CREATE TABLE event (
+            version INTEGER PRIMARY KEY, at TEXT NOT NULL, author TEXT NOT NULL,
+            run TEXT, epoch INTEGER, sample TEXT,
+            operations TEXT NOT NULL, skipped TEXT NOT NULL,
+            UNIQUE (run, epoch, sample))""",
+    ),
+    (
+        """CREATE TABLE progress (
+            run TEXT NOT NULL, epoch INTEGER NOT NULL, sample TEXT NOT NULL,
+            at TEXT NOT NULL, note TEXT NOT NULL,
+            UNIQUE (run, epoch, sample))""",
+        """CREATE TABLE answer (
+            key TEXT PRIMARY KEY, answer TEXT NOT NULL, at TEXT NOT NULL, details TEXT NOT NULL)
+            WITHOUT ROWID""",
+    ),
+)
+"""The statements that lead from each version to the next. `PRAGMA user_version` counts them."""
+
+
+def bring_up_to_date(
+    connection: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS
+) -> None:
+    """Create the tables of a new file, or migrate an older file after a backup.
+
+    Raises:
+        SkillbookFileError: If the file is a database of something else, or of a newer ace.
+    """
+    if _version(connection, path, len(migrations)) == len(migrations):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(connection, path, len(migrations))
+        if 0 < version < len(migrations):
+            _backup(path, version)
+        for statements in migrations[version:]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection, path: Path, newest: int) -> int:
+    """Return the version of the file: 0 for an empty one."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if application or version or tables:
+            raise SkillbookFileError("this is a database of another program", path=path)
+        return 0
+    if version > newest:
+        raise SkillbookFileError(
+            f"this database has version {version}, and this ace reads up to version {newest}; update ace",
+            path=path,
+        )
+    return version
+
+
+def _backup(path: Path, version: int) -> None:
+    """Copy the committed state to a file beside it. An earlier backup of this version stays."""
+    target = path.with_name(f"{path.name}.version-{version}.backup")
+    if target.exists():
+        return
+    source = sqlite3.connect(path)
+    try:
+        copy = sqlite3.connect(target)
+        try:
+            source.backup(copy)
+        finally:
+            copy.close()
+    finally:
+        source.close()

@@ -1,0 +1,236 @@
+"""The store that comes with ace: SQLite of the standard library, in WAL mode, for a local disk.
+
+Every commit is on the disk when it returns (`synchronous = FULL`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import final
+
+from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.sqlite_schema import bring_up_to_date
+from ace.skillbook.store import (
+    AlreadyCommittedError,
+    Commit,
+    Head,
+    ProgressRow,
+    SampleKey,
+    SkillRow,
+    StoredBook,
+    StoredEvent,
+    VersionConflictError,
+)
+
+BUSY_SECONDS = 60
+"""How long a writer waits for another one. Each holds the file for about a millisecond."""
+
+
+@final
+class SqliteStore:
+    """A skillbook in one SQLite file. Any number of processes and threads may share it.
+
+    Args:
+        path: The file; it is created if there is none.
+
+    Raises:
+        SkillbookFileError: If the file is no skillbook, or one of a newer ace. It is left as it is.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._inherited: list[sqlite3.Connection] = []
+        self._connection: sqlite3.Connection | None = self._connect()
+
+    def load(self) -> StoredBook:
+        """Return the newest state, read in one go."""
+        with self._lock, self._reading() as connection:
+            head = self._head(connection)
+            skills = connection.execute("SELECT id, position, data, embedding FROM skill ORDER BY position")
+            decisions = connection.execute("SELECT first_id, second_id, data FROM decision ORDER BY 1, 2")
+            return StoredBook(head, [SkillRow(*row) for row in skills], list(decisions))
+
+    def rows(self, ids: Iterable[str]) -> Sequence[SkillRow]:
+        """Return those of the skills that the newest state has."""
+        query = "SELECT id, position, data, embedding FROM skill WHERE id = ?"
+        with self._lock, self._reading() as connection:
+            found = [connection.execute(query, (id,)).fetchone() for id in ids]
+        return [SkillRow(*row) for row in found if row is not None]
+
+    def version(self) -> int:
+        """Return the newest version; 0 if nothing has been committed."""
+        with self._lock:
+            version: int = self._open().execute("SELECT version FROM head").fetchone()[0]
+            return version
+
+    def append(self, commit: Commit) -> None:
+        """Write the batch in one transaction; see the protocol."""
+        with self._lock, self._writing() as connection:
+            if commit.key is not None and (version := self._committed(connection, commit.key)) is not None:
+                raise AlreadyCommittedError(commit.key, version)
+            if self._head(connection).version != commit.expected_version:
+                raise VersionConflictError(f"version {commit.expected_version} is not the newest any more")
+            self._write(connection, commit)
+
+    def events(self, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
+        """Yield the batches with a version above `after` and up to `until`, in order."""
+        query = (
+            "SELECT version, at, author, operations, skipped, run, epoch, sample FROM event "
+            "WHERE version > ? AND version <= ? ORDER BY version LIMIT 500"
+        )
+        newest = until if until is not None else 2**62
+        while True:
+            with self._lock:
+                rows = self._open().execute(query, (after, newest)).fetchall()
+            for version, at, author, operations, skipped, run, epoch, sample in rows:
+                key = None if run is None else SampleKey(run, epoch, sample)
+                yield StoredEvent(version, at, author, operations, skipped, key)
+            if not rows:
+                return
+            after = rows[-1][0]
+
+    def committed_version(self, key: SampleKey) -> int | None:
+        """Return the version of the batch with this key, or None."""
+        with self._lock:
+            return self._committed(self._open(), key)
+
+    def note_progress(self, key: SampleKey, note: str, at: str) -> None:
+        """Keep a note about a sample; a later one replaces it."""
+        with self._lock, self._writing() as connection:
+            self._note(connection, key, note, at)
+
+    def progress(self, run: str) -> Sequence[ProgressRow]:
+        """Return the notes of a run, in the order in which they were made first."""
+        query = (
+            "SELECT p.epoch, p.sample, p.at, p.note, e.version FROM progress p "
+            "LEFT JOIN event e USING (run, epoch, sample) WHERE p.run = ? ORDER BY p.rowid"
+        )
+        with self._lock:
+            rows = self._open().execute(query, (run,)).fetchall()
+        return [
+            ProgressRow(SampleKey(run, epoch, sample), at, note, version) for epoch, sample, at, note, version in rows
+        ]
+
+    def record_answer(self, key: str, answer: str, at: str, details: Mapping[str, str] | None = None) -> str:
+        """Keep what a model answered; the first answer under a key stays and is returned."""
+        row = (key, answer, at, json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True))
+        with self._lock, self._writing() as connection:
+            connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
+            first: str = connection.execute("SELECT answer FROM answer WHERE key = ?", (key,)).fetchone()[0]
+            return first
+
+    def recorded_answer(self, key: str) -> str | None:
+        """Return the answer recorded under the key, or None."""
+        with self._lock:
+            row = self._open().execute("SELECT answer FROM answer WHERE key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    def recorded_answers(self) -> Iterator[tuple[str, str]]:
+        """Yield all recorded answers with their keys, in the order of the keys."""
+        with self._lock:
+            rows = self._open().execute("SELECT key, answer FROM answer ORDER BY key").fetchall()
+        yield from rows
+
+    def close(self) -> None:
+        """Release the file. A later call opens it again."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            try:
+                bring_up_to_date(connection, self.path)
+                connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                connection.execute("PRAGMA synchronous = FULL")
+            except BaseException:
+                connection.close()
+                raise
+        except sqlite3.DatabaseError as error:
+            raise SkillbookFileError(f"no skillbook in SQLite: {error}", path=self.path) from error
+        return connection
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection of this process: one that came through a fork must not be used."""
+        connection = self._connection
+        if connection is None or self._process != os.getpid():
+            if connection is not None:
+                self._inherited.append(connection)  # closing it would disturb the process it belongs to
+            connection = self._connection = self._connect()
+            self._process = os.getpid()
+        return connection
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        connection = self._open()
+        connection.execute("BEGIN")
+        try:
+            yield connection
+        finally:
+            connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        connection = self._open()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _head(self, connection: sqlite3.Connection) -> Head:
+        row = connection.execute("SELECT version, next_id, id_floor, next_position FROM head").fetchone()
+        return Head(*row)
+
+    def _committed(self, connection: sqlite3.Connection, key: SampleKey) -> int | None:
+        query = "SELECT version FROM event WHERE run = ? AND epoch = ? AND sample = ?"
+        row = connection.execute(query, (key.run, key.epoch, key.sample)).fetchone()
+        return None if row is None else row[0]
+
+    def _write(self, connection: sqlite3.Connection, commit: Commit) -> None:
+        head, key = commit.head, commit.key
+        if commit.replaces_all:
+            connection.execute("DELETE FROM skill")
+            connection.execute("DELETE FROM decision")
+        connection.executemany("DELETE FROM skill WHERE id = ?", [(id,) for id in commit.removed])
+        connection.executemany(
+            "INSERT INTO skill VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            "position = excluded.position, data = excluded.data, embedding = excluded.embedding",
+            [(row.id, row.position, row.data, row.embedding) for row in commit.changed],
+        )
+        for first, second, data in commit.decisions:
+            connection.execute("DELETE FROM decision WHERE first_id = ? AND second_id = ?", (first, second))
+            if data is not None:
+                connection.execute("INSERT INTO decision VALUES (?, ?, ?)", (first, second, data))
+        sample = (None, None, None) if key is None else (key.run, key.epoch, key.sample)
+        connection.execute(
+            "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (head.version, commit.at, commit.author, *sample, commit.operations, commit.skipped),
+        )
+        connection.execute(
+            "UPDATE head SET version = ?, next_id = ?, id_floor = ?, next_position = ?",
+            (head.version, head.next_id, head.id_floor, head.next_position),
+        )
+        if key is not None and commit.progress is not None:
+            self._note(connection, key, commit.progress, commit.at)
+
+    def _note(self, connection: sqlite3.Connection, key: SampleKey, note: str, at: str) -> None:
+        connection.execute(
+            "INSERT INTO progress VALUES (?, ?, ?, ?, ?) ON CONFLICT (run, epoch, sample) DO UPDATE SET "
+            "at = excluded.at, note = excluded.note",
+            (key.run, key.epoch, key.sample, at, note),
+        )

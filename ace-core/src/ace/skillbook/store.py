@@ -1,0 +1,163 @@
+"""What a store with history must offer, so that others than SQLite can come as plugins.
+
+A store keeps texts; it need not know what an event or a skill is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from ace.skillbook.errors import SkillbookError
+
+
+@dataclass(frozen=True, slots=True)
+class SampleKey:
+    """Which sample of which run a commit belongs to. A store takes each key once."""
+
+    run: str
+    epoch: int
+    sample: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRow:
+    """A skill as a store keeps it."""
+
+    id: str
+    position: int
+    data: str
+    """The fields as JSON."""
+    embedding: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest state of a book in a store."""
+
+    version: int
+    next_id: int
+    id_floor: int
+    next_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBook:
+    """Everything that is needed to continue a book."""
+
+    head: Head
+    skills: Sequence[SkillRow]
+    decisions: Sequence[tuple[str, str, str]]
+    """First id, second id, and the decision as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One batch, to be written as one transaction."""
+
+    expected_version: int
+    """The version that the batch was made on."""
+    at: str
+    author: str
+    operations: str
+    """The events as JSON."""
+    head: Head
+    """The counters after the batch; its version is one above the expected."""
+    changed: Sequence[SkillRow] = ()
+    removed: Sequence[str] = ()
+    decisions: Sequence[tuple[str, str, str | None]] = ()
+    """Changed decisions; None where one went away."""
+    skipped: str = "[]"
+    """What was left out and why, as JSON."""
+    key: SampleKey | None = None
+    progress: str | None = None
+    """What the run notes about the sample, if it notes something."""
+    replaces_all: bool = False
+    """Whether everything that the head held goes first, as in a rollback."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """One committed batch as the store keeps it."""
+
+    version: int
+    at: str
+    author: str
+    operations: str
+    skipped: str
+    key: SampleKey | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRow:
+    """What a run noted about a sample."""
+
+    key: SampleKey
+    at: str
+    note: str
+    version: int | None = field(default=None)
+    """The version that the sample was committed as, if it was."""
+
+
+class VersionConflictError(SkillbookError):
+    """Somebody else committed first; read their events, make the changes again, try again."""
+
+
+class AlreadyCommittedError(SkillbookError):
+    """The sample has been committed already."""
+
+    def __init__(self, key: SampleKey, version: int) -> None:
+        self.key = key
+        self.version = version
+        super().__init__(f"sample {key.sample!r} of epoch {key.epoch} in run {key.run!r} is version {version} already")
+
+
+@runtime_checkable
+class SkillbookStore(Protocol):
+    """A store with history. Methods may be called from any thread."""
+
+    def load(self) -> StoredBook:
+        """Return the newest state, read in one go."""
+
+    def rows(self, ids: Iterable[str]) -> Sequence[SkillRow]:
+        """Return those of the skills that the newest state has."""
+
+    def version(self) -> int:
+        """Return the newest version; 0 if nothing has been committed."""
+
+    def append(self, commit: Commit) -> None:
+        """Write the batch in one transaction, on the disk when this returns.
+
+        Raises:
+            VersionConflictError: If the newest version is not the expected one.
+            AlreadyCommittedError: If there is a batch with this key.
+        """
+
+    def events(self, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
+        """Yield the batches with a version above `after` and up to `until`, in order."""
+
+    def committed_version(self, key: SampleKey) -> int | None:
+        """Return the version of the batch with this key, or None."""
+
+    def note_progress(self, key: SampleKey, note: str, at: str) -> None:
+        """Keep a note about a sample; a later one replaces it."""
+
+    def progress(self, run: str) -> Sequence[ProgressRow]:
+        """Return the notes of a run, in the order in which they were made first."""
+
+    def record_answer(self, key: str, answer: str, at: str, details: Mapping[str, str] | None = None) -> str:
+        """Keep what a model answered, durably, before it is used.
+
+        Returns:
+            The answer that counts: the first one recorded under the key.
+        """
+
+    def recorded_answer(self, key: str) -> str | None:
+        """Return the answer recorded under the key, or None."""
+
+    def recorded_answers(self) -> Iterable[tuple[str, str]]:
+        """Yield all recorded answers with their keys."""
+
+    def close(self) -> None:
+        """Release the store. It can be called twice."""

@@ -1,0 +1,108 @@
+"""Books as text that people read and write: the playbook format, and Markdown bullets."""
+
+from __future__ import annotations
+
+import re
+
+from ace.skill import Skill
+from ace.skillbook.contents import BookContents
+from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.identity import number_after, skill_id
+from ace.skillbook.line_formats import one_line
+from ace.skillbook.state import BookState
+
+_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*\Z")
+_PLAYBOOK_LINE = re.compile(
+    r"\[(?P<id>[^\[\]\s]+)\]\s+helpful=(?P<helpful>\d{1,15})\s+harmful=(?P<harmful>\d{1,15})"
+    r"(?:\s+neutral=(?P<neutral>\d{1,15}))?\s*::\s*(?P<content>.*)\Z"
+)
+_BULLET = re.compile(r"[-*+]\s+(?:\[(?P<id>[^\[\]\s]+)\](?!\()\s*)?(?P<content>.*)\Z")
+_COUNTS = re.compile(r"\s*\(helpful (?P<helpful>\d{1,15}), harmful (?P<harmful>\d{1,15})\)\Z")
+
+
+def playbook_text(state: BookState) -> str:
+    """Return the active skills as `## SECTION` headings with `[id] helpful=5 harmful=0 :: content` lines."""
+    parts = []
+    skills = state.ordered_skills()
+    for name in state.ordered_sections():
+        lines = [
+            f"[{skill.id}] helpful={skill.helpful} harmful={skill.harmful} :: {one_line(skill.content)}"
+            for id in state.sections[name]
+            if (skill := skills[id]).is_active
+        ]
+        if lines:
+            parts.append("\n".join([f"## {one_line(name) or 'general'}", *lines]))
+    return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def read_text_book(text: str, at: str) -> BookContents:
+    """Read a playbook, or Markdown headings with bullets.
+
+    Lines of running text between them belong to nobody's skill and are left out. A line that is indented
+    under a bullet continues it.
+
+    Args:
+        text: The file.
+        at: The time that new skills get.
+
+    Raises:
+        SkillbookFileError: If no skill is found, or an id is there twice.
+    """
+    entries: list[dict[str, str | int | None]] = []
+    section = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if heading := _HEADING.match(stripped):
+            section = one_line(heading.group(1))
+        elif found := _entry(stripped):
+            entries.append({**found, "section": section, "line": number})
+        elif stripped and entries and line[:1] in " \t" and entries[-1]["section"] == section:
+            entries[-1]["content"] = f"{entries[-1]['content']}\n{stripped}"
+    return _contents(entries, at)
+
+
+def _entry(line: str) -> dict[str, str | int | None] | None:
+    if match := _PLAYBOOK_LINE.match(line):
+        return _fields(match.groupdict())
+    if match := _BULLET.match(line):
+        fields = match.groupdict()
+        if counts := _COUNTS.search(fields["content"]):
+            fields |= counts.groupdict()
+            fields["content"] = fields["content"][: counts.start()]
+        if playbook := _PLAYBOOK_LINE.match(line.lstrip("-*+ \t")):
+            fields = playbook.groupdict()
+        return _fields(fields)
+    return None
+
+
+def _fields(found: dict[str, str]) -> dict[str, str | int | None] | None:
+    if not found["content"].strip():
+        return None
+    counts = {tag: int(found.get(tag) or 0) for tag in ("helpful", "harmful", "neutral")}
+    return {"id": found.get("id"), "content": found["content"].strip(), **counts}
+
+
+def _contents(entries: list[dict[str, str | int | None]], at: str) -> BookContents:
+    if not entries:
+        raise SkillbookFileError(
+            "no skill in this text: a skill is a bullet, or a line '[id] helpful=0 harmful=0 :: text'"
+        )
+    contents = BookContents()
+    given = [str(entry["id"]) for entry in entries if entry["id"]]
+    number = number_after(given)
+    seen: set[str] = set()
+    for entry in entries:
+        section = str(entry["section"])
+        if entry["id"]:
+            id = str(entry["id"])
+        else:
+            id = skill_id(section, number)
+            number += 1
+        if id in seen:
+            raise SkillbookFileError(f"the id {id!r} is there twice", place=f"line {entry['line']}")
+        seen.add(id)
+        helpful, harmful, neutral = (int(entry[tag] or 0) for tag in ("helpful", "harmful", "neutral"))
+        skill = Skill(id, section, str(entry["content"]), helpful, harmful, neutral, created_at=at, updated_at=at)
+        contents.skills.append(skill)
+    contents.next_id = number
+    return contents

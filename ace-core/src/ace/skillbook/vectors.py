@@ -1,0 +1,53 @@
+"""Embeddings as the bytes in which a skill keeps them: float32, little endian."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from ace.skillbook.errors import SkillbookFileError
+
+
+def pack_vector(values: Sequence[float] | bytes) -> bytes:
+    """Return the numbers as float32 bytes; bytes are taken to be packed already.
+
+    Example:
+        >>> pack_vector([1.0, 0.5]).hex()
+        '0000803f0000003f'
+    """
+    if isinstance(values, bytes):
+        if len(values) % 4:
+            raise ValueError(f"a packed vector has 4 bytes a number; {len(values)} bytes are no such vector")
+        return values
+    packed = array("f", values)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def unpack_vector(data: bytes) -> list[float]:
+    """Return the numbers of a packed vector.
+
+    Example:
+        >>> unpack_vector(pack_vector([1.0, 0.5]))
+        [1.0, 0.5]
+    """
+    numbers = array("f")
+    numbers.frombytes(data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tolist()
+
+
+def vector_bytes(value: Any, place: str) -> bytes | None:
+    """Return the vector of a file, where it is a list of numbers or null."""
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(type(item) in (int, float) for item in value):
+        raise SkillbookFileError("this must be a list of numbers", place=place)
+    try:
+        return pack_vector(value)
+    except OverflowError as error:
+        raise SkillbookFileError("a number is too large for an embedding", place=place) from error

@@ -1,0 +1,316 @@
+"""The writing half of a skillbook: every change is an event, and goes through one method."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from ace.skill import InsightSource, SimilarityDecision, Skill
+from ace.skillbook import operations
+from ace.skillbook.binding import CommitNote, Rebase, StoreBinding
+from ace.skillbook.changes import apply_event, content_checksum
+from ace.skillbook.errors import EventRefusedError
+from ace.skillbook.events import Added, Embedded, Event, Imported, Kept, Merged, Removed, touched_ids
+from ace.skillbook.journal import Journal
+from ace.skillbook.reading import ReadableSkillbook
+from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport
+from ace.skillbook.store import SampleKey
+from ace.skillbook.vectors import pack_vector
+from ace.updates import UpdateBatch
+
+logger = logging.getLogger(__name__)
+
+_NOTHING_MOVED = Rebase()
+
+
+class WritableSkillbook(ReadableSkillbook):
+    """Everything that changes skills. With a store, each call is committed when it returns."""
+
+    _journal: Journal | None = None
+    _binding: StoreBinding | None = None
+    _deferring = False
+
+    def add_skill(
+        self,
+        section: str,
+        content: str,
+        skill_id: str | None = None,
+        *,
+        metadata: Mapping[str, int] | None = None,
+        justification: str | None = None,
+        evidence: str | None = None,
+        insight_source: InsightSource | None = None,
+    ) -> Skill:
+        """Add a skill at the end of its section.
+
+        Args:
+            section: The heading under which it stands.
+            content: The strategy.
+            skill_id: Its id; by default the first word of the section and the next number.
+            metadata: Counters to start with, such as `{"helpful": 1}`.
+            justification: Why it is added.
+            evidence: What supports it.
+            insight_source: The trace that taught it.
+
+        Returns:
+            The new skill.
+
+        Raises:
+            ValueError: If the content is empty, the id is taken, or a counter is unknown.
+        """
+        with self._lock:
+            at = self._now()
+            event = operations.added(
+                self._state, at, section, content, skill_id, metadata, justification, evidence, insight_source
+            )
+            made = self._make(event)
+            rebase = self._committed(at)
+            new_id = made.skill.id if isinstance(made, Added) else event.skill.id
+            for _, reason in rebase.refused:
+                raise EventRefusedError(reason)
+            return self._state.skills[rebase.renamed.get(new_id, new_id)]
+
+    def update_skill(
+        self,
+        skill_id: str,
+        *,
+        content: str | None = None,
+        section: str | None = None,
+        metadata: Mapping[str, int] | None = None,
+        justification: str | None = None,
+        evidence: str | None = None,
+        insight_source: InsightSource | None = None,
+    ) -> Skill | None:
+        """Change what is given; the rest stays.
+
+        Args:
+            skill_id: The skill.
+            content: The new strategy.
+            section: The section to move it to.
+            metadata: What is added to its counters.
+            justification: The new justification.
+            evidence: The new evidence.
+            insight_source: One more trace that taught it.
+
+        Returns:
+            The skill after the change, or None if there is no such skill.
+
+        Raises:
+            ValueError: If the content is empty, or a counter is unknown.
+        """
+        with self._lock:
+            if skill_id not in self._state.skills:
+                return None
+            at = self._now()
+            texts = {
+                "section": section,
+                "content": content,
+                "justification": justification,
+                "evidence": evidence,
+            }
+            self._make(operations.updated(skill_id, at, texts, metadata, insight_source))
+            self._committed(at)
+            return self._state.skills.get(skill_id)
+
+    def tag_skill(self, skill_id: str, tag: str, increment: int = 1) -> Skill:
+        """Raise a counter.
+
+        Args:
+            skill_id: The skill.
+            tag: `helpful`, `harmful` or `neutral`.
+            increment: By how much, from 0.
+
+        Returns:
+            The skill after the change.
+
+        Raises:
+            ValueError: If there is no such skill or tag.
+        """
+        with self._lock:
+            at = self._now()
+            self._make(operations.tagged(skill_id, {tag: increment}, at))
+            for _, reason in self._committed(at).refused:
+                raise EventRefusedError(reason)
+            return self._state.skills[skill_id]
+
+    def remove_skill(self, skill_id: str, soft: bool = False) -> None:
+        """Take a skill out; an unknown id is ignored.
+
+        Args:
+            skill_id: The skill.
+            soft: Whether it stays in the book as `invalid`, and out of every prompt.
+        """
+        with self._lock:
+            if skill_id in self._state.skills:
+                at = self._now() if soft or self._binding is not None else ""
+                self._make(Removed(skill_id, soft, at))
+                self._committed(at)
+
+    def merge_skills(self, keep_id: str, merged_ids: Sequence[str], content: str | None = None) -> Skill:
+        """Make one skill of several.
+
+        Counters add up and sources join. The others are softly removed and point to the one that stays.
+
+        Args:
+            keep_id: The skill that stays.
+            merged_ids: The skills that it takes over.
+            content: The text that says what all of them said; by default its own.
+
+        Returns:
+            The skill that stays.
+
+        Raises:
+            ValueError: If one of them does not exist or is there twice.
+        """
+        with self._lock:
+            ids = [keep_id, *merged_ids]
+            if len(set(ids)) != len(ids):
+                raise EventRefusedError(f"a skill cannot be merged with itself: {', '.join(ids)}")
+            if content is not None:
+                operations.check_content(content)
+            for id in ids:
+                skill = self._state.skills.get(id)
+                if skill is None or not skill.is_active:
+                    raise EventRefusedError(f"there is no active skill {id!r} to merge")
+            at = self._now()
+            self._make(Merged(keep_id, tuple(merged_ids), content, at))
+            for _, reason in self._committed(at).refused:
+                raise EventRefusedError(reason)
+            return self._state.skills[keep_id]
+
+    def set_similarity_decision(self, first_id: str, second_id: str, decision: SimilarityDecision) -> None:
+        """Keep what was decided about a pair.
+
+        Raises:
+            ValueError: If one of the skills does not exist.
+        """
+        with self._lock:
+            operations.check_text(decision.reasoning, "reasoning")
+            self._make(Kept(first_id, second_id, decision))
+            self._committed(self._now())
+
+    def keep_apart(self, first_id: str, second_id: str, *, similarity: float = 0.0, reasoning: str = "") -> None:
+        """Note that two similar skills shall both stay."""
+        self.set_similarity_decision(
+            first_id, second_id, SimilarityDecision("KEEP", reasoning, self._now(), similarity)
+        )
+
+    def set_embeddings(self, vectors: Mapping[str, Sequence[float] | bytes]) -> None:
+        """Keep the vectors of contents; ids that do not exist are ignored.
+
+        Args:
+            vectors: Numbers, or float32 bytes in little endian order, by skill id.
+        """
+        with self._lock:
+            known = self._state.skills
+            rows = tuple(
+                (id, pack_vector(vector), content_checksum(known[id].content))
+                for id, vector in vectors.items()
+                if id in known
+            )
+            if rows:
+                self._make(Embedded(rows))
+                self._committed(self._now())
+
+    def import_skills(self, other: ReadableSkillbook) -> list[Skill]:
+        """Add all skills of another book, with their counters, times and sources.
+
+        A skill whose id is taken gets a new one.
+
+        Returns:
+            The skills as they are in this book.
+        """
+        skills = tuple(other.skills(include_invalid=True))
+        decisions = tuple((*pair, decision) for pair, decision in other.similarity_decisions().items())
+        if not skills:
+            return []
+        with self._lock:
+            made = self._make(Imported(skills, decisions, other._state.next_id))
+            rebase = self._committed(self._now())
+            ids = [rebase.renamed.get(id, id) for id in touched_ids(made)]
+            return [self._state.skills[id] for id in ids]
+
+    def apply_update(
+        self,
+        update: UpdateBatch,
+        *,
+        author: str = "",
+        key: SampleKey | None = None,
+        progress: str | None = None,
+    ) -> UpdateReport:
+        """Carry out a batch. Each operation is done whole or not at all; one that cannot be done is skipped.
+
+        Args:
+            update: The operations.
+            author: Who asked for it, for the history.
+            key: The sample that the batch belongs to; a store takes each sample once.
+            progress: What the run notes about the sample, in the same transaction.
+
+        Returns:
+            What was applied, and what was skipped and why. Skipped operations are logged as warnings.
+
+        Raises:
+            AlreadyCommittedError: If the store has this sample already; nothing is changed then.
+        """
+        with self._lock:
+            at = self._now()
+            applied, skipped = [], []
+            for index, operation in enumerate(update.operations):
+                try:
+                    made = self._make(operations.event_of(self._state, operation, at))
+                except EventRefusedError as error:
+                    skipped.append(SkippedOperation(index, operation, str(error)))
+                    logger.warning("Operation %d (%s) was skipped: %s", index, operation.type, error)
+                else:
+                    applied.append(AppliedOperation(index, operation, touched_ids(made)[0]))
+            report = UpdateReport(tuple(applied), tuple(skipped))
+            if self._binding is None or (self._deferring and key is None):
+                return report
+            notes: list[dict[str, object]] = [
+                {"operation": item.operation.to_dict(), "reason": item.reason} for item in skipped
+            ]
+            rebase = self._commit(CommitNote(at, author, key, progress, notes))
+            refused = {id: reason for event, reason in rebase.refused for id in touched_ids(event)}
+            return report.with_commit(self._binding.version, rebase.renamed, refused)
+
+    @contextlib.contextmanager
+    def deferred_commits(self) -> Iterator[None]:
+        """Collect changes in memory, so that the tags and operations of one sample are committed together.
+
+        `commit`, or an `apply_update` with a key, writes them as one transaction. Nothing in the store is
+        locked meanwhile. What is left at the end of the block is committed.
+        """
+        before, self._deferring = self._deferring, True
+        try:
+            yield
+        finally:
+            self._deferring = before
+            self.commit()
+
+    def commit(self, *, author: str = "", key: SampleKey | None = None, progress: str | None = None) -> None:
+        """Write the collected changes as one transaction. Without a store or changes, nothing happens.
+
+        Raises:
+            AlreadyCommittedError: If the store has this sample already; the changes are taken back.
+        """
+        with self._lock:
+            if self._binding is not None:
+                self._commit(CommitNote(self._now(), author, key, progress))
+
+    def _make(self, event: Event) -> Event:
+        """Change the book, and note the change where something will be saved."""
+        if self._journal is None:
+            return apply_event(self._state, event)
+        return self._journal.make(self._state, event)
+
+    def _committed(self, at: str) -> Rebase:
+        """Commit at once, unless commits are deferred or there is no store."""
+        if self._binding is None or self._deferring:
+            return _NOTHING_MOVED
+        return self._commit(CommitNote(at))
+
+    def _commit(self, note: CommitNote) -> Rebase:
+        assert self._binding is not None
+        assert self._journal is not None
+        return self._binding.commit(self._state, self._journal, note)

@@ -1,0 +1,220 @@
+"""What a skill manager asks for: a batch of operations on a skillbook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ace.skill import TAGS, InsightSource
+
+OPERATION_TYPES: Final = ("ADD", "UPDATE", "TAG", "REMOVE")
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateOperation:
+    """One change to a skillbook.
+
+    The constructor takes any type; a type that nobody knows is skipped and reported when the batch
+    is applied, and refused by `from_dict`, which reads what a model wrote.
+
+    Example:
+        >>> UpdateOperation("ADD", section="geography", content="Paris is the capital of France.").type
+        'ADD'
+    """
+
+    type: str
+    """ADD, UPDATE, TAG or REMOVE."""
+    section: str = ""
+    """The section of a new skill; for UPDATE, an empty one means that it stays where it is."""
+    content: str | None = None
+    """The text of the skill."""
+    skill_id: str | None = None
+    """The skill to change. For ADD: leave it out, the book gives the id."""
+    metadata: Mapping[str, int] = field(default_factory=dict)
+    """Tag counters, such as `{"helpful": 1}`: what TAG adds, or what a new skill starts with."""
+    justification: str | None = None
+    """Why the change is made."""
+    evidence: str | None = None
+    """What in the trace supports it."""
+    insight_source: InsightSource | None = None
+    """The trace that taught it."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> UpdateOperation:
+        """Read an operation as a model writes it.
+
+        The type may be in any case, and everything that the type does not need may be missing.
+
+        Args:
+            data: The object that the model returned.
+
+        Returns:
+            The operation, with its type in upper case.
+
+        Raises:
+            ValueError: If the type is unknown, or a field has the wrong type. The text names the field.
+
+        Example:
+            >>> UpdateOperation.from_dict({"type": "tag", "skill_id": "a-00001", "tag": "helpful"}).metadata
+            {'helpful': 1}
+        """
+        if not isinstance(data, Mapping):
+            raise ValueError(f"an operation is an object with a 'type', not {_shown(data)}")
+        return cls(
+            type=_operation_type(data),
+            section=_text(data, "section") or "",
+            content=_text(data, "content"),
+            skill_id=_text(data, "skill_id", "id", "bullet_id"),
+            metadata=_counters(data),
+            justification=_text(data, "justification", "reason"),
+            evidence=_text(data, "evidence"),
+            insight_source=_insight_source(data.get("insight_source")),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the operation as a dict that `from_dict` reads, without what is not set."""
+        fields: dict[str, Any] = {"type": self.type, "section": self.section}
+        for name in ("content", "skill_id", "justification", "evidence"):
+            if (value := getattr(self, name)) is not None:
+                fields[name] = value
+        if self.metadata:
+            fields["metadata"] = dict(self.metadata)
+        if self.insight_source is not None:
+            fields["insight_source"] = self.insight_source.to_dict()
+        return fields
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateBatch:
+    """The operations that one reflection led to, with the reasoning behind them.
+
+    Example:
+        >>> UpdateBatch.from_dict({"reasoning": "", "operations": [{"type": "remove", "id": "a-00001"}]})
+        ... # doctest: +ELLIPSIS
+        UpdateBatch(reasoning='', operations=(UpdateOperation(type='REMOVE', ...
+    """
+
+    reasoning: str = ""
+    """Why these changes are made."""
+    operations: Sequence[UpdateOperation] = ()
+    """The changes, in order; kept as a tuple."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operations", tuple(self.operations))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any] | Sequence[Any]) -> UpdateBatch:
+        """Read a batch as a model writes it.
+
+        Args:
+            data: `{"reasoning": ..., "operations": [...]}`, the same under the key `update`, or the
+                list of operations alone.
+
+        Returns:
+            The batch.
+
+        Raises:
+            ValueError: If an operation cannot be read. The text names its place, such as `operations[2]`.
+        """
+        if isinstance(data, Mapping) and "operations" not in data and isinstance(data.get("update"), Mapping):
+            outer_reasoning = _text(data, "reasoning") or ""
+            inner = cls.from_dict(data["update"])
+            return cls(inner.reasoning or outer_reasoning, inner.operations)
+        if isinstance(data, Mapping):
+            reasoning, operations = _text(data, "reasoning") or "", data.get("operations")
+        else:
+            reasoning, operations = "", data
+        if operations is None:
+            raise ValueError("a batch needs 'operations', a list that may be empty")
+        if not isinstance(operations, Sequence) or isinstance(operations, str | bytes):
+            raise ValueError(f"'operations' is a list, not {_shown(operations)}")
+        return cls(reasoning, tuple(_operation_at(place, item) for place, item in enumerate(operations)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the batch as a dict that `from_dict` reads."""
+        return {
+            "reasoning": self.reasoning,
+            "operations": [operation.to_dict() for operation in self.operations],
+        }
+
+
+def _operation_at(place: int, item: Any) -> UpdateOperation:
+    if isinstance(item, UpdateOperation):
+        return item
+    try:
+        return UpdateOperation.from_dict(item)
+    except ValueError as error:
+        raise ValueError(f"operations[{place}]: {error}") from error
+
+
+def _operation_type(data: Mapping[str, Any]) -> str:
+    found = next((data[key] for key in ("type", "operation", "op", "action") if key in data), None)
+    name = found.strip().upper() if isinstance(found, str) else found
+    if name not in OPERATION_TYPES:
+        raise ValueError(f"the type {_shown(found)} is unknown; use {', '.join(OPERATION_TYPES)}")
+    return str(name)
+
+
+def _text(data: Mapping[str, Any], *names: str) -> str | None:
+    """Return the first of the named fields that is set. A list of texts becomes lines."""
+    for name in names:
+        value = data.get(name)
+        if value is None:
+            continue
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            return "\n".join(value)
+        if not isinstance(value, str):
+            raise ValueError(f"{name!r} is a text, not {_shown(value)}")
+        return value
+    return None
+
+
+def _counters(data: Mapping[str, Any]) -> dict[str, int]:
+    """Return the tag counters of an operation; what else a model put into metadata is no counter."""
+    metadata = data.get("metadata")
+    if metadata is None:
+        metadata = {}
+    if not isinstance(metadata, Mapping):
+        raise ValueError(f"'metadata' is an object of counters, not {_shown(metadata)}")
+    counters: dict[str, int] = {}
+    for name in TAGS:
+        if name in metadata:
+            counters[name] = _count(metadata[name], f"metadata.{name}")
+    tag = _text(data, "tag")
+    if tag is not None:
+        name = tag.strip().lower()
+        counters[name] = counters.get(name, 0) + _count(data.get("increment", 1), "increment")
+    return counters
+
+
+def _count(value: Any, place: str) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, int):
+        raise ValueError(f"{place!r} is a whole number, not {_shown(value)}")
+    return value
+
+
+def _insight_source(value: Any) -> InsightSource | None:
+    if value is None or isinstance(value, InsightSource):
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError(f"'insight_source' is an object, not {_shown(value)}")
+    return InsightSource(
+        trace_id=_text(value, "trace_id") or "",
+        sample_question=_text(value, "sample_question") or "",
+        epoch=_count(value.get("epoch", 0), "insight_source.epoch"),
+        step=_count(value.get("step", 0), "insight_source.step"),
+        integration=_text(value, "integration") or "",
+        error_identification=_text(value, "error_identification") or "",
+        learning_text=_text(value, "learning_text") or "",
+    )
+
+
+def _shown(value: Any) -> str:
+    """Return the value for an error text, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,277 @@
+"""`LiteLLMClient` against a real server on loopback."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike, LLMError
+from ace.providers import LiteLLMClient, LiteLLMConfig
+from tests.support.clients import KEY, client_for
+from tests.support.scripted_server import (
+    Answer,
+    BrokenBody,
+    HttpError,
+    NoResponse,
+    Reply,
+    Reset,
+    ScriptedRequest,
+    ScriptedServer,
+    in_turn,
+)
+from tests.support.subprocesses import run_python
+
+
+def test_complete_returns_text_and_usage() -> None:
+    with ScriptedServer(lambda request: f"you said {request.messages[-1]['content']}") as server:
+        response = client_for(server).complete("hello there", system="be kind")
+        assert response.text == "you said hello there"
+        assert [message["role"] for message in server.requests[0].messages] == ["system", "user"]
+        assert response.usage.calls == 1
+        assert (response.usage.input_tokens, response.usage.output_tokens) == (4, 4)
+
+
+def test_settings_reach_the_server_and_a_call_may_override_them() -> None:
+    with ScriptedServer(in_turn("ok")) as server:
+        client = client_for(server, temperature=0.7, max_tokens=11, options={"seed": 5})
+        client.complete("x")
+        client.complete("x", temperature=0.1, stop=["END"])
+        first, second = (request.body for request in server.requests)
+        assert (first["temperature"], first["max_tokens"], first["seed"]) == (0.7, 11, 5)
+        assert (second["temperature"], second["stop"]) == (0.1, ["END"])
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        HttpError(408),
+        HttpError(429),
+        HttpError(500),
+        HttpError(502),
+        HttpError(503),
+        HttpError(529),
+        Reset(),
+        NoResponse(0.6),
+        BrokenBody(),
+    ],
+    ids=repr,
+)
+def test_what_may_pass_is_retried(fault: Reply) -> None:
+    with ScriptedServer(in_turn(fault, fault, "done")) as server:
+        client = client_for(server, timeout=0.3)
+        assert client.complete("x").text == "done"
+        assert len(server.requests) == 3
+        assert (client.usage.calls, client.usage.failed_requests) == (1, 2)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+def test_other_client_errors_fail_at_once(status: int) -> None:
+    with ScriptedServer(in_turn(HttpError(status, "no good"), "never")) as server:
+        with pytest.raises(LLMCallError, match="no good") as raised:
+            client_for(server).complete("x")
+        assert len(server.requests) == 1
+        assert raised.value.attempts == 1
+        assert raised.value.status_code == status
+
+
+def test_the_number_of_requests_is_bounded() -> None:
+    with ScriptedServer(in_turn(HttpError(500))) as server:
+        with pytest.raises(LLMCallError, match="after 3 requests") as raised:
+            client_for(server, max_retries=2).complete("x")
+        assert len(server.requests) == 3
+        assert raised.value.attempts == 3
+
+
+def test_the_server_may_ask_for_a_longer_wait() -> None:
+    with ScriptedServer(in_turn(HttpError(429, headers={"retry-after": "0.4"}), "done")) as server:
+        client = client_for(server, longest_retry_delay=5.0)
+        with _Messages() as messages:
+            client.complete("x")
+        assert any("retry 1 of 3 in 0.40 s" in message for message in messages)
+
+
+def test_fallbacks_are_taken_in_turn() -> None:
+    def script(request: ScriptedRequest) -> Reply | str:
+        failures = {"first": HttpError(500), "second": HttpError(404)}
+        return failures.get(request.model, "from the third")
+
+    with ScriptedServer(script) as server:
+        client = client_for(server, model="openai/first", fallbacks=["openai/second", "openai/third"], max_retries=1)
+        assert client.complete("x").text == "from the third"
+        assert [request.model for request in server.requests] == ["first", "first", "second", "third"]
+        assert client.usage.calls == 1
+
+
+def test_when_every_fallback_fails_the_error_counts_all_requests() -> None:
+    with ScriptedServer(in_turn(HttpError(503))) as server:
+        client = client_for(server, fallbacks=["openai/second"], max_retries=1)
+        with pytest.raises(LLMCallError, match="'openai/second' gave no answer after 4 requests"):
+            client.complete("x")
+        assert len(server.requests) == 4
+
+
+def test_a_fallback_with_settings_of_its_own() -> None:
+    with ScriptedServer(in_turn(HttpError(400))) as bad, ScriptedServer(in_turn("good")) as good:
+        other = LiteLLMConfig("openai/other", api_base=good.api_base, api_key="sk-of-the-other")
+        assert client_for(bad, fallbacks=[other]).complete("x").text == "good"
+        assert good.requests[0].headers["authorization"] == "Bearer sk-of-the-other"
+
+
+def test_a_fallback_of_another_provider_gets_neither_key_nor_address() -> None:
+    config = LiteLLMConfig("openai/a", api_base="http://127.0.0.1:9", api_key=KEY, fallbacks=["anthropic/b"])
+    following = config.chain()[1]
+    assert (following.model, following.api_key, following.api_base) == ("anthropic/b", None, None)
+
+
+def test_the_account_matches_the_server_to_the_token() -> None:
+    def script(request: ScriptedRequest) -> Reply | str:
+        faults: list[Reply] = [HttpError(429), HttpError(500), Reset()]
+        if request.number % 4 == 0:
+            return faults[request.number // 4 % 3]
+        return "word " * (request.number % 7 + 1)
+
+    with ScriptedServer(script) as server:
+        client = client_for(server, max_retries=20)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(client.complete, [f"{'w ' * n}end" for n in range(60)]))
+        usage = client.usage
+        assert usage.calls == len(server.answered) == 60
+        assert usage.input_tokens == server.input_tokens
+        assert usage.output_tokens == server.output_tokens
+        assert usage.failed_requests == len(server.requests) - 60 > 0
+
+
+def test_costs_are_counted_where_the_price_is_known() -> None:
+    with ScriptedServer(in_turn("one two three")) as server:
+        priced = client_for(server, model="openai/gpt-4o-mini")
+        priced.complete("hello")
+        assert priced.usage.cost == pytest.approx(1 * 0.15e-6 + 3 * 0.6e-6)
+        assert priced.usage.unpriced_calls == 0
+        unpriced = client_for(server)
+        unpriced.complete("hello")
+        assert (unpriced.usage.cost, unpriced.usage.unpriced_calls) == (0.0, 1)
+
+
+def test_an_answer_without_usage_is_counted_as_such() -> None:
+    with ScriptedServer(in_turn(Answer("hi", with_usage=False))) as server:
+        client = client_for(server)
+        client.complete("x")
+        assert client.usage.calls == 1
+
+
+def test_keys_show_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
+    refusal = HttpError(401, f"the key {KEY} is wrong")
+    with ScriptedServer(in_turn("fine", HttpError(500, KEY), "fine", refusal)) as server:
+        client = client_for(server)
+        with _Messages() as messages:
+            client.complete("x")
+            client.complete("x")
+            with pytest.raises(LLMAuthenticationError) as raised:
+                client.complete("x")
+        assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    # Our frames with their variables, as a crash reporter would show them; the test's own frame has the key.
+    assert raised.tb.tb_next is not None
+    frames = traceback.StackSummary.extract(traceback.walk_tb(raised.tb.tb_next), capture_locals=True)
+    shown = "".join(frames.format())
+    assert "litellm.py" in shown
+    assert raised.value.__context__ is None
+    everything = [repr(client), repr(client.config), str(raised.value), shown, *messages, *capfd.readouterr()]
+    assert messages
+    assert "[hidden]" in str(raised.value)
+    assert [text for text in everything if KEY in text] == []
+
+
+def test_a_missing_key_is_told_at_once_with_the_name_of_its_variable() -> None:
+    code = (
+        "from ace.protocols import LLMAuthenticationError\n"
+        "from ace.providers import LiteLLMClient\n"
+        "for model in ('gpt-4o-mini', 'anthropic/claude-sonnet-4-5', 'gemini/gemini-2.0-flash'):\n"
+        "    try:\n"
+        "        LiteLLMClient(model, retry_delay=60.0).complete('x')\n"
+        "    except LLMAuthenticationError as error:\n"
+        "        print(error.attempts, error)\n"
+    )
+    lines = run_python(code, without_keys=True).stdout.splitlines()
+    assert len(lines) == 3
+    for line, variable in zip(lines, ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), strict=True):
+        assert line.startswith("1 ")
+        assert "set the environment variable" in line
+        assert variable in line
+
+
+def test_a_call_leaves_the_environment_alone_and_prints_nothing() -> None:
+    with ScriptedServer(in_turn("fine", HttpError(404))) as server:
+        code = (
+            "import os, sys\n"
+            "before = dict(os.environ)\n"
+            "from ace.protocols import LLMCallError\n"
+            "from ace.providers import LiteLLMClient\n"
+            f"client = LiteLLMClient('openai/scripted', api_base={server.api_base!r}, api_key='sk-123456')\n"
+            "client.complete('x')\n"
+            "try:\n"
+            "    client.complete('x')\n"
+            "except LLMCallError:\n"
+            "    pass\n"
+            "assert dict(os.environ) == before, set(os.environ) ^ set(before)\n"
+        )
+        done = run_python(code)
+        assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_an_own_server_needs_no_key() -> None:
+    with ScriptedServer(in_turn("fine")) as server:
+        code = (
+            "from ace.providers import LiteLLMClient\n"
+            f"print(LiteLLMClient('openai/scripted', api_base={server.api_base!r}).complete('x').text)\n"
+        )
+        assert run_python(code, without_keys=True).stdout == "fine\n"
+
+
+def test_the_client_is_one_and_bad_settings_are_told_at_construction() -> None:
+    assert isinstance(LiteLLMClient("gpt-4o-mini"), LLMClientLike)
+    for name, value in {"timeout": 0, "max_retries": -1, "retry_delay": -1, "validation_retries": -1}.items():
+        with pytest.raises(ValueError, match=name):
+            LiteLLMClient("gpt-4o-mini", **{name: value})  # type: ignore[arg-type]  # the values fit
+    with pytest.raises(ValueError, match="model"):
+        LiteLLMClient("")
+
+
+def test_from_config_is_the_same_client() -> None:
+    with ScriptedServer(in_turn(HttpError(500), "fine")) as server:
+        config = LiteLLMConfig("openai/scripted", api_base=server.api_base, api_key=KEY, max_retries=0)
+        client = LiteLLMClient.from_config(config)
+        with pytest.raises(LLMError):
+            client.complete("x")
+        assert client.complete("x").text == "fine"
+
+
+def test_tokens_are_counted_with_the_tokenizer_of_the_model() -> None:
+    client = LiteLLMClient("gpt-4o-mini")
+    assert 5 <= client.count_tokens("The capital of France is Paris.") <= 9
+    assert client.input_token_limit == 128_000
+    assert LiteLLMClient("openai/of-my-own").input_token_limit is None
+
+
+class _Messages(logging.Handler):
+    """Everything that any logger says while it is open, at every level."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.NOTSET)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(f"{record.getMessage()} {record.__dict__}")
+
+    def __enter__(self) -> list[str]:
+        root = logging.getLogger()
+        self._level = root.level
+        root.setLevel(logging.DEBUG)
+        root.addHandler(self)
+        return self.texts
+
+    def __exit__(self, *exc_info: object) -> None:
+        logging.getLogger().removeHandler(self)
+        logging.getLogger().setLevel(self._level)

@@ -1,0 +1,148 @@
+"""What becomes of the batches that models write."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from ace.skill import InsightSource
+from ace.skillbook import Skillbook
+from ace.updates import UpdateBatch, UpdateOperation
+from tests.core.skillbook.clocks import ticking
+
+
+@pytest.fixture
+def book() -> Skillbook:
+    book = Skillbook(clock=ticking())
+    book.add_skill("a", "First.")
+    return book
+
+
+def apply(book: Skillbook, *operations: UpdateOperation) -> tuple[list[str], list[str]]:
+    report = book.apply_update(UpdateBatch("", operations))
+    return [done.skill_id for done in report.applied], [left.reason for left in report.skipped]
+
+
+def test_every_type_is_carried_out(book: Skillbook) -> None:
+    source = InsightSource("t1")
+    book.add_skill("a", "Second.")
+    done, left = apply(
+        book,
+        UpdateOperation("add", section="b", content="Third.", metadata={"helpful": 1}, insight_source=source),
+        UpdateOperation("UPDATE", skill_id="a-00001", content="Changed.", insight_source=source),
+        UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": 2, "harmful": 0, "neutral": 1}),
+        UpdateOperation("REMOVE", skill_id="a-00002"),
+    )
+    assert (done, left) == (["b-00003", "a-00001", "a-00001", "a-00002"], [])
+    first, third = book.skills()
+    assert (first.content, first.helpful, first.neutral, first.sources) == ("Changed.", 2, 1, (source,))
+    assert (third.section, third.helpful, third.sources) == ("b", 1, (source,))
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (UpdateOperation("MERGE", skill_id="a-00001"), "'MERGE' is unknown"),
+        (UpdateOperation("ADD", section="a", content=" "), "content is empty"),
+        (UpdateOperation("ADD", section="a"), "needs a content"),
+        (UpdateOperation("ADD", section="a", content="x", skill_id="a-00001"), "already"),
+        (UpdateOperation("ADD", section="a", content="x", metadata={"great": 1}), "'great' is no tag"),
+        (UpdateOperation("ADD", section="a", content="half \udfff"), "surrogate"),
+        (UpdateOperation("UPDATE", skill_id="a-00001", content=""), "content is empty"),
+        (UpdateOperation("UPDATE", skill_id="a-00001"), "changes nothing"),
+        (UpdateOperation("UPDATE", skill_id="a-99999", content="x"), "no skill 'a-99999'"),
+        (UpdateOperation("UPDATE", content="x"), "needs a skill_id"),
+        (UpdateOperation("TAG", skill_id="a-00001"), "needs a counter"),
+        (
+            UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": 1, "great": 1}),
+            "'great' is no tag",
+        ),
+        (UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": -3}), "whole number from 0"),
+        (UpdateOperation("REMOVE", skill_id="a-99999"), "no skill 'a-99999'"),
+    ],
+)
+def test_one_bad_operation_is_left_out_whole(
+    book: Skillbook, operation: UpdateOperation, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = book.get_skill("a-00001")
+    good = UpdateOperation("ADD", section="a", content="Good.")
+    with caplog.at_level(logging.WARNING):
+        report = book.apply_update(UpdateBatch("", [operation, good]))
+    assert [(left.index, left.operation) for left in report.skipped] == [(0, operation)]
+    assert reason in report.skipped[0].reason and reason in caplog.text
+    assert [done.index for done in report.applied] == [1]
+    assert book.get_skill("a-00001") == first and len(book) == 2
+    assert Skillbook.loads(book.dumps()).dumps() == book.dumps()
+
+
+def test_a_counter_cannot_overflow_and_the_operation_is_left_out_whole(book: Skillbook) -> None:
+    book.tag_skill("a-00001", "harmful", 2**53 - 1)
+    before = book.dumps()
+    tag = UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": 1, "harmful": 1})
+    done, left = apply(book, tag)
+    assert done == [] and "would pass" in left[0]
+    assert book.dumps() == before
+
+
+def test_a_model_may_choose_an_id_in_our_style_only(book: Skillbook) -> None:
+    done, _ = apply(
+        book,
+        UpdateOperation("ADD", section="a", content="x", skill_id="new skill"),
+        UpdateOperation("ADD", section="a", content="x", skill_id="maths-00042"),
+        UpdateOperation("ADD", section="a", content="x"),
+    )
+    assert done == ["a-00002", "maths-00042", "a-00003"]
+
+
+def test_an_empty_batch_is_no_change(book: Skillbook) -> None:
+    before = book.dumps()
+    assert apply(book) == ([], [])
+    assert book.dumps() == before
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"reasoning": "r", "operations": [{"type": "tag", "skill_id": "a", "tag": "Helpful"}]},
+        {
+            "update": {
+                "reasoning": "r",
+                "operations": [{"op": "Tag", "id": "a", "metadata": {"helpful": 1.0}}],
+            }
+        },
+        {
+            "reasoning": "r",
+            "update": {"operations": [{"operation": " TAG ", "id": "a", "metadata": {"helpful": 1}}]},
+        },
+    ],
+)
+def test_batches_are_read_as_models_write_them(data: dict[str, object]) -> None:
+    batch = UpdateBatch.from_dict(data)
+    assert batch == UpdateBatch("r", [UpdateOperation("TAG", skill_id="a", metadata={"helpful": 1})])
+    assert UpdateBatch.from_dict(batch.to_dict()) == batch
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"reasoning": ""}, "needs 'operations'"),
+        ({"operations": "ADD"}, "'operations' is a list"),
+        (
+            {"operations": [{"type": "ADD"}, {"type": "EXPLODE"}]},
+            r"operations\[1\]: the type 'EXPLODE' is unknown",
+        ),
+        ({"operations": ["ADD"]}, r"operations\[0\]: an operation is an object"),
+        ({"operations": [{"section": "a"}]}, "the type None is unknown"),
+        ({"operations": [{"type": "ADD", "content": 5}]}, "'content' is a text"),
+        ({"operations": [{"type": "TAG", "metadata": [1]}]}, "'metadata' is an object"),
+        (
+            {"operations": [{"type": "TAG", "metadata": {"helpful": "many"}}]},
+            "'metadata.helpful' is a whole number",
+        ),
+        ({"reasoning": {}, "operations": []}, "'reasoning' is a text"),
+    ],
+)
+def test_what_is_no_batch_is_refused_with_its_place(data: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        UpdateBatch.from_dict(data)

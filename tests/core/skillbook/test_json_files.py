@@ -1,0 +1,225 @@
+"""Saving to JSON files: whole or not at all, and never over what somebody else wrote."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook, SkillbookChangedError
+from tests.core.skillbook.clocks import run_python, start_python, ticking
+
+
+def book_with(*contents: str) -> Skillbook:
+    book = Skillbook(clock=ticking())
+    for content in contents:
+        book.add_skill("a", content)
+    return book
+
+
+def contents(path: Path) -> list[str]:
+    return [skill.content for skill in Skillbook.load_from_file(path)]
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    book = book_with('Grüße 🌍 \u2028 \x00 \x7f \\ "')
+    book.save_to_file(tmp_path / "deep" / "book.json")
+    again = Skillbook.load_from_file(tmp_path / "deep" / "book.json")
+    assert again.dumps() == book.dumps()
+    assert (tmp_path / "deep" / "book.json").read_bytes() == book.dumps().encode()
+    assert [file.name for file in (tmp_path / "deep").iterdir()] == ["book.json"]
+
+
+def test_permissions_and_links_stay(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    book_with("One.").save_to_file(real)
+    real.chmod(0o640)
+    link.symlink_to(real)
+    book = Skillbook.load_from_file(link)
+    book.add_skill("a", "Two.")
+    book.save_to_file(link)
+    assert link.is_symlink() and contents(real) == ["One.", "Two."]
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_a_new_file_gets_the_usual_permissions(tmp_path: Path) -> None:
+    plain, book = tmp_path / "plain", tmp_path / "book.json"
+    plain.touch()
+    book_with("One.").save_to_file(book)
+    assert book.stat().st_mode == plain.stat().st_mode
+
+
+def test_a_file_that_somebody_else_changed_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    book_with("One.").save_to_file(path)
+    mine, theirs = Skillbook.load_from_file(path), Skillbook.load_from_file(path)
+    theirs.add_skill("a", "Theirs.")
+    theirs.save_to_file(path)
+    mine.add_skill("a", "Mine.")
+    with pytest.raises(SkillbookChangedError, match=r"book\.json.*merge=True"):
+        mine.save_to_file(path)
+    assert contents(path) == ["One.", "Theirs."]
+    mine.save_to_file(tmp_path / "mine.json")
+    assert contents(tmp_path / "mine.json") == ["One.", "Mine."]
+
+
+def test_a_touched_file_with_the_same_content_is_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    book = book_with("One.")
+    book.save_to_file(path)
+    copy = path.read_bytes()
+    path.unlink()
+    path.write_bytes(copy)
+    os.utime(path, (1, 1))
+    book.add_skill("a", "Two.")
+    book.save_to_file(path)
+    assert contents(path) == ["One.", "Two."]
+
+
+def test_merging_makes_my_operations_on_the_newest_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "book.json"
+    book_with("One.", "Two.", "Three.").save_to_file(path)
+    mine, theirs = Skillbook.load_from_file(path), Skillbook.load_from_file(path)
+    theirs.add_skill("a", "Theirs.")
+    theirs.tag_skill("a-00001", "helpful", 2)
+    theirs.remove_skill("a-00002")
+    theirs.save_to_file(path, merge=True)
+    added = mine.add_skill("a", "Mine.")
+    mine.tag_skill(added.id, "harmful")
+    mine.tag_skill("a-00001", "helpful", 3)
+    mine.update_skill("a-00002", content="Changed.")
+    mine.remove_skill("a-00003")
+    mine.save_to_file(path, merge=True)
+    assert [(skill.id, skill.content, skill.helpful, skill.harmful) for skill in Skillbook.load_from_file(path)] == [
+        ("a-00001", "One.", 5, 0),
+        ("a-00004", "Theirs.", 0, 0),
+        ("a-00005", "Mine.", 0, 1),
+    ]
+    assert "a-00002" in caplog.text
+    assert mine.dumps().encode() == path.read_bytes()
+    mine.add_skill("a", "Later.")
+    mine.save_to_file(path)
+    assert len(contents(path)) == 4
+
+
+def test_merging_a_new_book_into_a_file_adds_its_skills_once(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    book_with("One.").save_to_file(path)
+    store_book = Skillbook.open(tmp_path / "book.db", clock=ticking())
+    store_book.add_skill("a", "Stored.")
+    for _ in range(2):
+        store_book.save_to_file(path, merge=True)
+        other = Skillbook.load_from_file(path)
+        other.tag_skill("a-00001", "helpful")
+        other.save_to_file(path)
+    assert sorted(contents(path)) == ["One.", "Stored."]
+    assert [skill.content for skill in store_book] == ["Stored."]
+
+
+def test_open_starts_a_file_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    first, second = Skillbook.open(path), Skillbook.open(path)
+    for book, content in ((first, "One."), (second, "Two.")):
+        book.add_skill("a", content)
+        book.save_to_file(path, merge=True)
+    assert contents(path) == ["One.", "Two."]
+
+
+MERGING = """
+import sys
+from ace.skillbook import Skillbook
+path, name = sys.argv[1:]
+book = Skillbook.open(path)
+for number in range(25):
+    book.add_skill(name, f"{name} {number}")
+    book.save_to_file(path, merge=True)
+"""
+
+
+def test_four_processes_that_merge_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    processes = [start_python(MERGING, str(path), f"writer{number}") for number in range(4)]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    book = Skillbook.load_from_file(path)
+    assert sorted(skill.content for skill in book) == sorted(f"writer{w} {n}" for w in range(4) for n in range(25))
+    assert len({skill.id for skill in book}) == 100
+
+
+SAVING = """
+import sys
+from ace.skillbook import Skillbook
+book = Skillbook.load_from_file(sys.argv[1])
+print("ready", flush=True)
+for number in range(100_000):
+    book.add_skill("a", f"Number {number}: " + "x" * 200)
+    book.save_to_file(sys.argv[1])
+"""
+
+
+def test_a_kill_at_any_point_leaves_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    book_with(*(f"Start {number}: " + "y" * 2000 for number in range(200))).save_to_file(path)
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    before = 200
+    grown = 0
+    for _ in range(30):
+        process = start_python(SAVING, str(path))
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        time.sleep(chance.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        book = Skillbook.load_from_file(path)
+        assert len(book) >= before
+        grown += len(book) > before
+        before = len(book)
+    assert grown > 5, "the kills came before any save"
+    book = Skillbook.load_from_file(path)
+    book.save_to_file(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["book.json"]
+
+
+FULL_DISK = """
+import resource, sys
+from ace.skillbook import Skillbook
+path, limit = sys.argv[1], int(sys.argv[2])
+book = Skillbook.open(path)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    for number in range(2000):
+        book.add_skill("a", f"Number {number}: " + "x" * 500)
+        if path.endswith(".json"):
+            book.save_to_file(path)
+except Exception as error:
+    print(type(error).__name__, len(book))
+"""
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    book_with("One.", "Two.").save_to_file(path)
+    output = run_python(FULL_DISK, str(path), "20000").split()
+    assert output[0] == "OSError"
+    book = Skillbook.load_from_file(path)
+    assert len(book) == int(output[1]) - 1 > 5
+    assert [file.name for file in tmp_path.iterdir()] == ["book.json"]
+
+
+def test_a_full_disk_leaves_the_old_store(tmp_path: Path) -> None:
+    path = tmp_path / "book.db"
+    with Skillbook.open(path, clock=ticking()) as book:
+        book.add_skill("a", "One.")
+    output = run_python(FULL_DISK, str(path), "200000").split()
+    assert output[0] in ("OperationalError", "DatabaseError")
+    with Skillbook.open(path) as book:
+        assert len(book) == int(output[1]) > 5
+        assert book.dumps() == book.as_of(book.version or 0).dumps()

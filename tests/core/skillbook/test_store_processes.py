@@ -1,0 +1,148 @@
+"""Several processes, threads and sudden deaths on one store."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.core.skillbook.clocks import run_python, start_python, ticking
+
+LEARNING = """
+import sys
+from ace.skillbook import SampleKey, Skillbook
+from ace.updates import UpdateBatch, UpdateOperation
+path, name = sys.argv[1:]
+book = Skillbook.open(path)
+for number in range(200):
+    book.refresh()
+    operations = [
+        UpdateOperation("ADD", section="made", content=f"{name} {number}"),
+        UpdateOperation("TAG", skill_id="shared-00001", metadata={"helpful": 1}),
+    ]
+    report = book.apply_update(UpdateBatch("", operations), key=SampleKey(name, 1, str(number)))
+    assert not report.skipped, report
+    added = book.get_skill(report.applied[0].skill_id)
+    assert added is not None and added.content == f"{name} {number}", (report, added)
+print(book.version)
+"""
+
+
+def test_eight_processes_of_200_updates_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "skills.db"
+    with Skillbook.open(path, clock=ticking()) as book:
+        book.add_skill("shared", "Shared.")
+    processes = [start_python(LEARNING, str(path), f"learner{number}") for number in range(8)]
+    for process in processes:
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, errors
+    with Skillbook.open(path) as book:
+        made = [skill.content for skill in book if skill.section == "made"]
+        assert sorted(made) == sorted(f"learner{one} {number}" for one in range(8) for number in range(200))
+        assert [skill.helpful for skill in book if skill.section == "shared"] == [1600]
+        assert book.version == 1601
+        assert book.as_of(1601).dumps() == book.dumps()
+
+
+LEARNING_UNTIL_KILLED = """
+import sys
+from ace.skillbook import SampleKey, Skillbook
+from ace.updates import UpdateBatch, UpdateOperation
+path, run = sys.argv[1:]
+book = Skillbook.open(path)
+print("ready", flush=True)
+for number in range(100_000):
+    with book.deferred_commits():
+        book.tag_skill("a-00001", "helpful")
+        batch = UpdateBatch("", [UpdateOperation("ADD", section="a", content=f"{run} {number}")])
+        book.apply_update(batch, key=SampleKey(run, 1, str(number)), progress="done")
+    print(number, flush=True)
+"""
+
+
+def test_a_kill_loses_at_most_the_batch_in_flight(tmp_path: Path) -> None:
+    path = tmp_path / "skills.db"
+    with Skillbook.open(path, clock=ticking()) as book:
+        book.add_skill("a", "Shared.")
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    total = 0
+    for attempt in range(30):
+        process = start_python(LEARNING_UNTIL_KILLED, str(path), f"run{attempt}")
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        time.sleep(chance.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        output = process.stdout.read()
+        process.communicate()
+        told = [int(line) for line in output.split("\n")[:-1]]
+        with Skillbook.open(path) as book:
+            assert book.store is not None
+            notes = book.store.progress(f"run{attempt}")
+            committed = [skill for skill in book if skill.content.startswith(f"run{attempt} ")]
+            assert len(told) <= len(committed) <= len(told) + 1
+            assert len(notes) == len(committed)
+            total += len(committed)
+            assert [skill.helpful for skill in book if skill.id == "a-00001"] == [total]
+    assert total > 30, "the kills came before any commit"
+    with Skillbook.open(path) as book:
+        assert book.as_of(book.version or 0).dumps() == book.dumps()
+
+
+@pytest.mark.parametrize("name", ["skills.db", "skills.json"])
+def test_threads_share_a_book(tmp_path: Path, name: str) -> None:
+    book = Skillbook.open(tmp_path / name)
+    book.add_skill("shared", "Shared.")
+    problems: list[BaseException] = []
+
+    def learn(thread: int) -> None:
+        try:
+            for number in range(60):
+                skill = book.add_skill(f"section{thread}", f"{thread} {number}")
+                book.tag_skill("shared-00001", "helpful")
+                assert skill.id in book.as_prompt()
+                assert book.as_prompt(100, "shared").startswith("- [shared-00001]")
+                if number % 3 == 0:
+                    book.remove_skill(skill.id)
+                assert book.stats()["skills"] and book.dumps()
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=learn, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert len(book) == 1 + 4 * 40
+    assert [skill.helpful for skill in book if skill.section == "shared"] == [240]
+    assert book.as_prompt() == Skillbook.loads(book.dumps()).as_prompt()
+
+
+FORKING = """
+import os, sys
+from ace.skillbook import Skillbook
+book = Skillbook.open(sys.argv[1])
+book.add_skill("a", "Parent.")
+child = os.fork()
+for number in range(100):
+    book.add_skill("a", f"{child == 0} {number}")
+if child == 0:
+    book.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+book.refresh()
+assert len(book) == 201, len(book)
+"""
+
+
+def test_a_forked_process_and_its_parent_lose_nothing(tmp_path: Path) -> None:
+    run_python(FORKING, str(tmp_path / "skills.db"))
+    book = Skillbook.open(tmp_path / "skills.db")
+    assert len(book) == 201
+    assert book.as_of(201).dumps() == book.dumps()
