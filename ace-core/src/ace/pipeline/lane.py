@@ -44,8 +44,14 @@ class Turns:
         self._arrived: dict[int, Work | None] = {}
 
     def arrive(self, index: int, work: Work) -> None:
-        """Do `work` in the lane when all samples before `index` have arrived or given up."""
+        """Do `work` in the lane when all samples before `index` have arrived or given up.
+
+        A sample that has given up and comes all the same (Ctrl-C may fall between the two) goes in at once.
+        """
         with self._lock:
+            if index < self._next:
+                self._lane.submit(work)
+                return
             self._arrived[index] = work
             self._advance()
 
@@ -93,7 +99,8 @@ class InputOrder:
     def settle(self, index: int) -> None:
         """Say that the sample's foreground part is over: it is in the background, or never will be."""
         with self._lock:
-            self._settled.add(index)
+            if index >= self._first:
+                self._settled.add(index)
             while self._first in self._settled:
                 self._settled.remove(self._first)
                 self._first += 1

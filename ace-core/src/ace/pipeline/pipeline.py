@@ -319,6 +319,9 @@ class Pipeline(PipelineAsStep[C]):
         await call_in_thread(self._drain)
 
     def _drain(self) -> None:
+        """Finish the background of a run that was interrupted, whose order may lack a sample."""
+        with self._lock:
+            self._order = InputOrder(self._plan.lanes)
         pending = self._background.pending
         if pending:
             logger.warning("the run was interrupted: waiting for %d samples in the background", pending)
