@@ -128,6 +128,8 @@ def test_wrong_calls_say_what_is_wrong() -> None:
     pipeline = Pipeline([Read()])
     with pytest.raises(ValueError, match="workers is 0; it must be 1 or more"):
         pipeline.run(pages(1), workers=0)
+    with pytest.raises(TypeError, match=r"workers is 2\.5; it must be a whole number"):
+        pipeline.run(pages(1), workers=2.5)  # type: ignore[arg-type]  # the mistake that is tested
     with pytest.raises(ValueError, match="workers is 0"):
         pipeline.stream(pages(1), workers=0)
     with pytest.raises(TypeError, match=r"give a list of them: run\(\[ctx\]\)"):

@@ -47,8 +47,7 @@ def test_an_endless_input_stays_bounded_and_closing_stops_it(step: AnyDo) -> Non
         if taken == 2000:
             break
     tracemalloc.stop()
-    assert isinstance(stream, Iterator)
-    stream.close()  # type: ignore[attr-defined]  # an iterator that is a generator
+    stream.close()
     drawn = source.drawn
     assert most_ahead <= 2 * workers + 1
     # Each result alone would be more than 100 bytes.
@@ -93,7 +92,7 @@ def test_a_stream_yields_as_foregrounds_finish() -> None:
 def test_a_stream_that_is_never_asked_does_nothing() -> None:
     source = Endless()
     stream = Pipeline([Do()]).stream(iter(source), workers=4)
-    stream.close()  # type: ignore[attr-defined]  # an iterator that is a generator
+    stream.close()
     assert source.drawn == 0
 
 
@@ -110,7 +109,7 @@ def test_an_endless_asynchronous_stream_stays_bounded(step: AnyDo) -> None:
             most_ahead = max(most_ahead, source.drawn - taken)
             if taken == 200:
                 break
-        await stream.aclose()  # type: ignore[attr-defined]  # an iterator that is a generator
+        await stream.aclose()
         drawn = source.drawn
         await asyncio.sleep(0.01)
         assert source.drawn == drawn

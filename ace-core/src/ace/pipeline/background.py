@@ -130,6 +130,8 @@ class Background(Generic[C]):
 
     def pass_by(self, order: InputOrder, index: int) -> None:
         """Note that a sample of the run will never come."""
+        if order.is_settled(index):  # it has come after all: what was interrupted is only who brought it
+            return
         order.give_up(index)
         with self._lock:
             self._wake()

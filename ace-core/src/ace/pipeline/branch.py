@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
+from .blocking import may_block_loop
 from .context import StepContext
 from .errors import BranchError, PipelineConfigError
 from .merge import (
@@ -111,7 +112,9 @@ class Branch(Generic[C]):
             from .event_loop import engine_loop
 
             return engine_loop.run(self.__call_async__(ctx))
-        return self._join(ctx, self._run_children(ctx))
+        with may_block_loop():
+            outcomes = self._run_children(ctx)
+        return self._join(ctx, outcomes)
 
     async def __call_async__(self, ctx: C) -> C:
         """The asynchronous twin of calling the branch."""
@@ -136,8 +139,18 @@ class Branch(Generic[C]):
         for index, child in enumerate(others, 1):
             start(index, child)
         outcomes[0] = contextvars.copy_context().run(_outcome, first, ctx)
-        for _ in others:
-            ended.get()
+        waiting = len(others)
+        interrupt: KeyboardInterrupt | None = None
+        while waiting:
+            try:
+                ended.get()
+                waiting -= 1
+            except KeyboardInterrupt as error:  # the first waits for the children, a second does not
+                if interrupt is not None:
+                    raise
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
         return outcomes
 
     def _join(self, ctx: C, outcomes: Sequence[_Outcome[C]]) -> C:

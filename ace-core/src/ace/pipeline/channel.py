@@ -6,6 +6,8 @@ import threading
 from collections import deque
 from typing import Generic, TypeVar, final
 
+from .blocking import may_block_loop
+
 T = TypeVar("T")
 
 
@@ -54,7 +56,7 @@ class Channel(Generic[T]):
 
     def abandon(self) -> None:
         """Say that nobody takes items any more, and wait until nobody puts any."""
-        with self._changed:
+        with may_block_loop(), self._changed:
             self._abandoned = True
             self._items.clear()
             self._changed.notify_all()
@@ -64,7 +66,7 @@ class Channel(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        with self._changed:
+        with may_block_loop(), self._changed:
             self._changed.wait_for(lambda: bool(self._items) or self._ended)
             if not self._items:
                 raise StopIteration

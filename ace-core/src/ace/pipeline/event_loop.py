@@ -10,11 +10,13 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, TypeVar, final
 
 from .threads import threads
+from .variables import adopt
 
 T = TypeVar("T")
 
@@ -29,51 +31,63 @@ class EngineLoop:
     def forget(self) -> None:
         """Start with no loop. A forked child calls it too: the parent's thread is not there."""
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._loops: dict[int, asyncio.AbstractEventLoop] = {}  # by thread; nearly always one
+        self._blocked: set[int] = set()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The running loop.
+        """The running loop; another one while plain code called by a step blocks that.
 
         Raises:
             RuntimeError: If it has to be started and the system has no thread left to give.
         """
         with self._lock:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=loop.run_forever, name="ace-pipeline-loop", daemon=True)
-                try:
-                    thread.start()
-                except RuntimeError:
-                    loop.close()
-                    raise
-                self._loop, self._thread = loop, thread
-            return self._loop
+            for ident, loop in self._loops.items():
+                if ident not in self._blocked:
+                    return loop
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=loop.run_forever, name="ace-pipeline-loop", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                loop.close()
+                raise
+            self._loops[thread.ident or 0] = loop
+            return loop
 
     def ensure_running(self) -> None:
         """Start the loop if it does not run yet: later, at the interpreter's exit, it may be too late."""
         _ = self.loop
 
-    def is_current(self) -> bool:
-        """Whether the caller is on this loop's thread, where waiting for the loop would never end."""
-        return threading.current_thread() is self._thread
+    @contextmanager
+    def blocked(self) -> Iterator[None]:
+        """Have another loop stand in while the body blocks this thread, if it is the loop's own."""
+        ident = threading.get_ident()
+        with self._lock:
+            is_outermost = ident in self._loops and ident not in self._blocked
+            if is_outermost:
+                self._blocked.add(ident)
+        try:
+            yield
+        finally:
+            if is_outermost:
+                with self._lock:
+                    self._blocked.discard(ident)
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine on the loop, with the caller's context variables, and return at once.
+        """Start a coroutine, with the caller's context variables, and return at once.
 
-        On the loop's own thread (an asynchronous step that calls something plain, which needs a loop again) it
-        starts on another loop, made for this one coroutine: the caller is going to block this one.
+        On the loop's own thread it starts on another loop: the caller is going to block this one.
         """
-        if self.is_current():
-            return _start_on_new_loop(coroutine)
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        with self.blocked():
+            return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Await a coroutine from plain code and return its value, or raise what it raised."""
         future = self.submit(_keep_exit(coroutine))
         try:
-            outcome = future.result()
+            with self.blocked():
+                outcome = future.result()
         except BaseException:  # Ctrl-C while waiting must not leave the coroutine running
             future.cancel()
             raise
@@ -97,35 +111,14 @@ async def _keep_exit(coroutine: Coroutine[Any, Any, T]) -> T | _Exit:
         return _Exit(error)
 
 
-def _start_on_new_loop(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-    context = contextvars.copy_context()
-    future: Future[T] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(context.run(asyncio.run, coroutine))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threads.start(work)
-    return future
-
-
 async def call_in_thread(function: Callable[[], T]) -> T:
-    """Call something plain on a kept thread, in a copy of the caller's context, without blocking the loop.
+    """Call something plain on a kept thread, without blocking the loop.
 
-    A cancellation is raised only after the function has returned: it cannot be interrupted, and what it uses
-    must not be taken away from it.
-    """
-    return await call_in_context(function, contextvars.copy_context())
-
-
-async def call_in_context(function: Callable[[], T], context: contextvars.Context) -> T:
-    """Like `call_in_thread`, in the given context, which keeps the variables that the function sets.
-
-    It may be the context of the current task: that is left while the task waits.
+    It sees the caller's context variables, and the caller sees those that it sets. A cancellation is raised only
+    after it has returned: it cannot be interrupted, and what it uses must not be taken away from it.
     """
     loop = asyncio.get_running_loop()
+    context = contextvars.copy_context()
     returned: asyncio.Future[None] = loop.create_future()
     values: list[T] = []
     errors: list[BaseException] = []
@@ -139,22 +132,17 @@ async def call_in_context(function: Callable[[], T], context: contextvars.Contex
     def report() -> None:
         loop.call_soon_threadsafe(returned.set_result, None)
 
-    def start() -> None:
-        try:
-            threads.start(work, report)
-        except RuntimeError as error:
-            errors.append(error)
-            returned.set_result(None)
-
-    # Not at once: the current task has not left its context yet.
-    loop.call_soon(start)
+    threads.start(work, report)
     await wait_through_cancellation(returned)
+    adopt(context)
     if errors:
         raise errors[0]
     return values[0]
 
 
-async def wait_through_cancellation(future: asyncio.Future[None], on_cancel: Callable[[], None] | None = None) -> None:
+async def wait_through_cancellation(
+    future: asyncio.Future[None], on_cancel: Callable[[], object] | None = None
+) -> None:
     """Wait until `future` is done even if this task is cancelled meanwhile, and raise the cancellation then.
 
     Args:
@@ -171,6 +159,15 @@ async def wait_through_cancellation(future: asyncio.Future[None], on_cancel: Cal
                 on_cancel()
     if cancelled is not None:
         raise cancelled
+
+
+async def await_uninterrupted(future: Future[T]) -> T:
+    """Await work on another thread. A cancellation takes back work that has not begun, and else waits for its end."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set_result, None))
+    await wait_through_cancellation(ended, on_cancel=future.cancel)
+    return future.result()
 
 
 def is_being_cancelled() -> bool:

@@ -139,9 +139,11 @@ def _feed(channel: Channel[SampleResult[C]], run: Run[C], contexts: Iterable[C],
         if not channel.put_at_once(result):
             await call_in_thread(lambda: channel.put(result))
 
+    driver = TaskDriver(run, contexts, workers, deliver)  # here, so that an input that cannot be iterated raises
+
     async def drive() -> None:
         try:
-            await TaskDriver(run, contexts, workers, deliver).drive()
+            await driver.drive()
         finally:
             channel.end()
 
@@ -154,6 +156,7 @@ async def iterate_async(
     """Like `iterate`, without blocking the caller's loop."""
     import asyncio
 
+    from .event_loop import wait_through_cancellation
     from .task_driver import TaskDriver
 
     results: asyncio.Queue[SampleResult[C] | None] = asyncio.Queue()
@@ -163,9 +166,11 @@ async def iterate_async(
         await room.acquire()
         results.put_nowait(result)
 
+    driver = TaskDriver(run, contexts, workers, deliver)  # here, so that an input that cannot be iterated raises
+
     async def drive() -> None:
         try:
-            await TaskDriver(run, contexts, workers, deliver).drive()
+            await driver.drive()
         finally:
             results.put_nowait(None)
 
@@ -181,7 +186,9 @@ async def iterate_async(
         run.stop()
         for _ in range(2 * workers):
             room.release()  # nobody takes results any more: let the workers put theirs and end
-        await asyncio.wait({driving})
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        driving.add_done_callback(lambda _: ended.set_result(None))
+        await wait_through_cancellation(ended, on_cancel=driving.cancel)
     if run.failure is not None:
         raise run.failure
 

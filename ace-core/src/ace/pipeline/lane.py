@@ -96,6 +96,11 @@ class InputOrder:
         with self._lock:
             return index <= self._first
 
+    def is_settled(self, index: int) -> bool:
+        """Whether the sample is in the background already, or never will be."""
+        with self._lock:
+            return index < self._first or index in self._settled
+
     def settle(self, index: int) -> None:
         """Say that the sample's foreground part is over: it is in the background, or never will be."""
         with self._lock:

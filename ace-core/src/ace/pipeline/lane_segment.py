@@ -12,6 +12,7 @@ from .hooks import PipelineHook
 from .lane import Lane
 from .planned_step import PlannedStep
 from .segment import Position, fuse
+from .variables import adopt
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -37,8 +38,12 @@ class LaneSegment(Generic[C]):
         self._first_step = steps[0].name
         self._number = number
 
-    def start(self, ctx: C, position: Position, run: Run[C], index: int) -> Future[C]:
-        """Run the section on the lane's thread when it is the sample's turn, and return its future at once."""
+    def start(self, ctx: C, position: Position, run: Run[C], index: int) -> tuple[Future[C], contextvars.Context]:
+        """Have the section run on the lane's thread when it is the sample's turn.
+
+        Returns:
+            At once, what the section will return, and the context whose variables it may set.
+        """
         from concurrent.futures import Future  # costs 12 ms to import, which pipelines without lanes save
 
         future: Future[C] = Future()
@@ -55,7 +60,19 @@ class LaneSegment(Generic[C]):
 
         assert run.order is not None  # a pipeline with a lane has one
         run.order.turns[self._number].arrive(index, work)
-        return future
+        return future, context
+
+    def pass_through(self, ctx: C, position: Position, run: Run[C], index: int) -> C:
+        """Run the section and wait for it. Ctrl-C takes back what has not begun, and else waits for its end."""
+        future, context = self.start(ctx, position, run, index)
+        try:
+            ctx = future.result()
+            adopt(context)
+            return ctx
+        except BaseException:
+            if not future.done() and not future.cancel():
+                future.exception()
+            raise
 
     def _run(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]) -> C:
         for segment in self._segments:

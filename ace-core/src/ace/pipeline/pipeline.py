@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
 
 from .background import Background
+from .blocking import may_block_loop
 from .branch import Branch
 from .cancellation import CancellationToken
 from .context import StepContext
@@ -65,8 +66,9 @@ class Pipeline(PipelineAsStep[C]):
         *,
         background_limit: int = 1000,
     ) -> None:
-        if background_limit < 1:
-            raise PipelineConfigError(f"background_limit is {background_limit}; it must be 1 or more")
+        limit: object = background_limit
+        if not isinstance(limit, int) or limit < 1:
+            raise PipelineConfigError(f"background_limit is {limit!r}; it must be a whole number, 1 or more")
         self._steps: list[StepProtocol[C]] = []
         self._hooks = tuple(hooks or ())
         for hook in self._hooks:
@@ -162,7 +164,8 @@ class Pipeline(PipelineAsStep[C]):
         check_call(contexts, workers, asynchronous=False)
         run = self._begin(on_sample_done, cancel_token)
         try:
-            return collect(run, contexts, workers)
+            with may_block_loop():
+                return collect(run, contexts, workers)
         except (KeyboardInterrupt, SystemExit):
             self._drain()
             raise
@@ -200,7 +203,7 @@ class Pipeline(PipelineAsStep[C]):
         workers: int = 1,
         on_sample_done: Callable[[SampleResult[C]], None] | None = None,
         cancel_token: CancellationToken | None = None,
-    ) -> Iterator[SampleResult[C]]:
+    ) -> Generator[SampleResult[C], None, None]:
         """Yield results as the foregrounds finish, in bounded memory however long the input is.
 
         Work begins when the first result is asked for. At most twice `workers` samples are drawn and not yet
@@ -216,7 +219,7 @@ class Pipeline(PipelineAsStep[C]):
         workers: int,
         on_sample_done: Callable[[SampleResult[C]], None] | None,
         cancel_token: CancellationToken | None,
-    ) -> Iterator[SampleResult[C]]:
+    ) -> Generator[SampleResult[C], None, None]:
         run = self._begin(on_sample_done, cancel_token)
         try:
             yield from iterate(run, contexts, workers)
@@ -232,7 +235,7 @@ class Pipeline(PipelineAsStep[C]):
         workers: int = 1,
         on_sample_done: Callable[[SampleResult[C]], None] | None = None,
         cancel_token: CancellationToken | None = None,
-    ) -> AsyncIterator[SampleResult[C]]:
+    ) -> AsyncGenerator[SampleResult[C]]:
         """Like `stream`, for asynchronous code. Arguments are those of `run_async`."""
         check_call(contexts, workers, asynchronous=True)
         return self._astream(contexts, workers, on_sample_done, cancel_token)
@@ -243,7 +246,7 @@ class Pipeline(PipelineAsStep[C]):
         workers: int,
         on_sample_done: Callable[[SampleResult[C]], None] | None,
         cancel_token: CancellationToken | None,
-    ) -> AsyncIterator[SampleResult[C]]:
+    ) -> AsyncGenerator[SampleResult[C]]:
         run = self._begin(on_sample_done, cancel_token)
         results = iterate_async(run, contexts, workers)
         try:
@@ -265,7 +268,8 @@ class Pipeline(PipelineAsStep[C]):
         Raises:
             TimeoutError: If samples are still in the background then; the text says how many.
         """
-        self._background.wait(timeout)
+        with may_block_loop():
+            self._background.wait(timeout)
 
     def background_stats(self) -> dict[str, int]:
         """Count the samples that have entered the background since the pipeline was built.

@@ -119,9 +119,9 @@ class AsyncStation:
         loop.call_soon_threadsafe(self._begin, work, context)
 
     def _begin(self, work: AsyncWork, context: Context) -> None:
-        from .event_loop import engine_loop
+        import asyncio
 
-        task = engine_loop.loop.create_task(work(), context=context)
+        task = asyncio.get_running_loop().create_task(work(), context=context)
         self._tasks.add(task)
         task.add_done_callback(self._go_on)
 

@@ -9,12 +9,13 @@ from functools import partial
 from typing import Generic, TypeVar, final
 
 from .context import StepContext
-from .event_loop import call_in_context, call_in_thread, is_being_cancelled
+from .event_loop import await_uninterrupted, call_in_thread, is_being_cancelled
 from .lane_segment import LaneSegment
 from .result import SampleResult
 from .run import Run
 from .segment import Position
 from .source import Source
+from .variables import adopt
 
 C = TypeVar("C", bound=StepContext)
 
@@ -78,7 +79,7 @@ class TaskDriver(Generic[C]):
         try:
             while (drawn := source.draw_at_once() if source.is_sequence else await source.draw()) is not None:
                 place, index, ctx = drawn
-                delivery = self._deliver(place, await self._process(index, ctx, variables))
+                delivery = self._deliver(place, await self._process(index, ctx))
                 if delivery is not None:
                     await delivery
                 if place % _SAMPLES_PER_TURN == 0:
@@ -92,7 +93,7 @@ class TaskDriver(Generic[C]):
         except BaseException as error:
             self._run.abort(error)
 
-    async def _process(self, index: int, ctx: C, variables: contextvars.Context) -> SampleResult[C]:
+    async def _process(self, index: int, ctx: C) -> SampleResult[C]:
         run = self._run
         position = Position()
         result = run.begin(ctx, position)
@@ -101,12 +102,13 @@ class TaskDriver(Generic[C]):
                 run.check(ctx, position)
                 for part in run.plan.foreground:
                     if isinstance(part, LaneSegment):
-                        ctx = await asyncio.wrap_future(part.start(ctx, position, run, index))
+                        future, context = part.start(ctx, position, run, index)
+                        ctx = await await_uninterrupted(future)
+                        adopt(context)
                     elif part.is_async:
                         ctx = await part.run_async(ctx, position, run.token, run.hooks)
                     else:
-                        plain = partial(part.run, ctx, position, run.token, run.hooks)
-                        ctx = await call_in_context(plain, variables)
+                        ctx = await call_in_thread(partial(part.run, ctx, position, run.token, run.hooks))
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:

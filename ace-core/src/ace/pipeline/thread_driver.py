@@ -34,7 +34,7 @@ def _process(run: Run[C], index: int, ctx: C) -> SampleResult[C]:
             run.check(ctx, position)
             for part in run.plan.foreground:
                 if isinstance(part, LaneSegment):
-                    ctx = part.start(ctx, position, run, index).result()
+                    ctx = part.pass_through(ctx, position, run, index)
                 else:
                     ctx = part.run(ctx, position, run.token, run.hooks)
         except (KeyboardInterrupt, SystemExit):

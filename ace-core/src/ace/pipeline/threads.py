@@ -86,7 +86,10 @@ class ThreadCache:
                 logger.exception("work of the pipeline engine raised; please report this")
             with self._lock:
                 self._idle += 1
-            report()
+            try:
+                report()
+            except Exception:  # a loop that its owner has closed: nobody waits there any more
+                logger.exception("nobody could be told that work of the pipeline engine is done")
             del task, work, report  # what they hold must not live on while this thread waits
             try:
                 task = self._queue.get(timeout=_IDLE_SECONDS)

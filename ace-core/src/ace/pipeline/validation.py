@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Generic, TypeVar, final
 
 from .context import StepContext
@@ -51,7 +52,7 @@ def check_boundaries(steps: Sequence[PlannedStep[C]]) -> None:
     """Check that there is one async boundary at most.
 
     Raises:
-        PipelineConfigError: If there are two.
+        PipelineConfigError: If there are two, or it cuts a lane in two.
     """
     declaring = [step for step in steps if step.async_boundary]
     if len(declaring) > 1:
@@ -59,6 +60,12 @@ def check_boundaries(steps: Sequence[PlannedStep[C]]) -> None:
             f"steps {declaring[0].name} and {declaring[1].name} both declare an async boundary; a pipeline has one: "
             f"all behind the first is in the background already, so remove it from {declaring[1].name}"
         )
+    for before, step in pairwise(steps):
+        if step.async_boundary and step.lane is not None and step.lane == before.lane:
+            raise PipelineConfigError(
+                f"the async boundary at step {step.name} cuts lane {step.lane!r}, which {before.name} is in too; put "
+                f"the boundary on the first step of the lane, or give the two different lanes"
+            )
 
 
 def warn_of_what_nesting_switches_off(step: PlannedStep[C], *, stacklevel: int) -> None:
@@ -94,7 +101,7 @@ def check_call(contexts: object, workers: int, *, asynchronous: bool) -> None:
     """Check the arguments of a run.
 
     Raises:
-        TypeError: If the contexts are none, or asynchronous where they must not be.
+        TypeError: If the contexts are none, or asynchronous where they must not be, or `workers` is no number.
         ValueError: If there are no workers.
     """
     if isinstance(contexts, StepContext):
@@ -103,8 +110,11 @@ def check_call(contexts: object, workers: int, *, asynchronous: bool) -> None:
         raise TypeError("contexts is an asynchronous iterable; use run_async or astream")
     if not isinstance(contexts, (Iterable, AsyncIterable)):
         raise TypeError(f"contexts is {contexts!r}; it must be an iterable of contexts, such as a list")
-    if workers < 1:
-        raise ValueError(f"workers is {workers}; it must be 1 or more")
+    count: object = workers
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"workers is {count!r}; it must be a whole number")
+    if count < 1:
+        raise ValueError(f"workers is {count}; it must be 1 or more")
 
 
 @final
