@@ -24,8 +24,10 @@ help: ## List the targets (of which pytest and test-all take ARGS="...")
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 22
 
 .PHONY: demo
-demo: $(ENVIRONMENT) ## Run the engine on a small piece of real work
+demo: $(ENVIRONMENT) ## Run the engine on real pages, then let an agent learn from its mistakes
 	@.venv/bin/python examples/engine_demo.py
+	@echo
+	@.venv/bin/python -m examples.learn_with_scripted_model
 
 .PHONY: test
 test: lint types contracts pytest ## Check and test what CI checks (some seconds)
@@ -59,6 +61,7 @@ pytest: $(ENVIRONMENT) ## Run the tests, without the other checks
 .PHONY: bench
 bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks
+	python -m benchmarks.skillbook
 
 .PHONY: docs
 docs: $(ENVIRONMENT) ## Build the documentation into build/docs

@@ -46,7 +46,7 @@ class EnvironmentResult:
     ground_truth: str | None = None
     """The right answer, where it is known."""
     metrics: dict[str, float] = field(default_factory=dict)
-    """Numbers by name, such as `{"correct": 1.0}`; empty where nothing could be judged."""
+    """Numbers by name, such as `correct` with 1.0; empty where nothing could be judged."""
 
 
 class TaskEnvironment(ABC):

@@ -6,10 +6,19 @@ import math
 import re
 import threading
 from collections import Counter
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Callable, Sequence
+from typing import Protocol, final
 
 from ace.skill import Skill
+
+
+class HasSkills(Protocol):
+    """What a retrieval reads: a skillbook, or a view of one."""
+
+    def skills(self) -> Sequence[Skill]:
+        """Return the active skills in the order of the book."""
+        ...
+
 
 _WORD = re.compile(r"\w+")
 _SATURATION = 1.2
@@ -114,3 +123,41 @@ class LexicalRanker:
         found = [self._postings[word] for word in sorted(query_words) if word in self._postings]
         rarer = [postings for postings in found if len(postings) * 2 <= size]
         return rarer or found
+
+
+@final
+class TopSkills:
+    """Chooses the skills that fit a question best, for `ACE.from_roles(retrieval=...)`.
+
+    Of skills that fit equally well, those that helped more often come first.
+
+    Args:
+        limit: The most skills to choose, from 1.
+        ranker: Scores skills against a question; by default their words (BM25).
+
+    Raises:
+        ValueError: The limit is below 1.
+
+    Example:
+        >>> from ace.skillbook import Skillbook
+        >>> book = Skillbook()
+        >>> skills = [book.add_skill("a", text) for text in ("Sort the list first.", "Name the capital.")]
+        >>> [skill.content for skill in TopSkills(1)("Which capital?", book)]
+        ['Name the capital.']
+    """
+
+    def __init__(
+        self, limit: int = 20, *, ranker: Callable[[str, Sequence[Skill]], Sequence[float]] | None = None
+    ) -> None:
+        if limit < 1:
+            raise ValueError(f"the limit is a number of skills from 1, not {limit!r}")
+        self.limit = limit
+        self._ranker = LexicalRanker() if ranker is None else ranker
+
+    def __call__(self, question: str, skillbook: HasSkills) -> list[Skill]:
+        """Return the chosen skills, the best first."""
+        skills = list(skillbook.skills())
+        scores = self._ranker(question, skills)
+        places = range(len(skills))
+        best = sorted(places, key=lambda at: (-scores[at], skills[at].harmful - skills[at].helpful, at))
+        return [skills[place] for place in best[: self.limit]]

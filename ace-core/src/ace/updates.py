@@ -32,7 +32,7 @@ class UpdateOperation:
     skill_id: str | None = None
     """The skill to change. For ADD: leave it out, the book gives the id."""
     metadata: Mapping[str, int] = field(default_factory=dict)
-    """Tag counters, such as `{"helpful": 1}`: what TAG adds, or what a new skill starts with."""
+    """Counters by tag, such as `helpful` with 1; TAG adds them, and a new skill starts with them."""
     justification: str | None = None
     """Why the change is made."""
     evidence: str | None = None

@@ -16,3 +16,16 @@ print(json.dumps(sorted(sys.modules)))
     heavy = {"sqlite3", "asyncio", "pydantic", "numpy", "litellm", "openai", "instructor", "random", "ssl"}
     assert "ace.skillbook.book" in loaded
     assert not loaded & heavy
+
+
+def test_a_store_is_loaded_by_those_who_use_one() -> None:
+    script = """
+import sys
+from ace.skillbook import Skillbook
+Skillbook().add_skill("a", "One.")
+parts = ["binding", "history", "store", "sqlite_store", "text_formats"]
+assert not [part for part in parts if f"ace.skillbook.{part}" in sys.modules]
+from ace.skillbook import *
+assert SampleKey("run", 1, "sample").epoch == 1
+"""
+    run_python(script)

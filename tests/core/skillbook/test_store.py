@@ -323,6 +323,34 @@ def test_an_older_store_is_migrated_after_a_backup(path: Path) -> None:
     backup.close()
 
 
+def test_vectors_of_an_older_store_are_kept_and_follow_their_skills(path: Path) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    bring_up_to_date(connection, path, MIGRATIONS[:2])
+    for place, vector in enumerate([b"\0\0\x80\x3f", None, b"\0\0\0\x40"]):
+        id = f"a-0000{place + 1}"
+        data = json.dumps({"id": id, "section": "a", "content": f"Text {place}."})
+        connection.execute("INSERT INTO skill VALUES (?, ?, ?, ?)", (id, place, data, vector))
+    connection.execute("UPDATE head SET next_id = 4, id_floor = 4, next_position = 3")
+    connection.close()
+
+    def vectors() -> list[bytes | None]:
+        with opened(path) as again:
+            return [skill.embedding for skill in again.skills()]
+
+    with opened(path) as book:
+        assert [skill.id for skill in book.skills()] == ["a-00001", "a-00002", "a-00003"]
+        book.set_embeddings({"a-00002": [0.5]})
+        book.tag_skill("a-00001", "helpful")
+        assert vectors() == [b"\0\0\x80\x3f", b"\0\0\0\x3f", b"\0\0\0\x40"]
+        book.set_embeddings({"a-00002": [1.0]})
+        book.update_skill("a-00001", content="Another text.")
+        book.remove_skill("a-00003")
+        assert vectors() == [None, b"\0\0\x80\x3f"]
+    rows = sqlite3.connect(path)
+    assert rows.execute("SELECT id FROM embedding").fetchall() == [("a-00002",)]
+    rows.close()
+
+
 def test_commits_are_durable(path: Path) -> None:
     store = SqliteStore(path)
     connection = sqlite3.connect(path)

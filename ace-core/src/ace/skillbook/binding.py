@@ -6,16 +6,16 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import final
+from typing import NamedTuple, final
 
 from ace.skill import SimilarityDecision, Skill
+from ace.skillbook import history
 from ace.skillbook.changes import apply_event
 from ace.skillbook.checked import decision_pair
 from ace.skillbook.event_codec import decode_events, encode_events, event_dict
 from ace.skillbook.events import Embedded, RolledBack, touched_ids
-from ace.skillbook.history import rolled_back, state_at
-from ace.skillbook.journal import Journal, Refusal
+from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
+from ace.skillbook.journal import Journal, Rebase, Refusal
 from ace.skillbook.json_read import read_entries
 from ace.skillbook.json_write import skill_dict
 from ace.skillbook.state import BookState
@@ -34,8 +34,7 @@ logger = logging.getLogger(__name__)
 _PATIENT_TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class CommitNote:
+class CommitNote(NamedTuple):
     """What is written beside the changes."""
 
     at: str
@@ -43,16 +42,6 @@ class CommitNote:
     key: SampleKey | None = None
     progress: str | None = None
     skipped: Sequence[dict[str, object]] = ()
-
-
-@dataclass(slots=True)
-class Rebase:
-    """What became of changes that had to be made again."""
-
-    renamed: dict[str, str] = field(default_factory=dict)
-    """New ids of skills whose ids somebody else took."""
-    refused: list[Refusal] = field(default_factory=list)
-    """Events that could not be made again, and why."""
 
 
 @final
@@ -124,17 +113,17 @@ class StoreBinding:
         journal.clear(state)
         return rebase
 
-    def roll_back(self, state: BookState, journal: Journal, version: int, note: CommitNote) -> int:
+    def roll_back(self, state: BookState, journal: Journal, version: int, at: str, author: str) -> int:
         """Make the book what it was at the version, as a new version. Returns that."""
         while True:
             self.catch_up(state, journal, Rebase())
-            old = rolled_back(state, state_at(self.store, version))
+            old = history.rolled_back(state, self.state_at(version))
             rows = [_row(skill, old.positions[skill.id]) for skill in old.ordered_skills().values()]
             decisions = [(*pair, _decision_json(decision)) for pair, decision in sorted(old.decisions.items())]
             commit = Commit(
                 expected_version=self.version,
-                at=note.at,
-                author=note.author,
+                at=at,
+                author=author,
                 operations=encode_events([RolledBack(version)]),
                 head=_head(self.version + 1, old),
                 changed=rows,
@@ -149,6 +138,22 @@ class StoreBinding:
             state.become(old)
             journal.clear(state)
             return self.version
+
+    def entries(self, after: int) -> list[HistoryEntry]:
+        """Return the versions above `after`, oldest first."""
+        return list(history.entries(self.store, after))
+
+    def state_at(self, version: int) -> BookState:
+        """Return the book as it was at a version."""
+        return history.state_at(self.store, version)
+
+    def difference(self, first: int, second: int) -> SkillbookDiff:
+        """Return how the second version differs from the first."""
+        return history.difference(self.state_at(first), self.state_at(second))
+
+    def blame(self, skill_id: str) -> list[BlameEntry]:
+        """Return every change that touched a skill, oldest first."""
+        return history.blame(self.store, skill_id)
 
     def _take_vectors(self, state: BookState, ids: Iterable[str]) -> None:
         """Take over vectors that others have set, which the history does not hold."""

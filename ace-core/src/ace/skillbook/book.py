@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ace.skillbook import history as past
-from ace.skillbook.binding import CommitNote, Rebase, StoreBinding
 from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookFileError, SkillbookHistoryError
-from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
-from ace.skillbook.journal import Journal
+from ace.skillbook.journal import Journal, Rebase
 from ace.skillbook.json_file import JsonFiles
 from ace.skillbook.json_read import read_text
 from ace.skillbook.reading import Clock, system_clock
 from ace.skillbook.selection import Ranker, TokenCounter, estimate_tokens
 from ace.skillbook.skill_folder import write_skill_folder
 from ace.skillbook.state import BookState
-from ace.skillbook.store import SkillbookStore
-from ace.skillbook.text_formats import read_text_book
 from ace.skillbook.writing import WritableSkillbook, logger
+
+if TYPE_CHECKING:
+    from ace.skillbook.binding import StoreBinding
+    from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
+    from ace.skillbook.store import SkillbookStore
 
 STORE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
@@ -155,6 +155,8 @@ class Skillbook(WritableSkillbook):
         Raises:
             SkillbookFileError: If there is no skill in it, or an id is there twice.
         """
+        from ace.skillbook.text_formats import read_text_book  # for those who use text
+
         return cls._holding(read_text_book(text, clock().isoformat(timespec="microseconds")))
 
     @property
@@ -175,16 +177,15 @@ class Skillbook(WritableSkillbook):
 
     def history(self, after: int = 0) -> list[HistoryEntry]:
         """Return the versions above `after`, oldest first."""
-        return list(past.entries(self._bound().store, after))
+        return self._bound().entries(after)
 
     def as_of(self, version: int) -> Skillbook:
         """Return the book as it was at a version, in memory; 0 is the empty beginning."""
-        return self._detached(past.state_at(self._bound().store, version))
+        return self._detached(self._bound().state_at(version))
 
     def diff(self, first: int, second: int) -> SkillbookDiff:
         """Return how the second version differs from the first."""
-        store = self._bound().store
-        return past.difference(past.state_at(store, first), past.state_at(store, second))
+        return self._bound().difference(first, second)
 
     def rollback(self, version: int, *, author: str = "") -> int:
         """Make the book what it was at a version. That is a new version, so it can be taken back too.
@@ -196,11 +197,11 @@ class Skillbook(WritableSkillbook):
             binding = self._bound()
             assert self._journal is not None
             self.commit()
-            return binding.roll_back(self._state, self._journal, version, CommitNote(self._now(), author))
+            return binding.roll_back(self._state, self._journal, version, self._now(), author)
 
     def blame(self, skill_id: str) -> list[BlameEntry]:
         """Return every change that touched a skill, oldest first."""
-        return past.blame(self._bound().store, skill_id)
+        return self._bound().blame(skill_id)
 
     def close(self) -> None:
         """Commit what was deferred and release the store; a JSON or memory book has nothing to release."""
@@ -234,6 +235,8 @@ class Skillbook(WritableSkillbook):
         self._journal = Journal(self._state)
 
     def _bind(self, path: Path, store: SkillbookStore) -> None:
+        from ace.skillbook.binding import StoreBinding  # for those who use a store
+
         self._binding = StoreBinding(store)
         self._binding.load(self._state)
         self._journal = Journal(self._state)
@@ -270,6 +273,8 @@ def _sqlite(path: Path) -> SkillbookStore:
 
 
 def _read_text_file(path: Path, at: str) -> BookContents:
+    from ace.skillbook.text_formats import read_text_book  # for those who use text
+
     try:
         return read_text_book(path.read_bytes().decode("utf-8-sig"), at)
     except UnicodeDecodeError as error:

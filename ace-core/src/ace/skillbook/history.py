@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ace.skill import Skill
 from ace.skillbook.changes import apply_event
@@ -16,8 +16,7 @@ from ace.skillbook.state import BookState
 from ace.skillbook.store import SampleKey, SkillbookStore, StoredEvent
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class HistoryEntry(NamedTuple):
     """One version of a book: the batch that made it."""
 
     version: int
@@ -34,8 +33,7 @@ class HistoryEntry:
     """What was left out, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlameEntry:
+class BlameEntry(NamedTuple):
     """One change in the life of a skill."""
 
     version: int

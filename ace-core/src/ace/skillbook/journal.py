@@ -7,6 +7,7 @@ its own once more. Only what the events touched is undone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import final
 
 from ace.skill import SimilarityDecision, Skill, similarity_pair
@@ -17,6 +18,16 @@ from ace.skillbook.state import BookState
 
 Refusal = tuple[Event, str]
 """An event that could not be made again, and why."""
+
+
+@dataclass(slots=True)
+class Rebase:
+    """What became of changes that had to be made again."""
+
+    renamed: dict[str, str] = field(default_factory=dict)
+    """New ids of skills whose ids somebody else took."""
+    refused: list[Refusal] = field(default_factory=list)
+    """Events that could not be made again, and why."""
 
 
 @final

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 
 from ace.durable_file import folder_lock, write_durably
 from ace.skillbook.contents import BookContents, state_from
@@ -17,8 +16,7 @@ from ace.skillbook.json_write import book_json
 from ace.skillbook.state import BookState
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """What a file was when it was read or written."""
 
     inode: int

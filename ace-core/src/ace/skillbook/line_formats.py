@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from json.encoder import encode_basestring as quote
-from typing import Final
+from typing import Final, NamedTuple
 
 from ace.skill import ACTIVE, Skill
 
 
-@dataclass(frozen=True, slots=True)
-class LineFormat:
+class LineFormat(NamedTuple):
     """One way to write skills."""
 
     lines: Callable[[Iterable[Skill]], dict[str, str]]

@@ -16,7 +16,6 @@ from ace.skillbook.prompt_cache import PromptCache
 from ace.skillbook.selection import Ranker, TokenCounter
 from ace.skillbook.sources import SourceSummary
 from ace.skillbook.state import BookState
-from ace.skillbook.text_formats import playbook_text
 
 Clock = Callable[[], datetime]
 PromptFormat = Literal["markdown", "xml", "toon", "json"]
@@ -153,6 +152,8 @@ class ReadableSkillbook:
 
     def as_playbook(self) -> str:
         """Return the active skills as playbook text: `[id] helpful=5 harmful=0 :: content` under headings."""
+        from ace.skillbook.text_formats import playbook_text  # for those who use text
+
         with self._lock:
             return playbook_text(self._state)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ace.skill import InsightSource, Skill
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSummary:
+class SourceSummary(NamedTuple):
     """How many skills each origin taught."""
 
     skills_with_source: int

@@ -38,6 +38,14 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             key TEXT PRIMARY KEY, answer TEXT NOT NULL, at TEXT NOT NULL, details TEXT NOT NULL)
             WITHOUT ROWID""",
     ),
+    (
+        "CREATE TABLE embedding (id TEXT PRIMARY KEY, vector BLOB NOT NULL)",
+        "INSERT INTO embedding SELECT id, embedding FROM skill WHERE embedding IS NOT NULL",
+        "ALTER TABLE skill RENAME TO old_skill",
+        "CREATE TABLE skill (id TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT NOT NULL)",
+        "INSERT INTO skill SELECT id, position, data FROM old_skill ORDER BY position",
+        "DROP TABLE old_skill",
+    ),
 )
 """The statements that lead from each version to the next. `PRAGMA user_version` counts them."""
 

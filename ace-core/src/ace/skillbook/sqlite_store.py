@@ -28,6 +28,8 @@ from ace.skillbook.store import (
     VersionConflictError,
 )
 
+_ROWS = "SELECT id, position, data, vector FROM skill LEFT JOIN embedding USING (id)"
+
 BUSY_SECONDS = 60
 """How long a writer waits for another one. Each holds the file for about a millisecond."""
 
@@ -55,15 +57,14 @@ class SqliteStore:
         """Return the newest state, read in one go."""
         with self._lock, self._reading() as connection:
             head = self._head(connection)
-            skills = connection.execute("SELECT id, position, data, embedding FROM skill ORDER BY position")
+            skills = connection.execute(f"{_ROWS} ORDER BY position")
             decisions = connection.execute("SELECT first_id, second_id, data FROM decision ORDER BY 1, 2")
             return StoredBook(head, [SkillRow(*row) for row in skills], list(decisions))
 
     def rows(self, ids: Iterable[str]) -> Sequence[SkillRow]:
         """Return those of the skills that the newest state has."""
-        query = "SELECT id, position, data, embedding FROM skill WHERE id = ?"
         with self._lock, self._reading() as connection:
-            found = [connection.execute(query, (id,)).fetchone() for id in ids]
+            found = [connection.execute(f"{_ROWS} WHERE id = ?", (id,)).fetchone() for id in ids]
         return [SkillRow(*row) for row in found if row is not None]
 
     def version(self) -> int:
@@ -205,13 +206,15 @@ class SqliteStore:
         head, key = commit.head, commit.key
         if commit.replaces_all:
             connection.execute("DELETE FROM skill")
+            connection.execute("DELETE FROM embedding")
             connection.execute("DELETE FROM decision")
         connection.executemany("DELETE FROM skill WHERE id = ?", [(id,) for id in commit.removed])
         connection.executemany(
-            "INSERT INTO skill VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-            "position = excluded.position, data = excluded.data, embedding = excluded.embedding",
-            [(row.id, row.position, row.data, row.embedding) for row in commit.changed],
+            "INSERT INTO skill VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            "position = excluded.position, data = excluded.data",
+            [(row.id, row.position, row.data) for row in commit.changed],
         )
+        self._write_vectors(connection, commit)
         for first, second, data in commit.decisions:
             connection.execute("DELETE FROM decision WHERE first_id = ? AND second_id = ?", (first, second))
             if data is not None:
@@ -227,6 +230,16 @@ class SqliteStore:
         )
         if key is not None and commit.progress is not None:
             self._note(connection, key, commit.progress, commit.at)
+
+    def _write_vectors(self, connection: sqlite3.Connection, commit: Commit) -> None:
+        """Bring the vectors in step with the skills; one that is the same is not written again."""
+        gone = [*commit.removed, *(row.id for row in commit.changed if row.embedding is None)]
+        connection.executemany("DELETE FROM embedding WHERE id = ?", [(id,) for id in gone])
+        connection.executemany(
+            "INSERT INTO embedding VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET vector = excluded.vector "
+            "WHERE vector <> excluded.vector",
+            [(row.id, row.embedding) for row in commit.changed if row.embedding is not None],
+        )
 
     def _note(self, connection: sqlite3.Connection, key: SampleKey, note: str, at: str) -> None:
         connection.execute(

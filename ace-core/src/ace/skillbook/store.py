@@ -6,14 +6,12 @@ A store keeps texts; it need not know what an event or a skill is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ace.skillbook.errors import SkillbookError
 
 
-@dataclass(frozen=True, slots=True)
-class SampleKey:
+class SampleKey(NamedTuple):
     """Which sample of which run a commit belongs to. A store takes each key once."""
 
     run: str
@@ -21,8 +19,7 @@ class SampleKey:
     sample: str
 
 
-@dataclass(frozen=True, slots=True)
-class SkillRow:
+class SkillRow(NamedTuple):
     """A skill as a store keeps it."""
 
     id: str
@@ -32,8 +29,7 @@ class SkillRow:
     embedding: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The newest state of a book in a store."""
 
     version: int
@@ -42,8 +38,7 @@ class Head:
     next_position: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBook:
+class StoredBook(NamedTuple):
     """Everything that is needed to continue a book."""
 
     head: Head
@@ -52,8 +47,7 @@ class StoredBook:
     """First id, second id, and the decision as JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """One batch, to be written as one transaction."""
 
     expected_version: int
@@ -77,8 +71,7 @@ class Commit:
     """Whether everything that the head held goes first, as in a rollback."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
+class StoredEvent(NamedTuple):
     """One committed batch as the store keeps it."""
 
     version: int
@@ -89,14 +82,13 @@ class StoredEvent:
     key: SampleKey | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressRow:
+class ProgressRow(NamedTuple):
     """What a run noted about a sample."""
 
     key: SampleKey
     at: str
     note: str
-    version: int | None = field(default=None)
+    version: int | None = None
     """The version that the sample was committed as, if it was."""
 
 

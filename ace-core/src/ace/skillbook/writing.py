@@ -5,19 +5,22 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ace.skill import InsightSource, SimilarityDecision, Skill
 from ace.skillbook import operations
-from ace.skillbook.binding import CommitNote, Rebase, StoreBinding
 from ace.skillbook.changes import apply_event, content_checksum
 from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.events import Added, Embedded, Event, Imported, Kept, Merged, Removed, touched_ids
-from ace.skillbook.journal import Journal
+from ace.skillbook.journal import Journal, Rebase
 from ace.skillbook.reading import ReadableSkillbook
 from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport
-from ace.skillbook.store import SampleKey
 from ace.skillbook.vectors import pack_vector
 from ace.updates import UpdateBatch
+
+if TYPE_CHECKING:
+    from ace.skillbook.binding import StoreBinding
+    from ace.skillbook.store import SampleKey
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +32,8 @@ class WritableSkillbook(ReadableSkillbook):
 
     _journal: Journal | None = None
     _binding: StoreBinding | None = None
-    _deferring = False
+    _deferring = 0
+    """How many `deferred_commits` blocks are open; runs that overlap may end in any order."""
 
     def add_skill(
         self,
@@ -270,7 +274,7 @@ class WritableSkillbook(ReadableSkillbook):
             notes: list[dict[str, object]] = [
                 {"operation": item.operation.to_dict(), "reason": item.reason} for item in skipped
             ]
-            rebase = self._commit(CommitNote(at, author, key, progress, notes))
+            rebase = self._commit(at, author, key, progress, notes)
             refused = {id: reason for event, reason in rebase.refused for id in touched_ids(event)}
             return report.with_commit(self._binding.version, rebase.renamed, refused)
 
@@ -279,14 +283,17 @@ class WritableSkillbook(ReadableSkillbook):
         """Collect changes in memory, so that the tags and operations of one sample are committed together.
 
         `commit`, or an `apply_update` with a key, writes them as one transaction. Nothing in the store is
-        locked meanwhile. What is left at the end of the block is committed.
+        locked meanwhile. What is left when the last block ends is committed.
         """
-        before, self._deferring = self._deferring, True
+        with self._lock:
+            self._deferring += 1
         try:
             yield
         finally:
-            self._deferring = before
-            self.commit()
+            with self._lock:
+                self._deferring -= 1
+                if not self._deferring:
+                    self.commit()
 
     def commit(self, *, author: str = "", key: SampleKey | None = None, progress: str | None = None) -> None:
         """Write the collected changes as one transaction. Without a store or changes, nothing happens.
@@ -296,7 +303,7 @@ class WritableSkillbook(ReadableSkillbook):
         """
         with self._lock:
             if self._binding is not None:
-                self._commit(CommitNote(self._now(), author, key, progress))
+                self._commit(self._now(), author, key, progress)
 
     def _make(self, event: Event) -> Event:
         """Change the book, and note the change where something will be saved."""
@@ -308,9 +315,19 @@ class WritableSkillbook(ReadableSkillbook):
         """Commit at once, unless commits are deferred or there is no store."""
         if self._binding is None or self._deferring:
             return _NOTHING_MOVED
-        return self._commit(CommitNote(at))
+        return self._commit(at)
 
-    def _commit(self, note: CommitNote) -> Rebase:
+    def _commit(
+        self,
+        at: str,
+        author: str = "",
+        key: SampleKey | None = None,
+        progress: str | None = None,
+        skipped: Sequence[dict[str, object]] = (),
+    ) -> Rebase:
+        from ace.skillbook.binding import CommitNote  # loaded already: there is a binding
+
         assert self._binding is not None
         assert self._journal is not None
+        note = CommitNote(at, author, key, progress, skipped)
         return self._binding.commit(self._state, self._journal, note)

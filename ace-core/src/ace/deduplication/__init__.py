@@ -1,0 +1,33 @@
+"""Deduplication: finds skills that say the same, and makes one of them."""
+
+from ace.deduplication.detector import SimilarityDetector, SimilarPair
+from ace.deduplication.manager import ConsolidationResult, DeduplicationManager
+from ace.deduplication.operations import (
+    ConsolidationOperation,
+    ConsolidationReport,
+    DeleteOp,
+    KeepOp,
+    MergeOp,
+    SkippedConsolidation,
+    UpdateOp,
+    apply_consolidation_operations,
+    parse_consolidation_operations,
+)
+from ace.protocols.deduplication import DeduplicationConfig
+
+__all__ = [
+    "ConsolidationOperation",
+    "ConsolidationReport",
+    "ConsolidationResult",
+    "DeduplicationConfig",
+    "DeduplicationManager",
+    "DeleteOp",
+    "KeepOp",
+    "MergeOp",
+    "SimilarPair",
+    "SimilarityDetector",
+    "SkippedConsolidation",
+    "UpdateOp",
+    "apply_consolidation_operations",
+    "parse_consolidation_operations",
+]

@@ -1,0 +1,150 @@
+"""Finds pairs of similar skills, by vectors where there is an embedding model, else by their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ace.deduplication.lexical import lexically_similar
+from ace.deduplication.vector_search import near_vectors
+from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike
+from ace.skill import Skill
+from ace.skillbook import Skillbook
+
+__all__ = ["SimilarPair", "SimilarityDetector"]
+
+DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
+
+
+class SimilarPair(NamedTuple):
+    """Two skills that are similar."""
+
+    first: Skill
+    """The one that stands first in the book."""
+    second: Skill
+    similarity: float
+    """Their cosine, up to 1."""
+
+
+class SimilarityDetector:
+    """Finds pairs of similar skills.
+
+    Args:
+        config: The settings; None takes the defaults.
+        embedder: What makes the vectors; by default as `embedding_provider` says.
+
+    Raises:
+        ValueError: The provider is `local`, for which there is no embedder unless one is given.
+
+    Example:
+        >>> book = Skillbook()
+        >>> for content in ("Check the units.", "Check all units.", "Name the river."):
+        ...     _ = book.add_skill("maths", content)
+        >>> for pair in SimilarityDetector(DeduplicationConfig()).detect_similar_pairs(book, 0.8):
+        ...     print(pair.first.id, pair.second.id, round(pair.similarity, 2))
+        maths-00001 maths-00002 0.82
+    """
+
+    def __init__(self, config: DeduplicationConfig | None = None, *, embedder: EmbedderLike | None = None) -> None:
+        self.config = config if config is not None else DeduplicationConfig()
+        self._embedder = embedder if embedder is not None else _embedder_for(self.config)
+
+    def ensure_embeddings(self, skillbook: Skillbook) -> int:
+        """Make the vectors of the active skills that have none. Without an embedder nothing happens.
+
+        Vectors of another length than the new ones come from another model; they are made again.
+
+        Args:
+            skillbook: The book; the vectors are kept in it.
+
+        Returns:
+            How many vectors were made.
+
+        Raises:
+            LLMError: The embedding model could not be reached. The book is as it was.
+        """
+        if self._embedder is None:
+            return 0
+        skills = skillbook.skills()
+        vectors = self._vectors_of([skill for skill in skills if skill.embedding is None])
+        if not vectors:
+            return 0
+        size = 4 * len(next(iter(vectors.values())))
+        vectors |= self._vectors_of(
+            [skill for skill in skills if skill.embedding is not None and len(skill.embedding) != size]
+        )
+        current = {skill.id: skill for skill in skillbook.skills()}
+        skillbook.set_embeddings(
+            # A skill whose text changed meanwhile is embedded the next time.
+            {
+                skill.id: vectors[skill.id]
+                for skill in skills
+                if skill.id in vectors and skill.id in current and current[skill.id].content == skill.content
+            }
+        )
+        return len(vectors)
+
+    def detect_similar_pairs(self, skillbook: Skillbook, threshold: float | None = None) -> list[SimilarPair]:
+        """Return the similar pairs of active skills, the most similar first.
+
+        Pairs that were judged to be kept apart are left out.
+
+        Args:
+            skillbook: The book; it is not changed.
+            threshold: The least similarity, from 0 to 1; by default that of the settings.
+        """
+        least = self.config.similarity_threshold if threshold is None else threshold
+        pairs = [
+            SimilarPair(first, second, similarity)
+            for skills in self._compared_groups(skillbook.skills())
+            for first, second, similarity in self._similar(skills, least)
+            if not skillbook.has_keep_decision(first.id, second.id)
+        ]
+        return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first.id, pair.second.id))
+
+    def _vectors_of(self, skills: Sequence[Skill]) -> dict[str, Sequence[float]]:
+        if not skills or self._embedder is None:
+            return {}
+        vectors = self._embedder.embed([skill.content for skill in skills])
+        return {skill.id: vector for skill, vector in zip(skills, vectors, strict=True)}
+
+    def _compared_groups(self, skills: Sequence[Skill]) -> list[list[Skill]]:
+        """Return the lists of skills that are compared with each other: all, or those of each section."""
+        groups: dict[str, list[Skill]] = {}
+        for skill in skills:
+            groups.setdefault(skill.section if self.config.within_section_only else "", []).append(skill)
+        return list(groups.values())
+
+    def _similar(self, skills: Sequence[Skill], threshold: float) -> Iterator[tuple[Skill, Skill, float]]:
+        if not self._compares_vectors(skills):
+            for first, second, similarity in lexically_similar([skill.content for skill in skills], threshold):
+                yield skills[first], skills[second], similarity
+            return
+        by_length: dict[int, list[tuple[Skill, bytes]]] = {}
+        for skill in skills:
+            if skill.embedding is not None:
+                by_length.setdefault(len(skill.embedding), []).append((skill, skill.embedding))
+        for members in by_length.values():
+            for first, second, similarity in near_vectors([vector for _, vector in members], threshold):
+                yield members[first][0], members[second][0], similarity
+
+    def _compares_vectors(self, skills: Sequence[Skill]) -> bool:
+        """Whether vectors decide: there is an embedder, or somebody gave every skill a vector."""
+        if self._embedder is not None:
+            return True
+        return self.config.embedding_provider == "auto" and all(skill.embedding is not None for skill in skills)
+
+
+def _embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
+    """Return what makes vectors under these settings; None compares words."""
+    provider = config.embedding_provider
+    if provider == "lexical" or (provider == "auto" and config.embedding_model is None):
+        return None
+    if provider == "local":
+        raise ValueError(
+            "embedding_provider 'local' needs an embedder: DeduplicationManager(config, embedder=...); "
+            "'lexical' compares words and needs nothing"
+        )
+    from ace.providers.litellm_embedder import LiteLLMEmbedder  # only where a model is named
+
+    return LiteLLMEmbedder(config.embedding_model or DEFAULT_EMBEDDING_MODEL)

@@ -1,0 +1,40 @@
+"""The runners: they take inputs through a learning pipeline. Nothing is imported before it is used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ace.runners.ace import ACE
+    from ace.runners.base import ACERunner
+    from ace.runners.failures import FailedSample
+    from ace.runners.litellm import ACELiteLLM
+    from ace.runners.settings import LearningOptions, LearningSettings
+    from ace.runners.trace_analyser import TraceAnalyser
+
+__all__ = [
+    "ACE",
+    "ACELiteLLM",
+    "ACERunner",
+    "FailedSample",
+    "LearningOptions",
+    "LearningSettings",
+    "TraceAnalyser",
+]
+
+_HOMES = {
+    "ACE": "ace",
+    "ACELiteLLM": "litellm",
+    "ACERunner": "base",
+    "FailedSample": "failures",
+    "LearningOptions": "settings",
+    "LearningSettings": "settings",
+    "TraceAnalyser": "trace_analyser",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,190 @@
+"""`ACE`: an agent answers samples and learns from how it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+
+from ace.runners.base import ACERunner, OnSampleDone
+from ace.runners.clients import client_from_model
+from ace.runners.settings import LearningOptions, LearningSettings
+
+if TYPE_CHECKING:
+    from ace.context import ACESample, ACEStepContext
+    from ace.environments import TaskEnvironment
+    from ace.pipeline import CancellationToken, SampleResult, StepProtocol
+    from ace.protocols.agent import AgentLike
+    from ace.protocols.llm import LLMClientLike
+    from ace.protocols.reflector import ReflectorLike
+    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.skillbook import Skillbook
+    from ace.steps.selected_skills import Retrieval
+
+__all__ = ["ACE"]
+
+_REFLECTIONS_AHEAD = 3
+"""As many as the reflect step makes at once: fewer would leave it idle."""
+
+
+class ACE(ACERunner):
+    """An agent answers samples, an environment judges, and the skillbook learns from both.
+
+    Make one with `from_roles`, `from_client` or `from_model`.
+    """
+
+    integration: ClassVar[str] = "ace"
+
+    @classmethod
+    def build_steps(
+        cls,
+        *,
+        agent: AgentLike,
+        reflector: ReflectorLike,
+        skill_manager: SkillManagerLike,
+        environment: TaskEnvironment | None = None,
+        retrieval: Retrieval | None = None,
+        **options: Unpack[LearningOptions],
+    ) -> list[StepProtocol[ACEStepContext]]:
+        """Return the steps that `from_roles` composes, to inspect or change. The arguments are the same."""
+        settings = LearningSettings(**options)
+        return cls._steps(agent, reflector, skill_manager, environment, retrieval, settings, settings.book())
+
+    @classmethod
+    def from_roles(
+        cls,
+        *,
+        agent: AgentLike,
+        reflector: ReflectorLike,
+        skill_manager: SkillManagerLike,
+        environment: TaskEnvironment | None = None,
+        retrieval: Retrieval | None = None,
+        **options: Unpack[LearningOptions],
+    ) -> Self:
+        """Make a runner of three roles.
+
+        Args:
+            agent: Who answers.
+            reflector: Who finds out what a trace teaches.
+            skill_manager: Who turns that into operations.
+            environment: Who judges the answers, if anybody.
+            retrieval: Chooses the skills that the agent sees; by default it sees them all.
+            **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
+                checkpoint_interval, extra_steps; see `LearningSettings`.
+
+        Raises:
+            ValueError: Two options exclude each other.
+        """
+        settings = LearningSettings(**options)
+        skillbook = settings.book()
+        steps = cls._steps(agent, reflector, skill_manager, environment, retrieval, settings, skillbook)
+        return cls._composed(steps, skillbook, settings)
+
+    @classmethod
+    def from_client(
+        cls,
+        client: LLMClientLike,
+        *,
+        environment: TaskEnvironment | None = None,
+        retrieval: Retrieval | None = None,
+        **options: Unpack[LearningOptions],
+    ) -> Self:
+        """Make a runner whose three roles use one client. The other arguments are those of `from_roles`."""
+        from ace.implementations import Agent, Reflector, SkillManager
+
+        return cls.from_roles(
+            agent=Agent(client),
+            reflector=Reflector(client),
+            skill_manager=SkillManager(client),
+            environment=environment,
+            retrieval=retrieval,
+            **options,
+        )
+
+    @classmethod
+    def from_model(
+        cls, model: str = "gpt-4o-mini", *, max_tokens: int = 2048, temperature: float = 0.0, **kwargs: Any
+    ) -> Self:
+        """Make a runner whose three roles use one model.
+
+        Args:
+            model: A LiteLLM model string.
+            max_tokens: The longest answer, in tokens.
+            temperature: The sampling temperature.
+            **kwargs: The arguments of `from_client`; all others go to the client, such as api_base.
+        """
+        own = {"environment", "retrieval", *LearningOptions.__annotations__}
+        client = client_from_model(
+            model,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            **{name: value for name, value in kwargs.items() if name not in own},
+        )
+        return cls.from_client(client, **{name: value for name, value in kwargs.items() if name in own})
+
+    def run(
+        self,
+        samples: Iterable[ACESample],
+        epochs: int = 1,
+        *,
+        wait: bool = True,
+        lag: int | None = None,
+        workers: int = 1,
+        on_sample_done: OnSampleDone | None = None,
+        cancel_token: CancellationToken | None = None,
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Answer all samples, and learn from them, in every epoch.
+
+        Args:
+            samples: The samples; a sequence if there are several epochs.
+            epochs: How often.
+            wait: Whether to return only when everything is learned.
+            lag: How many earlier samples may not be learned yet when an agent starts. 0 is strictly online; by
+                default at most `workers + 3` samples are between agent and skillbook.
+            workers: How many agents run at once.
+            on_sample_done: Called with each result when the agent has answered and been judged.
+            cancel_token: Cancels the run.
+
+        Returns:
+            The results of all epochs, in input order. A failed sample has `error`; see also `failures`.
+
+        Raises:
+            TypeError: The samples are no iterable of samples.
+            ValueError: An argument makes no sense, or a sample is None.
+        """
+        if lag is not None and lag < 0:
+            raise ValueError(f"lag is a number of samples from 0, not {lag!r}")
+        return self._run(
+            samples,
+            epochs=epochs,
+            wait=wait,
+            workers=workers,
+            # With the sample that begins, there are `workers + 3`.
+            most_under_way=workers + _REFLECTIONS_AHEAD - 1 if lag is None else lag,
+            on_sample_done=on_sample_done,
+            cancel_token=cancel_token,
+        )
+
+    def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:
+        missing = [name for name in ("question", "context", "ground_truth") if not hasattr(item, name)]
+        if missing:
+            raise TypeError(
+                f"input {kwargs['index']} is a {type(item).__name__} without {', '.join(missing)}; "
+                "give samples: ace.Sample(question, ground_truth=...)"
+            )
+        return super()._build_context(item, **kwargs)
+
+    @classmethod
+    def _steps(
+        cls,
+        agent: AgentLike,
+        reflector: ReflectorLike,
+        skill_manager: SkillManagerLike,
+        environment: TaskEnvironment | None,
+        retrieval: Retrieval | None,
+        settings: LearningSettings,
+        skillbook: Skillbook,
+    ) -> list[StepProtocol[ACEStepContext]]:
+        from ace.steps import AgentStep, EvaluateStep
+
+        tail = settings.tail(reflector, skill_manager, skillbook)
+        return [AgentStep(agent, retrieval=retrieval), EvaluateStep(environment), *tail]

@@ -1,0 +1,231 @@
+"""`ACERunner`: takes inputs through a learning pipeline, epoch by epoch."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from ace.context import ACEStepContext, SkillbookView
+from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
+from ace.runners.background_work import BackgroundWork
+from ace.runners.failures import FailedSample, FailureLog
+from ace.runners.inputs import check_items
+from ace.runners.rebinding import rebound_steps, with_save_path
+from ace.runners.run_session import RunSession
+from ace.skillbook.book import STORE_SUFFIXES, Skillbook
+
+if TYPE_CHECKING:
+    from ace.runners.settings import LearningSettings
+
+__all__ = ["ACERunner"]
+
+OnSampleDone = Callable[[SampleResult[ACEStepContext]], None]
+
+
+class ACERunner:
+    """Takes inputs through a learning pipeline, epoch by epoch. It composes a pipeline; it is none.
+
+    A runner for other inputs is a subclass with two methods: `run`, its public signature, which calls `_run`,
+    and `_build_context`, which makes a context of one input.
+
+    Args:
+        pipeline: The steps, usually ending in `learning_tail`.
+        skillbook: The book that they write.
+        failures_path: A file that takes failed samples, one JSON line each; they are in `failures` in any case.
+    """
+
+    integration: ClassVar[str] = ""
+    """What `InsightSource.integration` says of the skills learned; by default the name of the class."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline[ACEStepContext],
+        skillbook: Skillbook,
+        *,
+        failures_path: str | Path | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.skillbook = skillbook
+        self._failure_log = FailureLog(None if failures_path is None else Path(failures_path))
+        self._used: list[Pipeline[ACEStepContext]] = [pipeline]
+        self._finishing = BackgroundWork()
+        self._running = threading.RLock()
+
+    @classmethod
+    def _composed(
+        cls, steps: Sequence[StepProtocol[ACEStepContext]], skillbook: Skillbook, settings: LearningSettings
+    ) -> Self:
+        """Return a runner over these steps; for `from_roles` of subclasses."""
+        return cls(Pipeline[ACEStepContext](steps), skillbook, failures_path=settings.failures_path())
+
+    def _build_context(
+        self,
+        item: Any,  # what a subclass takes
+        *,
+        epoch: int,
+        total_epochs: int,
+        index: int,
+        total: int | None,
+        global_sample_index: int,
+        **kwargs: Any,  # what its `run` hands on
+    ) -> ACEStepContext:
+        """Make the context of one input. A subclass puts the input where its first step looks for it.
+
+        Args:
+            item: One input.
+            epoch: From 1.
+            total_epochs: How many epochs the run has.
+            index: The place of the input in its epoch, from 1.
+            total: How many inputs there are; None where that is not known.
+            global_sample_index: The place in the run, over all epochs, from 1.
+            **kwargs: What `run` handed on to `_run`.
+        """
+        return ACEStepContext(
+            sample=item,
+            skillbook=SkillbookView(self.skillbook),
+            epoch=epoch,
+            total_epochs=total_epochs,
+            step_index=index,
+            total_steps=total,
+            global_sample_index=global_sample_index,
+        )
+
+    def _run(
+        self,
+        items: Iterable[Any],
+        *,
+        epochs: int,
+        wait: bool = True,
+        workers: int = 1,
+        most_under_way: int | None = None,
+        on_sample_done: OnSampleDone | None = None,
+        cancel_token: CancellationToken | None = None,
+        pipeline: Pipeline[ACEStepContext] | None = None,
+        **kwargs: Any,  # for `_build_context`
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Take all inputs through the pipeline, in every epoch. The background is drained between epochs.
+
+        Args:
+            items: The inputs; a sequence if there are several epochs.
+            epochs: How often.
+            wait: Whether to return only when the background is done too. If not, the run is finished there: the
+                interpreter waits for it when it exits, and `wait_for_background` does.
+            workers: How many samples may be in the foreground at once.
+            most_under_way: How many earlier samples may be under way when one begins; None leaves it to the engine.
+            on_sample_done: Called with each result when the sample's foreground is over.
+            cancel_token: Cancels the run.
+            pipeline: Another pipeline than the runner's own, for this run.
+            **kwargs: Handed on to `_build_context`.
+
+        Returns:
+            The results of all epochs, in input order.
+
+        Raises:
+            TypeError: The items are no iterable of inputs.
+            ValueError: An argument makes no sense, or an input lacks what the first step needs.
+        """
+        check_items(items, epochs)
+        used = self.pipeline if pipeline is None else pipeline
+        with self._running:
+            if used not in self._used:
+                self._used.append(used)
+            session = RunSession(
+                used,
+                self.skillbook,
+                self._failure_log,
+                integration=self.integration or type(self).__name__,
+                build_context=self._build_context,
+                most_under_way=most_under_way,
+                on_sample_done=on_sample_done,
+                cancel_token=cancel_token,
+            )
+            results: list[SampleResult[ACEStepContext]] = []
+            try:
+                for epoch in range(1, epochs + 1):
+                    if epoch > 1:
+                        used.wait_for_background()
+                    results += session.run_epoch(items, epoch, epochs, workers, kwargs)
+            except BaseException:
+                session.finish(interrupted=True)
+                raise
+            if wait:
+                session.finish()
+            else:
+                self._finishing.start(session.finish)
+            return results
+
+    @property
+    def failures(self) -> list[FailedSample]:
+        """The samples that failed so far, in all runs, with the raw answers of the model."""
+        return list(self._failure_log.failed)
+
+    @property
+    def learning_stats(self) -> dict[str, int]:
+        """Samples in the background, over all runs: active, queued, completed and, of these, failed."""
+        stats = [pipeline.background_stats() for pipeline in self._used]
+        return {name: sum(each[name] for each in stats) for name in ("active", "queued", "completed", "failed")}
+
+    def get_strategies(self) -> str:
+        """Return the skills as text for the prompt of an agent; empty if there are none."""
+        from ace.implementations.prompts import wrap_skillbook_for_external_agent
+
+        return wrap_skillbook_for_external_agent(SkillbookView(self.skillbook))
+
+    def wait_for_background(self, timeout: float | None = None) -> None:
+        """Wait until everything is learned, and saved where the runner saves.
+
+        Args:
+            timeout: Seconds to wait at most; None waits for ever.
+
+        Raises:
+            TimeoutError: It is not done by then; the text says how many samples are left.
+            Exception: What kept a run with `wait=False` from being finished, such as a full disk.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        for pipeline in self._used:
+            pipeline.wait_for_background(_left(end))
+        self._finishing.wait(_left(end))
+
+    def save(self, path: str | Path) -> None:
+        """Save the skillbook as it is now.
+
+        Args:
+            path: A JSON file, or a new store (`.db`).
+
+        Raises:
+            SkillbookChangedError: Somebody else changed the file since it was read or saved here.
+            SkillbookFileError: The file is there and is no skillbook.
+        """
+        self.skillbook.save_to_file(path)
+
+    def load(self, path: str | Path) -> None:
+        """Go on with the skillbook of a file. What is in the background is learned into the old one first.
+
+        Every step that wrote the old book writes the new one. A runner that saved its JSON file saves to this one.
+
+        Args:
+            path: The file.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            SkillbookFileError: It is no skillbook; the runner keeps the one it has.
+        """
+        with self._running:
+            new = Skillbook.load_from_file(path)
+            self.wait_for_background()
+            home = None if Path(path).suffix.lower() in STORE_SUFFIXES else Path(path)
+            steps = with_save_path(rebound_steps(self.pipeline.steps, self.skillbook, new), home)
+            self.pipeline = Pipeline[ACEStepContext](steps, hooks=self.pipeline._hooks)
+            self.skillbook = new
+            self._used.append(self.pipeline)
+
+    save_skillbook = save
+    load_skillbook = load
+    wait_for_learning = wait_for_background
+
+
+def _left(end: float | None) -> float | None:
+    return None if end is None else max(0.0, end - time.monotonic())

@@ -1,0 +1,28 @@
+"""Turns a model string into a client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ace.protocols.model_prefixes import find_model_prefix
+
+if TYPE_CHECKING:
+    from ace.protocols.llm import LLMClientLike
+
+__all__ = ["client_from_model"]
+
+
+def client_from_model(model: str, **settings: Any) -> LLMClientLike:
+    """Return a client for a model string.
+
+    Args:
+        model: A LiteLLM model string, or one with the prefix of a plugin.
+        **settings: What the client takes: max_tokens, temperature, api_base, api_key and so on.
+    """
+    found = find_model_prefix(model)
+    if found is not None:
+        factory, rest = found
+        return factory(rest, **settings)
+    from ace.providers.litellm import LiteLLMClient
+
+    return LiteLLMClient(model, **settings)

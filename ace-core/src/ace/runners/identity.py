@@ -1,0 +1,51 @@
+"""What a trace is called, so that its skills can be traced back to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+__all__ = ["trace_identity"]
+
+
+def trace_identity(item: object, index: int) -> str:
+    """Return the name of a sample or a trace: its own id, or a hash of the record and its place.
+
+    The same input gives the same name in every epoch and every run.
+
+    Args:
+        item: What the runner was given.
+        index: Its place in the input, from 1.
+
+    Example:
+        >>> trace_identity({"trace_id": "runs.jsonl#12", "answer": "4"}, 1)
+        'runs.jsonl#12'
+        >>> trace_identity({"answer": "4"}, 1) == trace_identity({"answer": "4"}, 1)
+        True
+    """
+    own = _own_id(item)
+    if own:
+        return own
+    return f"{hashlib.sha256(_record(item)).hexdigest()[:16]}#{index}"
+
+
+def _own_id(item: object) -> str:
+    if isinstance(item, Mapping):
+        found = next((item[name] for name in ("trace_id", "id") if isinstance(item.get(name), str)), "")
+    else:
+        found = next(
+            (getattr(item, name) for name in ("trace_id", "id") if isinstance(getattr(item, name, None), str)), ""
+        )
+    return str(found)
+
+
+def _record(item: object) -> bytes:
+    if isinstance(item, bytes):
+        return item
+    if isinstance(item, str):
+        return item.encode("utf-8", "surrogatepass")
+    from ace.implementations.trace_reading.plain import to_plain
+
+    text = json.dumps(to_plain(item), sort_keys=True, ensure_ascii=True, default=str)
+    return text.encode("utf-8")

@@ -1,0 +1,70 @@
+"""Keeps the agent from running ahead of what it could have learned."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import CancellationToken, Pipeline
+
+__all__ = ["LearningLag"]
+
+_SHORTEST_WAIT = 0.0002
+_LONGEST_WAIT = 0.01
+
+
+@final
+class LearningLag:
+    """Lets a sample begin only when enough earlier samples have ended.
+
+    The engine draws a context when a worker can begin with it, so waiting before that is all there is to do. It
+    tells nobody when a sample leaves the background; its counts are looked at in short intervals, of at most ten
+    milliseconds, which is little beside a model call.
+
+    Args:
+        pipeline: The pipeline of the run.
+        limit: How many earlier samples may be under way when one begins; None sets no limit.
+        token: A cancelled run waits no more.
+    """
+
+    def __init__(self, pipeline: Pipeline[ACEStepContext], limit: int | None, token: CancellationToken | None) -> None:
+        self._pipeline = pipeline
+        self._limit = limit
+        self._token = token
+        self._has_background = pipeline.has_async_boundary
+        self._lock = threading.Lock()
+        self._begun = 0
+        self._ended_in_front = 0
+        stats = pipeline.background_stats()
+        # Samples of an earlier run that are still in the background count too: they will be among the completed.
+        self._begun_before = stats["completed"] + stats["active"] + stats["queued"]
+
+    def begin(self) -> None:
+        """Wait until one more sample may begin, and count it."""
+        wait = _SHORTEST_WAIT
+        while self._limit is not None and self._under_way() > self._limit and not self._is_cancelled():
+            time.sleep(wait)
+            wait = min(wait * 1.5, _LONGEST_WAIT)
+        with self._lock:
+            self._begun += 1
+
+    def foreground_ended(self, *, failed: bool) -> None:
+        """Count a sample that will not enter the background.
+
+        Args:
+            failed: Whether it failed; one that did not goes on in the background, where there is one.
+        """
+        if failed or not self._has_background:
+            with self._lock:
+                self._ended_in_front += 1
+
+    def _under_way(self) -> int:
+        completed = self._pipeline.background_stats()["completed"] if self._has_background else self._begun_before
+        with self._lock:
+            return self._begun_before + self._begun - completed - self._ended_in_front
+
+    def _is_cancelled(self) -> bool:
+        return self._token is not None and self._token.is_cancelled

@@ -1,0 +1,138 @@
+"""The settings that every learning runner takes, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from ace.skillbook.book import STORE_SUFFIXES, TEXT_SUFFIXES, Skillbook
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import StepProtocol
+    from ace.protocols.deduplication import DeduplicationConfig, DeduplicationManagerLike
+    from ace.protocols.reflector import ReflectorLike
+    from ace.protocols.skill_manager import SkillManagerLike
+
+__all__ = ["LearningOptions", "LearningSettings"]
+
+
+class LearningOptions(TypedDict, total=False):
+    """The keyword arguments of `from_roles` that all runners share; see `LearningSettings`."""
+
+    skillbook: Skillbook | None
+    skillbook_path: str | Path | None
+    dedup_manager: DeduplicationManagerLike | None
+    dedup_config: DeduplicationConfig | None
+    dedup_interval: int
+    checkpoint_dir: str | Path | None
+    checkpoint_interval: int
+    extra_steps: Sequence[StepProtocol[ACEStepContext]] | None
+
+
+@dataclass(frozen=True)
+class LearningSettings:
+    """What all runners can be told about learning.
+
+    Raises:
+        ValueError: Two settings exclude each other, or the path cannot hold a skillbook.
+
+    Example:
+        >>> LearningSettings(skillbook=Skillbook(), skillbook_path="skills.json")
+        Traceback (most recent call last):
+        ...
+        ValueError: give skillbook or skillbook_path, not both
+    """
+
+    skillbook: Skillbook | None = None
+    """The book that learns; by default a new one."""
+    skillbook_path: str | Path | None = None
+    """Its file: `.db` is a store with history, `.json` is read if it is there, and saved."""
+    dedup_manager: DeduplicationManagerLike | None = None
+    """Who merges similar skills."""
+    dedup_config: DeduplicationConfig | None = None
+    """Settings for a manager that is made here."""
+    dedup_interval: int = 10
+    """After how many samples similar skills are merged."""
+    checkpoint_dir: str | Path | None = None
+    """Where copies of the book and `failures.jsonl` go."""
+    checkpoint_interval: int = 10
+    """After how many samples the book is copied, and a JSON file saved."""
+    extra_steps: Sequence[StepProtocol[ACEStepContext]] | None = None
+    """Steps of the caller; they come last."""
+
+    def __post_init__(self) -> None:
+        if self.skillbook is not None and self.skillbook_path is not None:
+            raise ValueError("give skillbook or skillbook_path, not both")
+        if self.dedup_manager is not None and self.dedup_config is not None:
+            raise ValueError("give dedup_manager or dedup_config, not both")
+        if self.skillbook_path is not None and Path(self.skillbook_path).suffix.lower() in TEXT_SUFFIXES:
+            raise ValueError(
+                f"{self.skillbook_path}: a run saves its skillbook as .json or .db; "
+                "load a text with Skillbook.load_from_file and give it as skillbook"
+            )
+
+    def book(self) -> Skillbook:
+        """Return the book that is given, read from its file, or new."""
+        if self.skillbook is not None:
+            return self.skillbook
+        return Skillbook() if self.skillbook_path is None else Skillbook.open(self.skillbook_path)
+
+    def tail(
+        self, reflector: ReflectorLike, skill_manager: SkillManagerLike, skillbook: Skillbook
+    ) -> list[StepProtocol[ACEStepContext]]:
+        """Return the steps that learn, with those that save and those of the caller.
+
+        Args:
+            reflector: Who finds out what a trace teaches.
+            skill_manager: Who turns that into operations.
+            skillbook: The book that learns.
+        """
+        from ace.steps.save_skillbook import SaveSkillbookStep
+        from ace.steps.tail import learning_tail
+
+        steps = learning_tail(
+            reflector,
+            skill_manager,
+            skillbook,
+            dedup_manager=self._manager(skill_manager),
+            dedup_interval=self.dedup_interval,
+            checkpoint_dir=self.checkpoint_dir,
+            checkpoint_interval=self.checkpoint_interval,
+        )
+        path = self.skillbook_path
+        if path is not None and Path(path).suffix.lower() not in STORE_SUFFIXES:
+            steps.append(SaveSkillbookStep(path, skillbook, interval=self.checkpoint_interval))
+        return [*steps, *(self.extra_steps or ())]
+
+    def failures_path(self) -> Path | None:
+        """Return the file that takes the failed samples; None where nothing of the run is kept in files."""
+        if self.checkpoint_dir is not None:
+            return Path(self.checkpoint_dir) / "failures.jsonl"
+        return None if self.skillbook_path is None else Path(self.skillbook_path).with_name("failures.jsonl")
+
+    def moved(self, old: Skillbook, new: Skillbook, path: str | Path) -> LearningSettings:
+        """Return the settings for another book; steps of the caller that wrote the old one write the new one.
+
+        Args:
+            old: The book so far.
+            new: The other book.
+            path: Its file.
+        """
+        from ace.runners.rebinding import rebound_steps
+
+        steps = rebound_steps(self.extra_steps or (), old, new)
+        if self.skillbook_path is None:
+            return replace(self, skillbook=new, extra_steps=steps)
+        return replace(self, skillbook_path=path, extra_steps=steps)
+
+    def _manager(self, skill_manager: SkillManagerLike) -> DeduplicationManagerLike | None:
+        if self.dedup_config is None:
+            return self.dedup_manager
+        if not self.dedup_config.enabled:
+            return None
+        from ace.deduplication import DeduplicationManager
+
+        return DeduplicationManager(self.dedup_config, skill_manager=skill_manager)

@@ -1,0 +1,156 @@
+"""`TraceAnalyser`: learns from recorded traces."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+
+from ace.context import ACEStepContext
+from ace.pipeline import Pipeline
+from ace.runners.base import ACERunner, OnSampleDone
+from ace.runners.clients import client_from_model
+from ace.runners.settings import LearningOptions, LearningSettings
+
+if TYPE_CHECKING:
+    from ace.pipeline import CancellationToken, SampleResult, StepProtocol
+    from ace.protocols.llm import LLMClientLike
+    from ace.protocols.reflector import ReflectorLike
+    from ace.protocols.skill_manager import SkillManagerLike
+
+__all__ = ["TraceAnalyser"]
+
+
+class TraceAnalyser(ACERunner):
+    """Learns from recorded traces, of any type. Make one with `from_roles`, `from_client` or `from_model`."""
+
+    integration: ClassVar[str] = "trace_analyser"
+
+    @classmethod
+    def build_steps(
+        cls,
+        *,
+        reflector: ReflectorLike,
+        skill_manager: SkillManagerLike,
+        **options: Unpack[LearningOptions],
+    ) -> list[StepProtocol[ACEStepContext]]:
+        """Return the steps that `from_roles` composes, to inspect or change. The arguments are the same."""
+        settings = LearningSettings(**options)
+        return settings.tail(reflector, skill_manager, settings.book())
+
+    @classmethod
+    def from_roles(
+        cls,
+        *,
+        reflector: ReflectorLike,
+        skill_manager: SkillManagerLike,
+        **options: Unpack[LearningOptions],
+    ) -> Self:
+        """Make a runner of two roles.
+
+        Args:
+            reflector: Who finds out what a trace teaches.
+            skill_manager: Who turns that into operations.
+            **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
+                checkpoint_interval, extra_steps; see `LearningSettings`.
+
+        Raises:
+            ValueError: Two options exclude each other.
+        """
+        settings = LearningSettings(**options)
+        skillbook = settings.book()
+        return cls._composed(settings.tail(reflector, skill_manager, skillbook), skillbook, settings)
+
+    @classmethod
+    def from_client(cls, client: LLMClientLike, **options: Unpack[LearningOptions]) -> Self:
+        """Make a runner whose two roles use one client. The options are those of `from_roles`."""
+        from ace.implementations import Reflector, SkillManager
+
+        return cls.from_roles(reflector=Reflector(client), skill_manager=SkillManager(client), **options)
+
+    @classmethod
+    def from_model(
+        cls, model: str = "gpt-4o-mini", *, max_tokens: int = 2048, temperature: float = 0.0, **kwargs: Any
+    ) -> Self:
+        """Make a runner whose two roles use one model.
+
+        Args:
+            model: A LiteLLM model string.
+            max_tokens: The longest answer, in tokens.
+            temperature: The sampling temperature.
+            **kwargs: The options of `from_roles`; all others go to the client, such as api_base.
+        """
+        own = LearningOptions.__annotations__
+        client = client_from_model(
+            model,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            **{name: value for name, value in kwargs.items() if name not in own},
+        )
+        return cls.from_client(client, **{name: value for name, value in kwargs.items() if name in own})
+
+    def run(
+        self,
+        traces: Iterable[Any],
+        epochs: int = 1,
+        *,
+        wait: bool = True,
+        workers: int | None = None,
+        on_sample_done: OnSampleDone | None = None,
+        cancel_token: CancellationToken | None = None,
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Learn from all traces, in every epoch.
+
+        Args:
+            traces: The traces; a sequence if there are several epochs.
+            epochs: How often.
+            wait: Whether to return only when everything is learned.
+            workers: How many traces are reflected on at once in this run; by default three, which all runs of
+                the process share.
+            on_sample_done: Called with each result when the trace has been taken in.
+            cancel_token: Cancels the run.
+
+        Returns:
+            The results of all epochs, in input order. A failed trace has `error`; see also `failures`.
+
+        Raises:
+            TypeError: The traces are no iterable of traces.
+            ValueError: An argument makes no sense, or a trace is None.
+        """
+        return self._run(
+            traces,
+            epochs=epochs,
+            wait=wait,
+            on_sample_done=on_sample_done,
+            cancel_token=cancel_token,
+            pipeline=None if workers is None else self._with_reflect_limit(workers),
+        )
+
+    def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:
+        return super()._build_context(item, **kwargs).replace(trace=item)
+
+    def _with_reflect_limit(self, workers: int) -> Pipeline[ACEStepContext]:
+        """Return the pipeline with another limit on the step behind whose boundary a trace is reflected on."""
+        limit: object = workers
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"workers is a number from 1, not {limit!r}")
+        known = next((each for each in self._used if _is_limited(each, self.pipeline, workers)), None)
+        if known is not None:
+            return known
+        steps = list(self.pipeline.steps)
+        for place, step in enumerate(steps):
+            if getattr(step, "async_boundary", False):
+                limited: Any = copy.copy(step)
+                limited.max_workers = workers
+                steps[place] = limited
+        return Pipeline[ACEStepContext](steps, hooks=self.pipeline._hooks)
+
+
+def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepContext], workers: int) -> bool:
+    """Whether a pipeline was made of the original one with this limit: all other steps are the same objects."""
+    if pipeline is original or len(pipeline.steps) != len(original.steps):
+        return False
+    return all(
+        getattr(step, "max_workers", 1) == workers if getattr(step, "async_boundary", False) else step is other
+        for step, other in zip(pipeline.steps, original.steps, strict=True)
+    )

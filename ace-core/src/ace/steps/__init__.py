@@ -1,0 +1,65 @@
+"""The steps of the learning core. Nothing is imported before it is used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ace.steps.agent import AgentStep
+    from ace.steps.apply import ApplyStep
+    from ace.steps.checkpoint import CheckpointStep
+    from ace.steps.deduplicate import DeduplicateStep
+    from ace.steps.end_of_run import EndOfRun
+    from ace.steps.evaluate import EvaluateStep
+    from ace.steps.export_markdown import ExportSkillbookMarkdownStep
+    from ace.steps.load_traces import LoadTracesStep
+    from ace.steps.observability import ObservabilityStep
+    from ace.steps.persist import PersistStep
+    from ace.steps.reflect import ReflectStep
+    from ace.steps.save_skillbook import SaveSkillbookStep
+    from ace.steps.tag import TagStep
+    from ace.steps.tail import learning_tail
+    from ace.steps.update import UpdateStep
+
+__all__ = [
+    "AgentStep",
+    "ApplyStep",
+    "CheckpointStep",
+    "DeduplicateStep",
+    "EndOfRun",
+    "EvaluateStep",
+    "ExportSkillbookMarkdownStep",
+    "LoadTracesStep",
+    "ObservabilityStep",
+    "PersistStep",
+    "ReflectStep",
+    "SaveSkillbookStep",
+    "TagStep",
+    "UpdateStep",
+    "learning_tail",
+]
+
+_HOMES = {
+    "AgentStep": "agent",
+    "ApplyStep": "apply",
+    "CheckpointStep": "checkpoint",
+    "DeduplicateStep": "deduplicate",
+    "EndOfRun": "end_of_run",
+    "EvaluateStep": "evaluate",
+    "ExportSkillbookMarkdownStep": "export_markdown",
+    "LoadTracesStep": "load_traces",
+    "ObservabilityStep": "observability",
+    "PersistStep": "persist",
+    "ReflectStep": "reflect",
+    "SaveSkillbookStep": "save_skillbook",
+    "TagStep": "tag",
+    "UpdateStep": "update",
+    "learning_tail": "tail",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

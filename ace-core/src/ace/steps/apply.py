@@ -1,0 +1,52 @@
+"""`ApplyStep`: writes the operations into the skillbook."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING
+
+from ace.context import ACEStepContext
+from ace.skillbook.store import AlreadyCommittedError, SampleKey
+from ace.steps.needed import needed
+
+if TYPE_CHECKING:
+    from ace.skillbook import Skillbook
+
+__all__ = ["ApplyStep"]
+
+logger = logging.getLogger(__name__)
+
+
+class ApplyStep:
+    """Carries out the operations. Those that cannot be carried out are logged by the skillbook and left out.
+
+    In a store, the tags, the operations and the progress of a sample are one transaction, under the `SampleKey`
+    of `metadata["sample_key"]`, which runners set. A sample that the store has already is not written twice.
+
+    Args:
+        skillbook: The book to write.
+    """
+
+    requires = frozenset({"skill_manager_output"})
+    provides: frozenset[str] = frozenset()
+    lane = "skillbook"
+
+    def __init__(self, skillbook: Skillbook) -> None:
+        self.skillbook = self.lane_key = skillbook
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Write; the context stays as it is."""
+        batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
+        key = ctx.metadata.get("sample_key")
+        progress = {"trace_id": ctx.metadata.get("trace_id", ""), "index": ctx.global_sample_index}
+        try:
+            self.skillbook.apply_update(
+                batch,
+                author=str(ctx.metadata.get("integration", "")),
+                key=key if isinstance(key, SampleKey) else None,
+                progress=json.dumps(progress),
+            )
+        except AlreadyCommittedError as error:
+            logger.info("Nothing was written again: %s", error)
+        return ctx

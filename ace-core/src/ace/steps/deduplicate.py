@@ -1,0 +1,92 @@
+"""`DeduplicateStep`: merges skills that say the same."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ace.context import ACEStepContext
+from ace.protocols.errors import LLMError
+
+if TYPE_CHECKING:
+    from ace.protocols.deduplication import DeduplicationManagerLike
+    from ace.skillbook import Skillbook
+
+__all__ = ["DeduplicateStep"]
+
+logger = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Consolidates(Protocol):
+    """A manager that merges by itself."""
+
+    def consolidate(self, skillbook: Skillbook) -> object:
+        """Merge what says the same, and return a report of what was done."""
+
+
+class DeduplicateStep:
+    """Merges skills that say the same, every so many samples and at the end of the run.
+
+    A manager without `consolidate` has its report logged, and nothing is changed.
+
+    Args:
+        manager: Who finds and merges.
+        skillbook: The book to write.
+        interval: After how many samples it acts.
+
+    Raises:
+        ValueError: The interval is below 1.
+    """
+
+    requires = frozenset({"global_sample_index"})
+    provides: frozenset[str] = frozenset()
+    lane = "skillbook"
+
+    def __init__(self, manager: DeduplicationManagerLike, skillbook: Skillbook, *, interval: int = 10) -> None:
+        self.manager = manager
+        self.skillbook = self.lane_key = skillbook
+        self.interval = checked_interval(interval)
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Act if it is time; the context stays as it is."""
+        if ctx.global_sample_index % self.interval == 0:
+            self.consolidate()
+        return ctx
+
+    def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
+        """Act once more, unless the last sample was the occasion already."""
+        if interrupted or last_index % self.interval == 0:
+            return
+        try:
+            self.consolidate()
+        except LLMError as error:
+            # The run has taught what it had to teach; the next one finds the same skills alike.
+            logger.error("Similar skills were not merged at the end of the run: %s", error)
+
+    def consolidate(self) -> None:
+        """Merge now. In a store, what was merged is one transaction."""
+        manager: object = self.manager
+        if isinstance(manager, Consolidates):
+            report = manager.consolidate(self.skillbook)
+            self.skillbook.commit(author="deduplication")
+            if report:
+                logger.info("Deduplication: %s", report)
+        else:
+            similar = self.manager.get_similarity_report(self.skillbook)
+            if similar:
+                logger.info("Similar skills, which nobody merges: %s", similar)
+
+
+def checked_interval(interval: int) -> int:
+    """Return the interval, or say what is wrong with it.
+
+    Args:
+        interval: A number of samples.
+
+    Raises:
+        ValueError: It is below 1.
+    """
+    if interval < 1:
+        raise ValueError(f"an interval is a number of samples from 1, not {interval!r}")
+    return interval

@@ -1,0 +1,44 @@
+"""`ObservabilityStep`: one line in the log for each sample."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from ace.context import ACEStepContext
+from ace.steps.needed import needed
+
+__all__ = ["ObservabilityStep"]
+
+logger = logging.getLogger(__name__)
+
+
+class ObservabilityStep:
+    """Logs one line of JSON for each sample: where it stands in the run, and what came of it.
+
+    Contents of traces and answers are not in it.
+    """
+
+    requires = frozenset({"skillbook"})
+    provides: frozenset[str] = frozenset()
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Log; the context stays as it is."""
+        if not logger.isEnabledFor(logging.INFO):
+            return ctx
+        batch, reflection = ctx.skill_manager_output, ctx.reflection
+        line = {
+            "event": "sample",
+            "trace_id": str(ctx.metadata.get("trace_id", "")),
+            "epoch": ctx.epoch,
+            "total_epochs": ctx.total_epochs,
+            "sample": ctx.step_index,
+            "total_samples": ctx.total_steps,
+            "answered": ctx.agent_output is not None,
+            "learnings": None if reflection is None else len(reflection.extracted_learnings),
+            "tags": None if reflection is None else len(reflection.skill_tags),
+            "operations": None if batch is None else [operation.type for operation in batch.operations],
+            "skills": len(needed(ctx.skillbook, "skillbook", self)),
+        }
+        logger.info("%s", json.dumps(line, ensure_ascii=False))
+        return ctx

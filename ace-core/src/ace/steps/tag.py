@@ -1,0 +1,42 @@
+"""`TagStep`: counts which skills helped and which did harm."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ace.context import ACEStepContext
+from ace.steps.needed import needed
+
+if TYPE_CHECKING:
+    from ace.skillbook import Skillbook
+
+__all__ = ["TagStep"]
+
+logger = logging.getLogger(__name__)
+
+
+class TagStep:
+    """Raises the counters of the skills that the reflection judged.
+
+    A judgement of a skill that does not exist, or with an unknown tag, is logged as a warning.
+
+    Args:
+        skillbook: The book to write.
+    """
+
+    requires = frozenset({"reflection"})
+    provides: frozenset[str] = frozenset()
+    lane = "skillbook"
+
+    def __init__(self, skillbook: Skillbook) -> None:
+        self.skillbook = self.lane_key = skillbook
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Count every judgement; the context stays as it is."""
+        for judged in needed(ctx.reflection, "reflection", self).skill_tags:
+            try:
+                self.skillbook.tag_skill(judged.id, judged.tag)
+            except ValueError as error:
+                logger.warning("The tag %r of skill %r was not counted: %s", judged.tag, judged.id, error)
+        return ctx

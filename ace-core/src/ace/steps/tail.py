@@ -1,0 +1,60 @@
+"""`learning_tail`: the steps with which every runner ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ace.context import ACEStepContext
+from ace.steps.apply import ApplyStep
+from ace.steps.checkpoint import CheckpointStep
+from ace.steps.deduplicate import DeduplicateStep
+from ace.steps.reflect import ReflectStep
+from ace.steps.tag import TagStep
+from ace.steps.update import UpdateStep
+
+if TYPE_CHECKING:
+    from ace.pipeline import StepProtocol
+    from ace.protocols.deduplication import DeduplicationManagerLike
+    from ace.protocols.reflector import ReflectorLike
+    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.skillbook import Skillbook
+
+__all__ = ["learning_tail"]
+
+
+def learning_tail(
+    reflector: ReflectorLike,
+    skill_manager: SkillManagerLike,
+    skillbook: Skillbook,
+    *,
+    dedup_manager: DeduplicationManagerLike | None = None,
+    dedup_interval: int = 10,
+    checkpoint_dir: str | Path | None = None,
+    checkpoint_interval: int = 10,
+) -> list[StepProtocol[ACEStepContext]]:
+    """Return the standard steps that learn from a trace.
+
+    Args:
+        reflector: Who finds out what a trace teaches.
+        skill_manager: Who turns that into operations.
+        skillbook: The book that learns.
+        dedup_manager: Who merges similar skills, if anybody.
+        dedup_interval: After how many samples.
+        checkpoint_dir: Where copies of the book go, if anywhere.
+        checkpoint_interval: After how many samples.
+
+    Returns:
+        Reflect, Tag, Update, Apply, then Deduplicate and Checkpoint where asked for.
+    """
+    steps: list[StepProtocol[ACEStepContext]] = [
+        ReflectStep(reflector),
+        TagStep(skillbook),
+        UpdateStep(skill_manager),
+        ApplyStep(skillbook),
+    ]
+    if dedup_manager is not None:
+        steps.append(DeduplicateStep(dedup_manager, skillbook, interval=dedup_interval))
+    if checkpoint_dir is not None:
+        steps.append(CheckpointStep(checkpoint_dir, skillbook, interval=checkpoint_interval))
+    return steps

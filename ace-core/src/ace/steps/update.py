@@ -1,0 +1,114 @@
+"""`UpdateStep`: has the skill manager turn a reflection into operations."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ace.context import ACESample, ACEStepContext
+from ace.protocols.redaction import environment_secrets, redact
+from ace.retrieval import words
+from ace.skill import InsightSource
+from ace.steps.needed import needed
+from ace.updates import UpdateBatch, UpdateOperation
+
+if TYPE_CHECKING:
+    from ace.outputs import ReflectorOutput
+    from ace.protocols.skill_manager import SkillManagerLike
+
+__all__ = ["UpdateStep"]
+
+
+class UpdateStep:
+    """Has the skill manager turn the reflection into operations, and notes on each where it comes from.
+
+    It reads the skillbook in the same lane in which others write it, so it sees what earlier samples taught.
+    If it fails, the tags that the sample gave stay: they are true whether or not a skill comes of it.
+
+    Args:
+        skill_manager: Who decides.
+    """
+
+    requires = frozenset({"reflection", "skillbook"})
+    provides = frozenset({"skill_manager_output"})
+    lane = "skillbook"
+
+    def __init__(self, skill_manager: SkillManagerLike) -> None:
+        self.skill_manager = skill_manager
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the batch of operations on the context."""
+        reflection = needed(ctx.reflection, "reflection", self)
+        question = redact(question_of(ctx))
+        output = self.skill_manager.update_skills(
+            reflection,
+            needed(ctx.skillbook, "skillbook", self),
+            question_context=question,
+            progress=progress_of(ctx),
+        )
+        batch = output.update
+        operations = [
+            _with_source(_without_keys(operation), ctx, reflection, question) for operation in batch.operations
+        ]
+        return ctx.replace(skill_manager_output=UpdateBatch(batch.reasoning, operations))
+
+
+def question_of(ctx: ACEStepContext) -> str:
+    """Return the question of the sample, or what the trace gives as one; empty if neither tells."""
+    if isinstance(ctx.sample, ACESample):
+        return ctx.sample.question
+    from ace.implementations.trace_reading import read_trace
+
+    return read_trace(ctx.trace)["question"]
+
+
+def progress_of(ctx: ACEStepContext) -> str:
+    """Return how far the run has come, for the prompt.
+
+    Example:
+        >>> progress_of(ACEStepContext(epoch=2, total_epochs=3, step_index=4, total_steps=10))
+        'epoch 2 of 3, sample 4 of 10'
+    """
+    total = "" if ctx.total_steps is None else f" of {ctx.total_steps}"
+    return f"epoch {ctx.epoch} of {ctx.total_epochs}, sample {ctx.step_index}{total}"
+
+
+def _without_keys(operation: UpdateOperation) -> UpdateOperation:
+    """Return the operation without the keys of the environment: skills are shared, and kept for long."""
+    secrets = environment_secrets()
+
+    def hidden(text: str | None) -> str | None:
+        return None if text is None else redact(text, secrets)
+
+    return dataclasses.replace(
+        operation,
+        section=redact(operation.section, secrets),
+        content=hidden(operation.content),
+        justification=hidden(operation.justification),
+        evidence=hidden(operation.evidence),
+    )
+
+
+def _with_source(
+    operation: UpdateOperation, ctx: ACEStepContext, reflection: ReflectorOutput, question: str
+) -> UpdateOperation:
+    if operation.type not in ("ADD", "UPDATE") or operation.insight_source is not None:
+        return operation
+    learnings = [item.learning for item in reflection.extracted_learnings]
+    source = InsightSource(
+        trace_id=str(ctx.metadata.get("trace_id", "")),
+        sample_question=question,
+        epoch=ctx.epoch,
+        step=ctx.step_index,
+        integration=str(ctx.metadata.get("integration", "")),
+        error_identification=redact(reflection.error_identification),
+        learning_text=redact(_nearest(operation.content or "", learnings) or reflection.key_insight),
+    )
+    return dataclasses.replace(operation, insight_source=source)
+
+
+def _nearest(content: str, learnings: Sequence[str]) -> str:
+    """Return the learning that shares most words with the content: a model may return them in any order."""
+    wanted = set(words(content))
+    return max(learnings, key=lambda learning: len(wanted & set(words(learning))), default="")
