@@ -158,6 +158,7 @@ def test_ctrl_c_waits_for_what_is_inside_a_step_on_another_thread(kind: str) -> 
 
     def work(number: int) -> None:
         events.append("in")
+        time.sleep(0.1)  # the main thread waits by then
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.2)
         events.append("out")

@@ -38,6 +38,11 @@ class _Outcome(Generic[C]):
     output: C | None = None
     error: BaseException | None = None
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether the child has not ended yet."""
+        return self.output is None and self.error is None
+
 
 class Branch(Generic[C]):
     """A step that gives one context to several pipelines at once, and joins what they return.
@@ -139,12 +144,11 @@ class Branch(Generic[C]):
         for index, child in enumerate(others, 1):
             start(index, child)
         outcomes[0] = contextvars.copy_context().run(_outcome, first, ctx)
-        waiting = len(others)
         interrupt: KeyboardInterrupt | None = None
-        while waiting:
+        # What has ended is looked at, not counted: Ctrl-C may fall just behind the `get`.
+        while any(outcome.is_pending for outcome in outcomes):
             try:
                 ended.get()
-                waiting -= 1
             except KeyboardInterrupt as error:  # the first waits for the children, a second does not
                 if interrupt is not None:
                     raise
