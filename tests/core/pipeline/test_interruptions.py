@@ -3,9 +3,12 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -78,28 +81,39 @@ def test_cancelling_a_sample_that_waits_for_room_in_the_background_holds_nobody_
     assert len(learned) == pipeline.background_stats()["completed"]
 
 
-def test_a_loop_that_its_owner_closes_under_a_step_harms_no_later_run(caplog: pytest.LogCaptureFixture) -> None:
+CLOSED_LOOP = """
+    import asyncio, threading, time
+    from ace.pipeline import Pipeline, StepContext
+
     entered = threading.Event()
 
-    def linger(number: int) -> None:
-        entered.set()
-        time.sleep(0.1)
+    class Linger:
+        requires, provides = {"sample"}, set()
+        def __call__(self, ctx):
+            entered.set()
+            time.sleep(0.1)
+            return ctx
 
-    pipeline = Pipeline([Do(linger)])
+    async def source():
+        yield StepContext(0)
 
-    async def source() -> AsyncIterator[PageContext]:
-        yield PageContext(sample=0)
-
+    pipeline = Pipeline([Linger()])
     loop = asyncio.new_event_loop()
-    running = loop.create_task(pipeline.run_async(source()))
+    task = loop.create_task(pipeline.run_async(source()))
     while not entered.is_set():
         loop.run_until_complete(asyncio.sleep(0.001))
     loop.close()
-    time.sleep(0.2)
-    assert "nobody could be told" in caplog.text
-    assert ends(lambda: pipeline.run(pages(4), workers=3))
-    running.get_coro().close()  # what the closed loop has left behind
-    running._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio would complain of the same
+    time.sleep(0.3)
+    print(len(pipeline.run([StepContext(n) for n in range(4)], workers=3)), flush=True)
+"""
+
+
+def test_a_loop_that_its_owner_closes_under_a_step_harms_no_later_run() -> None:
+    # In a process of its own: what a closed loop leaves behind is complained of whenever it is collected.
+    command = [sys.executable, "-c", textwrap.dedent(CLOSED_LOOP)]
+    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert run.stdout == "4\n"
+    assert "nobody could be told that work of the pipeline engine is done" in run.stderr
 
 
 @pytest.mark.parametrize("step", [Do, DoAsync])
