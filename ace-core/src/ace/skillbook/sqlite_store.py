@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import final
@@ -160,6 +161,8 @@ class SqliteStore:
                 raise
         except sqlite3.DatabaseError as error:
             raise SkillbookFileError(f"no skillbook in SQLite: {error}", path=self.path) from error
+        # A store that nobody holds any more gives its file back by itself.
+        weakref.finalize(self, _close_in_its_process, connection, os.getpid()).atexit = False
         return connection
 
     def _open(self) -> sqlite3.Connection:
@@ -247,3 +250,9 @@ class SqliteStore:
             "at = excluded.at, note = excluded.note",
             (key.run, key.epoch, key.sample, at, note),
         )
+
+
+def _close_in_its_process(connection: sqlite3.Connection, process: int) -> None:
+    """Close a connection, unless it came through a fork: that would disturb the process it belongs to."""
+    if os.getpid() == process:
+        connection.close()
