@@ -44,7 +44,7 @@ def declared_for_development() -> Iterator[Requirement]:
                 yield requirement
 
 
-@pytest.mark.parametrize("requirement", list(declared_for_development()), ids=str)
+@pytest.mark.parametrize("requirement", sorted(set(declared_for_development()), key=str), ids=str)
 def test_a_declared_requirement_is_pinned(requirement: Requirement) -> None:
     versions = pinned("dev.txt").get(canonicalize_name(requirement.name), [])
     assert versions, f"{requirement} is not in requirements/dev.txt: run `make requirements`"
