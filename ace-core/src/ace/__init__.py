@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ace.implementations import Agent, Reflector, SkillManager
     from ace.pipeline import Branch, MergeStrategy, Pipeline, SampleResult, StepContext, StepProtocol
     from ace.providers import LiteLLMClient, wrap_with_instructor
-    from ace.runners import ACE, ACELiteLLM, ACERunner, TraceAnalyser
+    from ace.runners import ACE, ACELiteLLM, ACERunner, IntegrationRunner, TraceAnalyser
     from ace.skill import Skill
     from ace.skillbook import Skillbook
     from ace.steps import (
@@ -50,6 +50,7 @@ __all__ = [
     "EnvironmentResult",
     "EvaluateStep",
     "ExportSkillbookMarkdownStep",
+    "IntegrationRunner",
     "LiteLLMClient",
     "LoadTracesStep",
     "MergeStrategy",
@@ -95,6 +96,7 @@ _HOMES = {
     "EnvironmentResult": "environments",
     "EvaluateStep": "steps",
     "ExportSkillbookMarkdownStep": "steps",
+    "IntegrationRunner": "runners",
     "LiteLLMClient": "providers",
     "LoadTracesStep": "steps",
     "MergeStrategy": "pipeline",

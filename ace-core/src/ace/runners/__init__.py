@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ace.runners.ace import ACE
     from ace.runners.base import ACERunner
     from ace.runners.failures import FailedSample
+    from ace.runners.integration import IntegrationRunner
     from ace.runners.litellm import ACELiteLLM
     from ace.runners.settings import LearningOptions, LearningSettings
     from ace.runners.trace_analyser import TraceAnalyser
@@ -18,6 +19,7 @@ __all__ = [
     "ACELiteLLM",
     "ACERunner",
     "FailedSample",
+    "IntegrationRunner",
     "LearningOptions",
     "LearningSettings",
     "TraceAnalyser",
@@ -28,6 +30,7 @@ _HOMES = {
     "ACELiteLLM": "litellm",
     "ACERunner": "base",
     "FailedSample": "failures",
+    "IntegrationRunner": "integration",
     "LearningOptions": "settings",
     "LearningSettings": "settings",
     "TraceAnalyser": "trace_analyser",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.runners.base import ACERunner, OnSampleDone
 from ace.runners.clients import client_from_model
+from ace.runners.learning_lag import most_under_way
 from ace.runners.settings import LearningOptions, LearningSettings
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from ace.steps.selected_skills import Retrieval
 
 __all__ = ["ACE"]
-
-_REFLECTIONS_AHEAD = 3
-"""As many as the reflect step makes at once: fewer would leave it idle."""
 
 
 class ACE(ACERunner):
@@ -151,15 +149,12 @@ class ACE(ACERunner):
             TypeError: The samples are no iterable of samples.
             ValueError: An argument makes no sense, or a sample is None.
         """
-        if lag is not None and lag < 0:
-            raise ValueError(f"lag is a number of samples from 0, not {lag!r}")
         return self._run(
             samples,
             epochs=epochs,
             wait=wait,
             workers=workers,
-            # With the sample that begins, there are `workers + 3`.
-            most_under_way=workers + _REFLECTIONS_AHEAD - 1 if lag is None else lag,
+            most_under_way=most_under_way(workers, lag),
             on_sample_done=on_sample_done,
             cancel_token=cancel_token,
         )

@@ -10,10 +10,31 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import CancellationToken, Pipeline
 
-__all__ = ["LearningLag"]
+__all__ = ["LearningLag", "most_under_way"]
 
+_REFLECTIONS_AHEAD = 3
+"""As many as the reflect step makes at once: fewer would leave it idle."""
 _SHORTEST_WAIT = 0.0002
 _LONGEST_WAIT = 0.01
+
+
+def most_under_way(workers: int, lag: int | None) -> int:
+    """Return how many earlier samples may be under way when an agent begins with one.
+
+    Args:
+        workers: How many agents run at once.
+        lag: What the caller of `run` wants; by default, with the sample that begins, there are `workers + 3`.
+
+    Raises:
+        ValueError: The lag is below 0.
+
+    Example:
+        >>> most_under_way(1, None), most_under_way(1, 0)
+        (3, 0)
+    """
+    if lag is not None and lag < 0:
+        raise ValueError(f"lag is a number of samples from 0, not {lag!r}")
+    return workers + _REFLECTIONS_AHEAD - 1 if lag is None else lag
 
 
 @final

@@ -1,0 +1,164 @@
+"""`IntegrationRunner`: an agent of a framework runs tasks and learns from how it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from ace.pipeline import StepProtocol
+from ace.runners.base import ACERunner, OnSampleDone
+from ace.runners.clients import client_from_model
+from ace.runners.learning_lag import most_under_way
+from ace.runners.settings import LearningOptions, LearningSettings
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import CancellationToken, SampleResult
+    from ace.protocols.llm import LLMClientLike
+    from ace.protocols.reflector import ReflectorLike
+    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.skillbook import Skillbook
+
+__all__ = ["IntegrationRunner"]
+
+Step = StepProtocol[Any]
+_CLIENT_OPTIONS = ("ace_model", "ace_max_tokens", "ace_llm")
+
+
+class IntegrationRunner(ACERunner):
+    """Runs tasks with an agent of a framework and learns from them: ExecuteStep, ToTrace, `learning_tail`.
+
+    The runner of a framework is a subclass that names its two steps. It may give `from_roles`, `from_model` and
+    `build_steps` the exact arguments of its step and hand them on; it need not.
+
+    Example:
+        >>> class Shout:
+        ...     requires, provides = frozenset({"sample", "skillbook"}), frozenset({"trace"})
+        ...
+        ...     def __init__(self, ending: str) -> None:
+        ...         self.ending = ending
+        ...
+        ...     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        ...         return ctx.replace(trace=ctx.sample.upper() + self.ending)
+        >>> class ShoutToTrace:
+        ...     requires = provides = frozenset({"trace"})
+        ...
+        ...     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        ...         return ctx.replace(trace={"question": ctx.sample, "answer": ctx.trace})
+        >>> class Shouter(IntegrationRunner):
+        ...     integration = "shouter"
+        ...     execute_step = Shout
+        ...     to_trace = ShoutToTrace
+        >>> Shouter.from_model("!", ace_model="gpt-4o-mini").integration
+        'shouter'
+    """
+
+    execute_step: ClassVar[Callable[..., Step]]
+    """Makes the step that runs the framework and puts its result on `ctx.trace`; usually the step's class."""
+    to_trace: ClassVar[Callable[[], Step]]
+    """Makes the step that turns that result into the standard trace dict; usually the step's class."""
+
+    # The first three take anything, so that a subclass may give them exact arguments of its own.
+    @classmethod
+    def build_steps(cls, *args: Any, **options: Any) -> list[StepProtocol[ACEStepContext]]:
+        """Return the steps that `from_roles` composes, to inspect or change. The arguments are the same."""
+        steps, _, _ = cls._steps(args, **options)
+        return steps
+
+    @classmethod
+    def from_roles(cls, *args: Any, **options: Any) -> Self:
+        """Make a runner of two roles; the framework's agent is the third.
+
+        Args:
+            *args: For the execute step, such as the agent that runs.
+            **options: `reflector` and `skill_manager`, which must be there; skillbook or skillbook_path,
+                dedup_manager or dedup_config, dedup_interval, checkpoint_dir, checkpoint_interval, extra_steps, see
+                `LearningSettings`; all others go to the execute step.
+
+        Raises:
+            ValueError: Two options exclude each other.
+            TypeError: A role is missing, or the execute step has no such argument.
+        """
+        return cls._composed(*cls._steps(args, **options))
+
+    @classmethod
+    def from_model(cls, *args: Any, **options: Any) -> Self:
+        """Make a runner whose two roles use one model.
+
+        Args:
+            *args: Those of `from_roles`.
+            **options: `ace_model` (by default `gpt-4o-mini`), the model that learns; `ace_max_tokens` (2048), its
+                longest answer; `ace_llm`, a client that is taken instead of them. All others are those of
+                `from_roles`.
+        """
+        for_client = {name: options.pop(name) for name in _CLIENT_OPTIONS if name in options}
+        return cls.from_client(_learning_client(**for_client), *args, **options)
+
+    @classmethod
+    def from_client(cls, client: LLMClientLike, /, *args: Any, **options: Any) -> Self:
+        """Make a runner whose two roles use one client.
+
+        Args:
+            client: The client of the roles.
+            *args: Those of `from_roles`.
+            **options: Those of `from_roles`.
+        """
+        from ace.implementations import Reflector, SkillManager
+
+        return cls.from_roles(*args, reflector=Reflector(client), skill_manager=SkillManager(client), **options)
+
+    def run(
+        self,
+        tasks: Iterable[Any],
+        epochs: int = 1,
+        *,
+        wait: bool = True,
+        lag: int | None = None,
+        workers: int = 1,
+        on_sample_done: OnSampleDone | None = None,
+        cancel_token: CancellationToken | None = None,
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Run all tasks, and learn from them, in every epoch.
+
+        Args:
+            tasks: What the execute step takes, such as texts or samples; a sequence if there are several epochs.
+            epochs: How often.
+            wait: Whether to return only when everything is learned.
+            lag: How many earlier tasks may not be learned yet when one starts. 0 is strictly online; by default
+                at most `workers + 3` tasks are between agent and skillbook.
+            workers: How many agents run at once.
+            on_sample_done: Called with each result when the agent is done.
+            cancel_token: Cancels the run.
+
+        Returns:
+            The results of all epochs, in input order. A task that could not be run has `error`; see also `failures`.
+
+        Raises:
+            TypeError: The tasks are no iterable of tasks.
+            ValueError: An argument makes no sense, or a task is None.
+        """
+        return self._run(
+            tasks,
+            epochs=epochs,
+            wait=wait,
+            workers=workers,
+            most_under_way=most_under_way(workers, lag),
+            on_sample_done=on_sample_done,
+            cancel_token=cancel_token,
+        )
+
+    @classmethod
+    def _steps(
+        cls, args: tuple[Any, ...], *, reflector: ReflectorLike, skill_manager: SkillManagerLike, **options: Any
+    ) -> tuple[list[StepProtocol[ACEStepContext]], Skillbook, LearningSettings]:
+        own = LearningOptions.__annotations__
+        settings = LearningSettings(**{name: value for name, value in options.items() if name in own})
+        execute = cls.execute_step(*args, **{name: value for name, value in options.items() if name not in own})
+        skillbook = settings.book()
+        return [execute, cls.to_trace(), *settings.tail(reflector, skill_manager, skillbook)], skillbook, settings
+
+
+def _learning_client(
+    ace_model: str = "gpt-4o-mini", ace_max_tokens: int = 2048, ace_llm: LLMClientLike | None = None
+) -> LLMClientLike:
+    return client_from_model(ace_model, max_tokens=ace_max_tokens) if ace_llm is None else ace_llm
