@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from ace.protocols.answer_budget import answer_budget
 from ace.protocols.errors import UnusableAnswerError
-from ace.protocols.llm import LLMClientLike, StructuredAnswer
+from ace.protocols.llm import LLMClientLike, StructuredAnswer, Usage
+from ace.protocols.model_calls import current_call_scope, note_model_call
+from ace.protocols.redaction import redact
 
 __all__ = ["ask_until_usable", "checked_retries"]
 
@@ -56,7 +58,7 @@ def ask_until_usable(
         while True:
             left_before = budget.left
             try:
-                answer = llm.complete_structured(asked, response_model)
+                answer = _structured_answer(llm, asked, response_model)
             except UnusableAnswerError as error:
                 raw_answers = budget.answers or error.raw_answers
                 raise UnusableAnswerError(error.problem, raw_answers=raw_answers, role=role) from error
@@ -72,6 +74,24 @@ def ask_until_usable(
                 f"{prompt.rstrip()}\n\n# Your last answer\n\n"
                 f"Your last answer could not be used: {problem}. Give a better one.\n"
             )
+
+
+def _structured_answer(llm: LLMClientLike, prompt: str, response_model: type[StructuredAnswer]) -> StructuredAnswer:
+    """Ask the client. Where a run records answers, those of a client that does not do so are recorded here."""
+    answers = current_call_scope().answers
+    if answers is None:
+        return llm.complete_structured(prompt, response_model)
+    request = json.dumps([response_model.__name__, prompt])
+    known = answers.next(request)
+    if known is None:
+        used_before = answers.used
+        answer = llm.complete_structured(prompt, response_model)
+        if answers.used > used_before:
+            return answer
+        known = answers.keep(request, redact(answer.model_dump_json()))
+    else:
+        note_model_call(str(getattr(llm, "model", type(llm).__name__)), Usage(calls=1), 0.0, recorded=True)
+    return response_model.model_validate_json(known)
 
 
 def _raw_text(answer: StructuredAnswer) -> str:

@@ -10,6 +10,7 @@ from ace.protocols.deduplication import (
 )
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError, LLMError, UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, LLMResponse, Usage
+from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
 from ace.protocols.model_prefixes import (
     ModelClientFactory,
     find_model_prefix,
@@ -17,6 +18,7 @@ from ace.protocols.model_prefixes import (
     register_model_prefix,
     unregister_model_prefix,
 )
+from ace.protocols.recorded_answers import RecordedAnswers
 from ace.protocols.reflector import ReflectorLike
 from ace.protocols.skill_manager import SkillManagerLike
 from ace.protocols.skillbook import SkillbookReader
@@ -33,6 +35,7 @@ __all__ = [
     "AgentLike",
     "AmbiguousTraceError",
     "AnswerBudget",
+    "CallScope",
     "DeduplicationConfig",
     "DeduplicationManagerLike",
     "EmbedderLike",
@@ -42,6 +45,7 @@ __all__ = [
     "LLMError",
     "LLMResponse",
     "ModelClientFactory",
+    "RecordedAnswers",
     "ReflectorLike",
     "SkillConsolidatorLike",
     "SkillManagerLike",
@@ -50,10 +54,13 @@ __all__ = [
     "UnusableAnswerError",
     "Usage",
     "answer_budget",
+    "call_scope",
     "current_answer_budget",
+    "current_call_scope",
     "find_model_prefix",
     "find_trace_converter",
     "model_prefixes",
+    "note_model_call",
     "register_model_prefix",
     "register_trace_converter",
     "trace_converters",

@@ -164,7 +164,7 @@ class _Conversation:
         self.answers.append(response.text)
         if self.budget is not None:
             self.budget.record(response.text)
-        return response.raw if hasattr(response.raw, "choices") else _chat_completion(response.text)
+        return response.raw if hasattr(response.raw, "choices") else _chat_completion(response.text, mode_settings)
 
     def _send(self, messages: Sequence[Mapping[str, Any]], mode_settings: Mapping[str, Any]) -> LLMResponse:
         if isinstance(self.client, _MessagesClient):
@@ -201,15 +201,26 @@ def _with_raw(answer: StructuredAnswer, text: str) -> StructuredAnswer:
     return answer
 
 
-def _chat_completion(text: str) -> Any:
-    """Dress a text as a response of OpenAI's library, which instructor reads."""
+def _chat_completion(text: str, mode_settings: Mapping[str, Any]) -> Any:
+    """Dress a text as a response of OpenAI's library, which instructor reads.
+
+    In a mode with tools the text is what stood in the arguments of the tool.
+    """
     types = importlib.import_module("openai.types.chat")
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    for tool in mode_settings.get("tools") or ():
+        function = {"name": tool["function"]["name"], "arguments": text}
+        message = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "ace", "type": "function", "function": function}],
+        }
     return types.ChatCompletion.model_validate(
         {
             "id": "ace",
             "created": 0,
             "model": "ace",
             "object": "chat.completion",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
         }
     )

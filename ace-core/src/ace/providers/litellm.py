@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
+from ace.protocols.model_calls import current_call_scope, note_model_call
+from ace.protocols.recorded_answers import RecordedAnswers, recorded_response, response_to_record
 from ace.providers import litellm_library
 from ace.providers.litellm_config import LiteLLMConfig, Message
 from ace.providers.litellm_library import Answered, Failed
@@ -158,6 +162,9 @@ class LiteLLMClient:
     def complete_messages(self, messages: Sequence[Message], **kwargs: Any) -> LLMResponse:
         """Send chat messages and return the answer.
 
+        Inside a run that records answers, one that was recorded before the run was killed is returned without a
+        request, and a new one is recorded before it is returned.
+
         Args:
             messages: Messages of the OpenAI kind, with `role` and `content`.
             **kwargs: Settings for this call.
@@ -166,18 +173,19 @@ class LiteLLMClient:
             LLMAuthenticationError: The key is missing or was refused.
             LLMCallError: No model of the chain answered.
         """
-        attempts = 0
-        failed = Failed("no request was made", None)
-        for place, config in enumerate(self._chain):
-            outcome, made = self._try_model(config, messages, kwargs)
-            attempts += made
-            if isinstance(outcome, Answered):
-                return outcome.response
-            failed = outcome
-            if place + 1 < len(self._chain):
-                following = self._chain[place + 1].model
-                _logger.warning("model %r failed (%s); trying %r", config.model, failed.reason, following)
-        raise _call_error(failed, self._chain[-1].model, attempts)
+        answers = current_call_scope().answers
+        request = "" if answers is None else self._request_text(messages, kwargs)
+        known = None if answers is None else answers.next(request)
+        if known is not None:
+            response = recorded_response(known)
+            note_model_call(self.model, response.usage, 0.0, recorded=True)
+            return replace(response, usage=Usage())
+        started = time.monotonic()
+        model, response = self._ask_chain(messages, kwargs)
+        if answers is not None:
+            response = self._recorded(answers, request, response)
+        note_model_call(model, response.usage, time.monotonic() - started)
+        return response
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text with the tokenizer that LiteLLM has for this model.
@@ -191,6 +199,34 @@ class LiteLLMClient:
     def input_token_limit(self) -> int | None:
         """How many tokens of input the model takes, or None if LiteLLM does not know the model."""
         return litellm_library.input_token_limit(self.model)
+
+    def _ask_chain(self, messages: Sequence[Message], overrides: Mapping[str, Any]) -> tuple[str, LLMResponse]:
+        """Return the model of the chain that answered, and its answer."""
+        attempts = 0
+        failed = Failed("no request was made", None)
+        for place, config in enumerate(self._chain):
+            outcome, made = self._try_model(config, messages, overrides)
+            attempts += made
+            if isinstance(outcome, Answered):
+                return config.model, outcome.response
+            failed = outcome
+            if place + 1 < len(self._chain):
+                following = self._chain[place + 1].model
+                _logger.warning("model %r failed (%s); trying %r", config.model, failed.reason, following)
+        raise _call_error(failed, self._chain[-1].model, attempts)
+
+    def _request_text(self, messages: Sequence[Message], overrides: Mapping[str, Any]) -> str:
+        """Return what an answer depends on. Where the server is, and who pays, is not among it."""
+        config = self.config
+        settings = {"max_tokens": config.max_tokens, "temperature": config.temperature, **config.options, **overrides}
+        asked = [[each.model for each in self._chain], list(messages), settings]
+        return json.dumps(asked, sort_keys=True, default=str)
+
+    def _recorded(self, answers: RecordedAnswers, request: str, response: LLMResponse) -> LLMResponse:
+        """Record an answer and return the one that counts, which lacks the keys that the model may have seen."""
+        keys = [config.api_key for config in self._chain if config.api_key]
+        kept = recorded_response(answers.keep(request, response_to_record(response, keys)))
+        return response if kept.text == response.text else replace(kept, usage=response.usage)
 
     def _try_model(
         self, config: LiteLLMConfig, messages: Sequence[Message], overrides: Mapping[str, Any]

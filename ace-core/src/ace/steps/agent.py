@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.selected_skills import SelectedSkills
 
@@ -39,7 +40,8 @@ class AgentStep:
         if self.retrieval is not None:
             skillbook = SelectedSkills(skillbook, self.retrieval(sample.question, skillbook))
             ctx = ctx.replace(metadata={**ctx.metadata, "shown_skill_ids": skillbook.ids})
-        output = self.agent.generate(
-            question=sample.question, context=sample.context, skillbook=skillbook, sample=sample
-        )
+        with asking(ctx, "Agent"):
+            output = self.agent.generate(
+                question=sample.question, context=sample.context, skillbook=skillbook, sample=sample
+            )
         return ctx.replace(agent_output=output)

@@ -7,11 +7,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
+from ace.steps.asking import run_of
 from ace.steps.needed import needed
 
 if TYPE_CHECKING:
-    from ace.skillbook import Skillbook
+    from ace.skillbook import Skillbook, UpdateReport
+    from ace.updates import UpdateOperation
 
 __all__ = ["ApplyStep"]
 
@@ -41,7 +44,7 @@ class ApplyStep:
         key = ctx.metadata.get("sample_key")
         progress = {"trace_id": ctx.metadata.get("trace_id", ""), "index": ctx.global_sample_index}
         try:
-            self.skillbook.apply_update(
+            report = self.skillbook.apply_update(
                 batch,
                 author=str(ctx.metadata.get("integration", "")),
                 key=key if isinstance(key, SampleKey) else None,
@@ -49,4 +52,21 @@ class ApplyStep:
             )
         except AlreadyCommittedError as error:
             logger.info("Nothing was written again: %s", error)
+        else:
+            _tell(ctx, report)
         return ctx
+
+
+def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
+    """Tell observers what was carried out, and what was left out and why."""
+    if not is_observed() or not (report.applied or report.skipped):
+        return
+    applied = tuple(SkillChange(_kind(done.operation), done.skill_id) for done in report.applied)
+    skipped = tuple(
+        SkillChange(_kind(left.operation), left.operation.skill_id or "", left.reason) for left in report.skipped
+    )
+    emit(SkillsChanged(run_of(ctx), str(ctx.metadata.get("trace_id", "")), applied, skipped))
+
+
+def _kind(operation: UpdateOperation) -> str:
+    return str(operation.type).strip().upper()

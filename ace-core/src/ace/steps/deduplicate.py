@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ace.context import ACEStepContext
 from ace.protocols.errors import LLMError
+from ace.protocols.model_calls import call_scope, current_call_scope
+from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
+from ace.steps.asking import asking
 
 if TYPE_CHECKING:
+    from ace.deduplication.operations import ConsolidationOperation
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.skillbook import Skillbook
 
@@ -51,7 +55,8 @@ class DeduplicateStep:
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Act if it is time; the context stays as it is."""
         if ctx.global_sample_index % self.interval == 0:
-            self.consolidate()
+            with asking(ctx, "Deduplication"):
+                self.consolidate()
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
@@ -59,7 +64,8 @@ class DeduplicateStep:
         if interrupted or last_index % self.interval == 0:
             return
         try:
-            self.consolidate()
+            with call_scope(current_call_scope().asked_by("Deduplication")):
+                self.consolidate()
         except LLMError as error:
             # The run has taught what it had to teach; the next one finds the same skills alike.
             logger.error("Similar skills were not merged at the end of the run: %s", error)
@@ -70,12 +76,28 @@ class DeduplicateStep:
         if isinstance(manager, Consolidates):
             report = manager.consolidate(self.skillbook)
             self.skillbook.commit(author="deduplication")
+            _tell(report)
             if report:
                 logger.info("Deduplication: %s", report)
         else:
             similar = self.manager.get_similarity_report(self.skillbook)
             if similar:
                 logger.info("Similar skills, which nobody merges: %s", similar)
+
+
+def _tell(report: object) -> None:
+    """Tell observers what a consolidation did, where its report lists operations."""
+    if not is_observed():
+        return
+    applied = tuple(_change(done) for done in getattr(report, "applied", ()))
+    skipped = tuple(_change(left.operation, left.reason) for left in getattr(report, "skipped", ()))
+    if applied or skipped:
+        scope = current_call_scope()
+        emit(SkillsChanged(scope.run_id, scope.trace_id, applied, skipped))
+
+
+def _change(operation: ConsolidationOperation, reason: str = "") -> SkillChange:
+    return SkillChange(operation.type, operation.skill_ids[0], reason)
 
 
 def checked_interval(interval: int) -> int:

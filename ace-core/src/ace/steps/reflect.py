@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.steps.asking import asking
 from ace.steps.needed import needed
 
 if TYPE_CHECKING:
@@ -40,14 +41,15 @@ class ReflectStep:
         from ace.outputs import AgentOutput
 
         read = read_trace(needed(ctx.trace, "trace", self))
-        reflection = self.reflector.reflect(
-            question=read["question"],
-            agent_output=AgentOutput(
-                reasoning=read["reasoning"], final_answer=read["answer"], skill_ids=read["skill_ids"]
-            ),
-            skillbook=needed(ctx.skillbook, "skillbook", self),
-            ground_truth=read["ground_truth"],
-            feedback=read["feedback"],
-            trace=ctx.trace,
-        )
+        with asking(ctx, "Reflector"):
+            reflection = self.reflector.reflect(
+                question=read["question"],
+                agent_output=AgentOutput(
+                    reasoning=read["reasoning"], final_answer=read["answer"], skill_ids=read["skill_ids"]
+                ),
+                skillbook=needed(ctx.skillbook, "skillbook", self),
+                ground_truth=read["ground_truth"],
+                feedback=read["feedback"],
+                trace=ctx.trace,
+            )
         return ctx.replace(reflection=reflection)

@@ -6,6 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
+from ace.steps.asking import run_of
 from ace.steps.needed import needed
 
 if TYPE_CHECKING:
@@ -34,9 +36,17 @@ class TagStep:
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Count every judgement; the context stays as it is."""
+        counted: list[SkillChange] = []
+        refused: list[SkillChange] = []
         for judged in needed(ctx.reflection, "reflection", self).skill_tags:
             try:
                 self.skillbook.tag_skill(judged.id, judged.tag)
             except ValueError as error:
                 logger.warning("The tag %r of skill %r was not counted: %s", judged.tag, judged.id, error)
+                refused.append(SkillChange("TAG", judged.id, str(error)))
+            else:
+                counted.append(SkillChange("TAG", judged.id))
+        if is_observed() and (counted or refused):
+            trace_id = str(ctx.metadata.get("trace_id", ""))
+            emit(SkillsChanged(run_of(ctx), trace_id, tuple(counted), tuple(refused)))
         return ctx

@@ -10,6 +10,7 @@ from ace.context import ACESample, ACEStepContext
 from ace.protocols.redaction import environment_secrets, redact
 from ace.retrieval import words
 from ace.skill import InsightSource
+from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.updates import UpdateBatch, UpdateOperation
 
@@ -41,12 +42,13 @@ class UpdateStep:
         """Put the batch of operations on the context."""
         reflection = needed(ctx.reflection, "reflection", self)
         question = redact(question_of(ctx))
-        output = self.skill_manager.update_skills(
-            reflection,
-            needed(ctx.skillbook, "skillbook", self),
-            question_context=question,
-            progress=progress_of(ctx),
-        )
+        with asking(ctx, "SkillManager"):
+            output = self.skill_manager.update_skills(
+                reflection,
+                needed(ctx.skillbook, "skillbook", self),
+                question_context=question,
+                progress=progress_of(ctx),
+            )
         batch = output.update
         operations = [
             _with_source(_without_keys(operation), ctx, reflection, question) for operation in batch.operations

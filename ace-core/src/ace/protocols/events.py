@@ -1,0 +1,171 @@
+"""What happens in runs, as plain facts for observers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "Event",
+    "ModelCalled",
+    "RunEnded",
+    "RunStarted",
+    "SampleEnded",
+    "SampleStarted",
+    "SkillChange",
+    "SkillsChanged",
+    "StepEnded",
+    "StepStarted",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run begins."""
+
+    run_id: str
+    """The name of the run."""
+    runner: str
+    """What kind of runner it is, such as `ace` or `trace_analyser`."""
+    epochs: int
+    """How often the inputs are gone through."""
+    total: int | None
+    """How many inputs there are; None where that is not known."""
+    resumed: bool
+    """Whether an earlier call of `run` had begun it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A run is over, its background too."""
+
+    run_id: str
+    """The name of the run."""
+    learned: int
+    """Samples that went through to the end."""
+    already_learned: int
+    """Samples that an earlier call of this run had learned."""
+    failed: int
+    """Samples that failed."""
+    cancelled: int
+    """Samples that were not begun, or not finished, since the run was stopped. A resumed run takes them up."""
+    seconds: float
+    """How long it took."""
+    stopped_by: str
+    """Empty if nothing stopped it; else `cancelled`, `max_cost`, `fail_fast` or `interrupted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleStarted:
+    """A sample was drawn from the input, and its first step comes."""
+
+    run_id: str
+    """The name of the run."""
+    trace_id: str
+    """The name of the sample or trace."""
+    epoch: int
+    """From 1."""
+    index: int
+    """Its place in the epoch, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleEnded:
+    """A sample has passed its last step, in the background too, or will pass no further one."""
+
+    run_id: str
+    """The name of the run."""
+    trace_id: str
+    """The name of the sample or trace."""
+    epoch: int
+    """From 1."""
+    index: int
+    """Its place in the epoch, from 1."""
+    error: BaseException | None
+    """What went wrong; a `PipelineCancelled` if the run was stopped."""
+    failed_at: str | None
+    """The step that failed, or that would have come next."""
+    seconds: float
+    """The time since it was drawn; 0 if there was nothing to do."""
+    already_learned: bool
+    """Whether an earlier call of this run had learned it, so that nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A step begins with a sample."""
+
+    run_id: str
+    """The name of the run."""
+    trace_id: str
+    """The name of the sample or trace."""
+    step: str
+    """The name of its class."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """A step has returned, or raised."""
+
+    run_id: str
+    """The name of the run."""
+    trace_id: str
+    """The name of the sample or trace."""
+    step: str
+    """The name of its class."""
+    seconds: float
+    """How long it took."""
+    error: BaseException | None
+    """What it raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalled:
+    """A model answered, or an answer that was recorded earlier was used."""
+
+    run_id: str
+    """The name of the run; empty outside of one."""
+    trace_id: str
+    """The name of the sample or trace; empty outside of a run."""
+    model: str
+    """The model string."""
+    role: str
+    """Who asked, such as `Reflector`; empty outside of a role."""
+    input_tokens: int
+    """The tokens of the prompt, as the server reported them."""
+    output_tokens: int
+    """The tokens of the answer, as the server reported them."""
+    cost: float | None
+    """US dollars; None where the price is not known."""
+    seconds: float
+    """How long the answer took."""
+    recorded: bool
+    """Whether the answer came from the record of a run: tokens and cost were spent when it was made, not now."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillChange:
+    """One operation on a skill."""
+
+    kind: str
+    """`ADD`, `UPDATE`, `TAG`, `REMOVE`, `MERGE`, `DELETE` or `KEEP`."""
+    skill_id: str
+    """The skill; for a merge the one that stays. Empty where an operation that was left out named none."""
+    reason: str = ""
+    """Why it was left out; empty if it was carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillsChanged:
+    """A skillbook was changed by a step."""
+
+    run_id: str
+    """The name of the run; empty outside of one."""
+    trace_id: str
+    """The sample or trace that taught it."""
+    applied: tuple[SkillChange, ...]
+    """What was carried out, in order."""
+    skipped: tuple[SkillChange, ...]
+    """What was left out, with the reason."""
+
+
+Event = RunStarted | RunEnded | SampleStarted | SampleEnded | StepStarted | StepEnded | ModelCalled | SkillsChanged

@@ -1,0 +1,126 @@
+"""Who watches what happens in runs, samples and model calls. `ace.plugins` fills this registry."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ace.protocols.events import (
+    Event,
+    ModelCalled,
+    RunEnded,
+    RunStarted,
+    SampleEnded,
+    SampleStarted,
+    SkillChange,
+    SkillsChanged,
+    StepEnded,
+    StepStarted,
+)
+
+__all__ = [
+    "Event",
+    "ModelCalled",
+    "Observer",
+    "RunEnded",
+    "RunStarted",
+    "SampleEnded",
+    "SampleStarted",
+    "SkillChange",
+    "SkillsChanged",
+    "StepEnded",
+    "StepStarted",
+    "emit",
+    "is_observed",
+    "observing",
+    "register_observer",
+    "unregister_observer",
+]
+
+Observer = Callable[[Event], None]
+
+_logger = logging.getLogger(__name__)
+_lock = threading.Lock()
+_numbers = itertools.count(1)
+# Replaced, never changed: who emits reads it without the lock.
+_observers: tuple[tuple[str, Observer], ...] = ()
+
+
+def is_observed() -> bool:
+    """Tell whether anybody watches. Who emits asks first, so that an event nobody sees is not even made."""
+    return bool(_observers)
+
+
+def emit(event: Event) -> None:
+    """Tell every observer, on this thread, in the order of their registration.
+
+    An observer that raises is logged by its name; the others and the run go on.
+
+    Args:
+        event: What happened.
+    """
+    for name, observer in _observers:
+        try:
+            observer(event)
+        except Exception:
+            _logger.exception("observer %r failed at %s; the run goes on", name, type(event).__name__)
+
+
+def register_observer(name: str, observer: Observer) -> None:
+    """Have a function called with every event from now on, in all threads of the process.
+
+    Events of different samples may come at the same time, from several threads.
+
+    Args:
+        name: A unique name.
+        observer: The function. It should be quick, since the run waits for it.
+
+    Raises:
+        ValueError: Another observer has the name.
+    """
+    global _observers
+    with _lock:
+        for known, other in _observers:
+            if known == name:
+                if other == observer:
+                    return
+                raise ValueError(
+                    f"an observer named {name!r} is already registered; unregister it first or choose another name"
+                )
+        _observers = (*_observers, (name, observer))
+
+
+def unregister_observer(name: str) -> None:
+    """Forget an observer; an unknown name is no error.
+
+    Args:
+        name: Its name.
+    """
+    global _observers
+    with _lock:
+        _observers = tuple(item for item in _observers if item[0] != name)
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Have a function called with the events of the process while the block runs.
+
+    Args:
+        observer: The function.
+
+    Example:
+        >>> seen = []
+        >>> with observing(seen.append):
+        ...     emit(SkillsChanged("run", "trace", (SkillChange("ADD", "maths-00001"),), ()))
+        >>> seen[0].applied[0].skill_id
+        'maths-00001'
+    """
+    name = f"{getattr(observer, '__qualname__', type(observer).__name__)} {next(_numbers)}"
+    register_observer(name, observer)
+    try:
+        yield
+    finally:
+        unregister_observer(name)

@@ -1,0 +1,53 @@
+"""Says for which sample and role a step calls a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ace.protocols.model_calls import call_scope, current_call_scope
+from ace.skillbook.store import SampleKey
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+
+__all__ = ["asking", "run_of"]
+
+
+@contextmanager
+def asking(ctx: ACEStepContext, role: str) -> Iterator[None]:
+    """Have the model calls inside the block counted, and recorded, for this sample and role.
+
+    Args:
+        ctx: The context of the sample; runners put `sample_key`, `trace_id` and `attempt` into its metadata.
+        role: Who asks.
+
+    Example:
+        >>> from ace.context import ACEStepContext
+        >>> from ace.protocols.model_calls import current_call_scope
+        >>> with asking(ACEStepContext(metadata={"trace_id": "log.jsonl#3"}), "Reflector"):
+        ...     current_call_scope().trace_id
+        'log.jsonl#3'
+    """
+    scope = replace(
+        current_call_scope(),
+        trace_id=str(ctx.metadata.get("trace_id", "")),
+        attempt=int(ctx.metadata.get("attempt", 0)),
+    )
+    key = ctx.metadata.get("sample_key")
+    if isinstance(key, SampleKey):
+        scope = replace(scope, run_id=key.run, epoch=key.epoch, sample=key.sample)
+    with call_scope(scope.asked_by(role)):
+        yield
+
+
+def run_of(ctx: ACEStepContext) -> str:
+    """Return the name of the run that a sample belongs to; empty outside of one.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    key = ctx.metadata.get("sample_key")
+    return key.run if isinstance(key, SampleKey) else ""
