@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ace.runners.failures import FailedSample
     from ace.runners.integration import IntegrationRunner
     from ace.runners.litellm import ACELiteLLM
+    from ace.runners.recorded_trace import RecordedTrace
     from ace.runners.settings import LearningOptions, LearningSettings
     from ace.runners.trace_analyser import TraceAnalyser
 
@@ -22,6 +23,7 @@ __all__ = [
     "IntegrationRunner",
     "LearningOptions",
     "LearningSettings",
+    "RecordedTrace",
     "TraceAnalyser",
 ]
 
@@ -33,6 +35,7 @@ _HOMES = {
     "IntegrationRunner": "integration",
     "LearningOptions": "settings",
     "LearningSettings": "settings",
+    "RecordedTrace": "recorded_trace",
     "TraceAnalyser": "trace_analyser",
 }
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, final
 from ace.pipeline import PipelineCancelled, SampleResult
 from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.redaction import environment_secrets, redact
+from ace.runners.recorded_trace import RecordedTrace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -128,8 +129,9 @@ def _failed_sample(
     drawn: DrawnSample, result: SampleResult[ACEStepContext], error: BaseException, secrets: Sequence[str]
 ) -> FailedSample:
     unusable = _unusable_answer(error)
-    question = getattr(drawn.sample, "question", None)
-    shown = question if isinstance(question, str) else _beginning(drawn.sample)
+    sample = drawn.sample.record if isinstance(drawn.sample, RecordedTrace) else drawn.sample
+    question = getattr(sample, "question", None)
+    shown = question if isinstance(question, str) else _beginning(sample)
     return FailedSample(
         trace_id=redact(drawn.trace_id, secrets),
         sample=redact(shown, secrets),

@@ -6,11 +6,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from ace.runners.recorded_trace import RecordedTrace
+
 __all__ = ["trace_identity"]
 
 
 def trace_identity(item: object, index: int) -> str:
     """Return the name of a sample or a trace: its own id, or a hash of the record and its place.
+
+    A `RecordedTrace` is always named by hash and place; anything else without an id by hash and index.
 
     The same input gives the same name in every epoch and every run.
 
@@ -24,10 +28,16 @@ def trace_identity(item: object, index: int) -> str:
         >>> trace_identity({"answer": "4"}, 1) == trace_identity({"answer": "4"}, 1)
         True
     """
+    if isinstance(item, RecordedTrace):
+        return f"{_hash(item.record)}@{item.place}"
     own = _own_id(item)
     if own:
         return own
-    return f"{hashlib.sha256(_record(item)).hexdigest()[:16]}#{index}"
+    return f"{_hash(item)}#{index}"
+
+
+def _hash(record: object) -> str:
+    return hashlib.sha256(_bytes(record)).hexdigest()[:16]
 
 
 def _own_id(item: object) -> str:
@@ -40,7 +50,7 @@ def _own_id(item: object) -> str:
     return str(found)
 
 
-def _record(item: object) -> bytes:
+def _bytes(item: object) -> bytes:
     if isinstance(item, bytes):
         return item
     if isinstance(item, str):

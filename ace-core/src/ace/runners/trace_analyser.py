@@ -10,6 +10,7 @@ from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
 from ace.runners.base import ACERunner, OnSampleDone
 from ace.runners.clients import client_from_model
+from ace.runners.recorded_trace import RecordedTrace
 from ace.runners.settings import LearningOptions, LearningSettings
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class TraceAnalyser(ACERunner):
         """Learn from all traces, in every epoch.
 
         Args:
-            traces: The traces; a sequence if there are several epochs.
+            traces: The traces, of any type, or `RecordedTrace`s; a sequence if there are several epochs.
             epochs: How often.
             wait: Whether to return only when everything is learned.
             workers: How many traces are reflected on at once in this run; by default three, which all runs of
@@ -127,7 +128,10 @@ class TraceAnalyser(ACERunner):
         )
 
     def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:
-        return super()._build_context(item, **kwargs).replace(trace=item)
+        ctx = super()._build_context(item, **kwargs)
+        if isinstance(item, RecordedTrace):
+            return ctx.replace(trace=item.record, metadata={**ctx.metadata, "place": item.place})
+        return ctx.replace(trace=item)
 
     def _with_reflect_limit(self, workers: int) -> Pipeline[ACEStepContext]:
         """Return the pipeline with another limit on the step behind whose boundary a trace is reflected on."""

@@ -1,0 +1,26 @@
+"""`RecordedTrace`: a recorded trace and where it was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["RecordedTrace"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTrace:
+    """A recorded trace with its place. `TraceAnalyser.run` takes it among the traces.
+
+    Its identity is a hash of the raw record together with the place, so a trace is known again however the
+    traces around it change.
+
+    Example:
+        >>> from ace.runners.identity import trace_identity
+        >>> trace_identity(RecordedTrace({"answer": "4"}, "logs/a.jsonl#12"), 1)
+        '5575ae1c4f02063d@logs/a.jsonl#12'
+    """
+
+    record: object
+    """The trace as it was recorded, of any type."""
+    place: str
+    """Where it stands, such as `logs/a.jsonl#12`."""
