@@ -20,6 +20,7 @@ from .merge import MergeStrategy
 from .pipeline import Pipeline
 from .result import SampleResult
 from .step import StepProtocol
+from .step_observer import StepObserver
 
 __all__ = [
     "Branch",
@@ -35,6 +36,7 @@ __all__ = [
     "PipelineOrderError",
     "SampleResult",
     "StepContext",
+    "StepObserver",
     "StepProtocol",
     "cancel_token_var",
 ]

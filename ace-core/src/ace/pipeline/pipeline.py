@@ -23,6 +23,7 @@ from .plan import Plan
 from .result import SampleResult
 from .run import Run
 from .step import StepProtocol
+from .step_observer import StepObserver
 from .threads import threads
 from .validation import check_call, listed
 
@@ -44,6 +45,7 @@ class Pipeline(PipelineAsStep[C]):
         hooks: Observers of the foreground steps.
         background_limit: How many samples may be behind the boundary at once; a sample that would be one too
             many waits in the foreground.
+        step_observer: Watches every step, in the background too.
 
     Raises:
         PipelineConfigError: If a step lacks a declaration, or the steps do not fit together.
@@ -65,6 +67,7 @@ class Pipeline(PipelineAsStep[C]):
         hooks: Iterable[PipelineHook] | None = None,
         *,
         background_limit: int = 1000,
+        step_observer: StepObserver | None = None,
     ) -> None:
         limit: object = background_limit
         if not isinstance(limit, int) or limit < 1:
@@ -76,11 +79,16 @@ class Pipeline(PipelineAsStep[C]):
                 raise PipelineConfigError(
                     f"hook {type(hook).__name__} lacks before_step or after_step; see ace.pipeline.PipelineHook"
                 )
+        if step_observer is not None and not isinstance(step_observer, StepObserver):
+            raise PipelineConfigError(
+                f"step_observer {type(step_observer).__name__} lacks step_started or step_ended; see "
+                f"ace.pipeline.StepObserver"
+            )
         self._background_limit = background_limit
         self._lock = threading.Lock()
         self._has_run = False
         self._runs = 0
-        self._use(Plan[C](()))
+        self._use(Plan[C]((), step_observer))
         for step in listed(steps):
             self._extend(step, stacklevel=4)
 

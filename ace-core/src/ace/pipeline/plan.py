@@ -14,6 +14,7 @@ from .sections import cut_into_sections, warn_of_split_lane
 from .segment import Segment, fuse
 from .stage import LaneStage, ParallelStage
 from .step import StepProtocol
+from .step_observer import StepObserver, observed
 from .validation import (
     InputCheck,
     check_boundaries,
@@ -29,6 +30,10 @@ C = TypeVar("C", bound=StepContext)
 class Plan(Generic[C]):
     """How the samples of a pipeline run: made once from its steps, shared by all its runs, never changed.
 
+    Args:
+        steps: The steps, in order.
+        observer: Watches them; nothing of the plan is different without one.
+
     Attributes:
         steps: The steps, in order.
         requires: The fields that have to be on the context from the start.
@@ -42,7 +47,7 @@ class Plan(Generic[C]):
         PipelineConfigError, PipelineOrderError: If the steps do not fit together.
     """
 
-    def __init__(self, steps: Sequence[PlannedStep[C]]) -> None:
+    def __init__(self, steps: Sequence[PlannedStep[C]], observer: StepObserver | None = None) -> None:
         check_boundaries(steps)
         check_order(steps)
         wanted = required_from_outside(steps)
@@ -51,7 +56,8 @@ class Plan(Generic[C]):
         self.provides = frozenset[str]().union(*(step.provides for step in steps))
         self.inputs = InputCheck[C](wanted)
         self.first_step = steps[0].name if steps else None
-        self.through = fuse(steps)
+        self._observer = observer
+        self.through = fuse(self._observed(self.steps, background=False))
         self.has_async_steps = any(step.is_async for step in steps)
         self.boundary = next((index for index, step in enumerate(steps) if step.async_boundary), len(steps))
         self.lanes: list[Lane] = []
@@ -71,14 +77,14 @@ class Plan(Generic[C]):
             UserWarning: If the step is a pipeline whose boundary or lane has no effect here, or splits a lane.
         """
         steps = (*self.steps, plan_step(step))
-        plan = Plan(steps)
+        plan = Plan(steps, self._observer)
         warn_of_what_nesting_switches_off(steps[-1], stacklevel=stacklevel)
         warn_of_split_lane(steps, stacklevel=stacklevel)
         return plan
 
     def _foreground(self) -> tuple[Segment[C] | LaneSegment[C], ...]:
         parts: list[Segment[C] | LaneSegment[C]] = []
-        for section in cut_into_sections(self.steps[: self.boundary]):
+        for section in cut_into_sections(self._observed(self.steps[: self.boundary], background=False)):
             if section.lane is None:
                 parts.extend(fuse(section.steps))
             else:
@@ -88,13 +94,18 @@ class Plan(Generic[C]):
 
     def _stages(self) -> tuple[Stage[C], ...]:
         stages: list[Stage[C]] = []
-        for section in cut_into_sections(self.steps[self.boundary :]):
+        for section in cut_into_sections(self._observed(self.steps[self.boundary :], background=True)):
             if section.lane is None:
                 stages.extend(ParallelStage(step) for step in section.steps)
             else:
                 lane = self._enlist(section.lane, section.lane_key)
                 stages.append(LaneStage(lane, section.steps, len(self.lanes) - 1))
         return tuple(stages)
+
+    def _observed(self, steps: Sequence[PlannedStep[C]], *, background: bool) -> Sequence[PlannedStep[C]]:
+        if self._observer is None:
+            return steps
+        return [observed(step, self._observer, background) for step in steps]
 
     def _enlist(self, name: str, key: object | None) -> Lane:
         lane = lane_for(name, key)
