@@ -107,6 +107,15 @@ def test_merging_makes_my_operations_on_the_newest_file(tmp_path: Path, caplog: 
     assert len(contents(path)) == 4
 
 
+def test_merged_adds_of_different_sections_share_one_counter(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    books = [Skillbook.open(path), Skillbook.open(path)]
+    for book, section in zip(books, ("maths", "style"), strict=True):
+        book.add_skill(section, "Check.")
+        book.save_to_file(path, merge=True)
+    assert [skill.id for skill in Skillbook.load_from_file(path)] == ["maths-00001", "style-00002"]
+
+
 def test_merging_a_new_book_into_a_file_adds_its_skills_once(tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     book_with("One.").save_to_file(path)

@@ -98,6 +98,43 @@ def test_an_add_whose_id_was_taken_gets_another_and_its_tags_follow(path: Path) 
     assert opened(path).dumps() == second.dumps()
 
 
+def test_adds_in_different_sections_share_one_counter(path: Path) -> None:
+    first, second = opened(path), opened(path)
+    one = first.add_skill("maths", "From first.")
+    two = second.add_skill("style", "From second.")
+    assert (one.id, two.id) == ("maths-00001", "style-00002")
+    with second.deferred_commits():
+        for number in range(2):
+            second.tag_skill(second.add_skill("style", f"Later {number}.").id, "helpful", number + 1)
+        first.add_skill("maths", "Between.")
+    assert [(skill.id, skill.content, skill.helpful) for skill in second] == [
+        ("maths-00001", "From first.", 0),
+        ("style-00002", "From second.", 0),
+        ("maths-00003", "Between.", 0),
+        ("style-00004", "Later 0.", 1),
+        ("style-00005", "Later 1.", 2),
+    ]
+    assert opened(path).dumps() == second.dumps() == second.as_of(second.version or 0).dumps()
+
+
+def test_a_history_with_a_number_twice_keeps_the_ids_that_it_gave(path: Path) -> None:
+    book = opened(path)
+    book.add_skill("maths", "One.")
+    book.add_skill("style", "Two.")
+    text = book.dumps()
+    book.close()
+    connection = sqlite3.connect(path)
+    for table, column in (("skill", "data"), ("skill", "id"), ("event", "operations")):
+        connection.execute(f"UPDATE {table} SET {column} = replace({column}, 'style-00002', 'style-00001')")
+    connection.execute("""UPDATE event SET operations = replace(operations, '"number":2', '"number":1')""")
+    connection.execute("UPDATE head SET next_id = 2, id_floor = 2")
+    connection.commit()
+    connection.close()
+    expected = text.replace("style-00002", "style-00001").replace('"next_id": 3', '"next_id": 2')
+    with opened(path) as again:
+        assert again.dumps() == expected == again.as_of(2).dumps()
+
+
 def test_a_chosen_id_that_was_taken_is_an_error_and_changes_nothing(path: Path) -> None:
     first, second = opened(path), opened(path)
     first.add_skill("a", "Theirs.", "mine-1")

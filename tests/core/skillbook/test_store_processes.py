@@ -49,6 +49,30 @@ def test_eight_processes_of_200_updates_lose_nothing(tmp_path: Path) -> None:
         assert book.as_of(1601).dumps() == book.dumps()
 
 
+ADDING = """
+import sys
+from ace.skillbook import Skillbook
+path, section = sys.argv[1:]
+book = Skillbook.open(path)
+for number in range(60):
+    skill = book.add_skill(section, f"{section} {number}")
+    assert book.get_skill(skill.id) == skill and skill.content == f"{section} {number}"
+"""
+
+
+def test_processes_that_add_in_different_sections_share_one_counter(tmp_path: Path) -> None:
+    path = tmp_path / "skills.db"
+    sections = ("maths", "style", "tools", "words")
+    processes = [start_python(ADDING, str(path), section) for section in sections]
+    for process in processes:
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, errors
+    with Skillbook.open(path) as book:
+        numbers = sorted(int(skill.id.rpartition("-")[2]) for skill in book)
+        assert numbers == list(range(1, 60 * len(sections) + 1))
+        assert book.as_of(book.version or 0).dumps() == book.dumps()
+
+
 LEARNING_UNTIL_KILLED = """
 import sys
 from ace.skillbook import SampleKey, Skillbook

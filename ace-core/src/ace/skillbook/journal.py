@@ -13,7 +13,7 @@ from typing import final
 from ace.skill import SimilarityDecision, Skill, similarity_pair
 from ace.skillbook.changes import apply_event
 from ace.skillbook.errors import EventRefusedError
-from ace.skillbook.events import Added, Event, Imported, Kept, touched_ids, with_ids
+from ace.skillbook.events import NO_NUMBER, Added, Event, Imported, Kept, touched_ids, with_ids
 from ace.skillbook.state import BookState
 
 Refusal = tuple[Event, str]
@@ -90,20 +90,30 @@ class Journal:
     def redo(self, state: BookState, events: Sequence[Event]) -> tuple[dict[str, str], list[Refusal]]:
         """Make the events once more on a book that moved on.
 
+        A new skill takes the next number of the book, since others may have given its own one out.
+
         Returns:
-            The new ids of skills whose ids were taken, and the events that can no longer be made.
+            The skills that got other ids, old and new, and the events that can no longer be made.
         """
         self.clear(state)
         renamed: dict[str, str] = {}
         refused: list[Refusal] = []
         for event in events:
             try:
-                made = self.make(state, with_ids(event, renamed))
+                made = self.make(state, _numbered_anew(with_ids(event, renamed), state))
             except EventRefusedError as error:
                 refused.append((event, str(error)))
                 continue
             renamed |= dict(_given_ids(event, made))
         return renamed, refused
+
+
+def _numbered_anew(event: Event, state: BookState) -> Event:
+    """Return the event with the next free number of the book, if its skill has a number of the book."""
+    if not isinstance(event, Added) or event.number in (None, NO_NUMBER):
+        return event
+    new_id, number = state.free_id(event.skill.section)
+    return event if number == event.number else Added(event.skill.replace(id=new_id), number)
 
 
 def _pairs(event: Event) -> Iterable[tuple[str, str]]:
