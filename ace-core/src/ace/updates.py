@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ace.skill import TAGS, InsightSource
+
+_WHOLE_NUMBER = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 
 OPERATION_TYPES: Final = ("ADD", "UPDATE", "TAG", "REMOVE")
 
@@ -31,8 +34,11 @@ class UpdateOperation:
     """The text of the skill."""
     skill_id: str | None = None
     """The skill to change. For ADD: leave it out, the book gives the id."""
-    metadata: Mapping[str, int] = field(default_factory=dict)
-    """Counters by tag, such as `helpful` with 1; TAG adds them, and a new skill starts with them."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    """Counters by tag, such as `helpful` with 1; TAG adds them, and a new skill starts with them.
+
+    With a counter that is no whole number, the operation is skipped and reported when the batch is applied.
+    """
     justification: str | None = None
     """Why the change is made."""
     evidence: str | None = None
@@ -170,22 +176,32 @@ def _text(data: Mapping[str, Any], *names: str) -> str | None:
     return None
 
 
-def _counters(data: Mapping[str, Any]) -> dict[str, int]:
-    """Return the tag counters of an operation; what else a model put into metadata is no counter."""
+def _counters(data: Mapping[str, Any]) -> dict[str, object]:
+    """Return the tag counters of an operation; what else a model put into metadata is no counter.
+
+    A counter that is no number stays as it is: then this one operation is skipped and reported, not the batch.
+    """
     metadata = data.get("metadata")
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, Mapping):
         raise ValueError(f"'metadata' is an object of counters, not {_shown(metadata)}")
-    counters: dict[str, int] = {}
-    for name in TAGS:
-        if name in metadata:
-            counters[name] = _count(metadata[name], f"metadata.{name}")
+    counters: dict[str, object] = {name: _counter(metadata[name]) for name in TAGS if metadata.get(name) is not None}
     tag = _text(data, "tag")
     if tag is not None:
-        name = tag.strip().lower()
-        counters[name] = counters.get(name, 0) + _count(data.get("increment", 1), "increment")
+        name, increment = tag.strip().lower(), _counter(data.get("increment", 1))
+        before = counters.get(name, 0)
+        counters[name] = before + increment if isinstance(before, int) and isinstance(increment, int) else increment
     return counters
+
+
+def _counter(value: object) -> object:
+    """Return the whole number that a model meant by 1, 1.0, true, "1" or "+1"; anything else as it is."""
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value.strip()):
+        value = float(value)
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    return value
 
 
 def _count(value: Any, place: str) -> int:

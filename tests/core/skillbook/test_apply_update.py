@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,6 +117,10 @@ def test_an_empty_batch_is_no_change(book: Skillbook) -> None:
             "reasoning": "r",
             "update": {"operations": [{"operation": " TAG ", "id": "a", "metadata": {"helpful": 1}}]},
         },
+        {"reasoning": "r", "operations": [{"type": "TAG", "id": "a", "metadata": {"helpful": "1"}}]},
+        {"reasoning": "r", "operations": [{"type": "TAG", "id": "a", "metadata": {"helpful": " +1.0 "}}]},
+        {"reasoning": "r", "operations": [{"type": "TAG", "id": "a", "metadata": {"helpful": True, "harmful": None}}]},
+        {"reasoning": "r", "operations": [{"type": "TAG", "id": "a", "tag": "helpful", "increment": "1"}]},
     ],
 )
 def test_batches_are_read_as_models_write_them(data: dict[str, object]) -> None:
@@ -136,13 +142,71 @@ def test_batches_are_read_as_models_write_them(data: dict[str, object]) -> None:
         ({"operations": [{"section": "a"}]}, "the type None is unknown"),
         ({"operations": [{"type": "ADD", "content": 5}]}, "'content' is a text"),
         ({"operations": [{"type": "TAG", "metadata": [1]}]}, "'metadata' is an object"),
-        (
-            {"operations": [{"type": "TAG", "metadata": {"helpful": "many"}}]},
-            "'metadata.helpful' is a whole number",
-        ),
         ({"reasoning": {}, "operations": []}, "'reasoning' is a text"),
     ],
 )
 def test_what_is_no_batch_is_refused_with_its_place(data: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         UpdateBatch.from_dict(data)
+
+
+@pytest.mark.parametrize("count", ["many", "", "2.5", 1.5, -1, "-2", "1e3", [1], {"by": 1}, float("inf")])
+def test_a_counter_that_is_no_number_costs_its_own_operation_only(book: Skillbook, count: object) -> None:
+    data = {
+        "operations": [
+            {"type": "TAG", "skill_id": "a-00001", "metadata": {"helpful": count}},
+            {"type": "ADD", "section": "a", "content": "Kept."},
+        ]
+    }
+    report = book.apply_update(UpdateBatch.from_dict(data))
+    assert [(left.index, left.reason.partition(",")[0]) for left in report.skipped] == [
+        (0, "helpful goes up by a whole number from 0")
+    ]
+    assert [done.skill_id for done in report.applied] == ["a-00002"]
+
+
+WRONG_TYPES: list[dict[str, Any]] = [
+    {"content": "half \ud83d"},
+    {"section": "half \ud83d"},
+    {"content": b"bytes"},
+    {"section": 7},
+    {"section": ["a"]},
+    {"skill_id": ["a-00001"]},
+    {"skill_id": 3},
+    {"metadata": ["helpful"]},
+    {"metadata": {"helpful": object()}},
+    {"metadata": {("a", "b"): 1}},
+    {"evidence": {"line": 3}},
+    {"insight_source": "trace"},
+    {"insight_source": InsightSource(epoch="3")},  # type: ignore[arg-type]  # what is not checked may hold anything
+    {"insight_source": InsightSource(step=-1)},
+    {"insight_source": InsightSource(trace_id=7)},  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("type_name", "skill_id"), [("ADD", None), ("UPDATE", "a-00001")])
+@pytest.mark.parametrize("fields", WRONG_TYPES)
+def test_fields_of_the_wrong_type_cost_their_operation_only(
+    tmp_path: Path, fields: dict[str, Any], type_name: str, skill_id: str | None
+) -> None:
+    path = tmp_path / "skills.db"
+    with Skillbook.open(path) as book:
+        book.add_skill("a", "One.")
+        wrong = UpdateOperation(type_name, **{"section": "a", "content": "x", "skill_id": skill_id} | fields)
+        report = book.apply_update(UpdateBatch("", [wrong, UpdateOperation("ADD", section="a", content="Kept.")]))
+        assert [left.index for left in report.skipped] == [0]
+        assert [done.skill_id for done in report.applied] == ["a-00002"]
+        assert len(book.history()[-1].skipped) == 1
+    with Skillbook.open(path) as again:
+        assert again.dumps() == book.dumps() == again.as_of(2).dumps()
+        again.save_to_file(tmp_path / "skills.json")
+    assert Skillbook.load_from_file(tmp_path / "skills.json").dumps() == book.dumps()
+
+
+@pytest.mark.parametrize("similarity", [float("nan"), float("inf")])
+def test_a_similarity_that_no_file_can_hold_is_refused(book: Skillbook, similarity: float) -> None:
+    book.add_skill("a", "Two.")
+    before = book.dumps()
+    with pytest.raises(ValueError, match="similarity"):
+        book.keep_apart("a-00001", "a-00002", similarity=similarity)
+    assert book.dumps() == before

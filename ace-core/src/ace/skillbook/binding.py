@@ -187,7 +187,7 @@ class StoreBinding:
             changed=changed,
             removed=removed,
             decisions=decisions,
-            skipped=json.dumps(skipped, ensure_ascii=False),
+            skipped=json.dumps(skipped),  # in ASCII: what was skipped may hold half of a surrogate pair
             key=note.key,
             progress=note.progress,
         )

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ace.skill import ACTIVE, TAGS, InsightSource, skill_from_fields
-from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.events import NO_NUMBER, Added, Event, Removed, Tagged, Updated
 from ace.skillbook.identity import looks_like_ours
+from ace.skillbook.input_checks import (
+    check_content,
+    check_counters,
+    check_id,
+    check_operation,
+    check_section,
+    check_source,
+    check_text,
+)
 from ace.skillbook.state import BookState
 from ace.updates import OPERATION_TYPES, UpdateOperation
 
@@ -19,7 +27,7 @@ def added(
     section: str,
     content: str,
     skill_id: str | None = None,
-    counters: Mapping[str, int] | None = None,
+    counters: Mapping[str, object] | None = None,
     justification: str | None = None,
     evidence: str | None = None,
     source: InsightSource | None = None,
@@ -65,7 +73,7 @@ def updated(
     skill_id: str,
     at: str,
     texts: Mapping[str, str | None],
-    counters: Mapping[str, int] | None,
+    counters: Mapping[str, object] | None,
     source: InsightSource | None,
 ) -> Updated:
     """Return the event that changes a skill; texts that are None stay as they are.
@@ -84,7 +92,7 @@ def updated(
     return Updated(skill_id, new, counts, None if source is None else check_source(source), at)
 
 
-def tagged(skill_id: str, counters: Mapping[str, int], at: str) -> Tagged:
+def tagged(skill_id: str, counters: Mapping[str, object], at: str) -> Tagged:
     """Return the event that raises counters.
 
     Raises:
@@ -103,6 +111,7 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
     type_name = given.strip().upper() if isinstance(given, str) else ""
     if type_name not in OPERATION_TYPES:
         raise EventRefusedError(f"the type {operation.type!r} is unknown; use {', '.join(OPERATION_TYPES)}")
+    check_operation(operation)
     if type_name == "ADD":
         return _added_by(state, operation, at)
     id = operation.skill_id
@@ -113,7 +122,8 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
     if type_name == "REMOVE":
         return Removed(id, False, at)
     if type_name == "TAG":
-        counters = {tag: increment for tag, increment in operation.metadata.items() if increment != 0}
+        counters = check_counters(operation.metadata or {})
+        counters = {tag: increment for tag, increment in counters.items() if increment}
         if not counters:
             raise EventRefusedError(f"TAG needs a counter in metadata: one of {', '.join(TAGS)}")
         return tagged(id, counters, at)
@@ -148,53 +158,3 @@ def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
         operation.insight_source,
     )
     return event if wanted is None else Added(event.skill, NO_NUMBER)
-
-
-def check_text(text: str, name: str) -> None:
-    """Refuse what is no text, or half of a surrogate pair, which no file can hold."""
-    if not isinstance(text, str):
-        raise EventRefusedError(f"{name} is a text, not {type(text).__name__}")
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            reason = f"half of a surrogate pair at character {error.start}, which is no text"
-            raise EventRefusedError(f"{name}: {reason}") from error
-
-
-def check_content(content: str) -> None:
-    """Refuse a content that is empty or no text."""
-    check_text(content, "content")
-    if not content or content.isspace():
-        raise EventRefusedError("the content is empty")
-
-
-def check_section(section: str) -> str:
-    """Return the section on one line, without blanks around it."""
-    check_text(section, "section")
-    return section if section.isalnum() else " ".join(section.split())
-
-
-def check_id(skill_id: str) -> None:
-    """Refuse an id that could not be cited in brackets."""
-    check_text(skill_id, "skill_id")
-    if not skill_id or not skill_id.isprintable() or any(sign in skill_id for sign in " []"):
-        raise EventRefusedError(f"{skill_id!r} is no id: it must be visible, without blanks and brackets")
-
-
-def check_counters(counters: Mapping[str, int]) -> dict[str, int]:
-    """Return the counters, which are whole numbers from 0 under the known tags."""
-    for tag, increment in counters.items():
-        if tag not in TAGS:
-            raise EventRefusedError(f"{tag!r} is no tag; use {', '.join(TAGS)}")
-        if type(increment) is not int or not 0 <= increment <= LARGEST_COUNT:
-            raise EventRefusedError(f"{tag} goes up by a whole number from 0, not by {increment!r}")
-    return dict(counters)
-
-
-def check_source(source: InsightSource) -> InsightSource:
-    """Return the source, whose texts must be writable."""
-    for name, value in source.__dict__.items():
-        if isinstance(value, str):
-            check_text(value, f"insight_source.{name}")
-    return source

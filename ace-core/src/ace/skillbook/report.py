@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ace.skill import InsightSource
 from ace.updates import UpdateOperation
 
 
@@ -27,6 +28,22 @@ class SkippedOperation:
     operation: UpdateOperation
     reason: str
     """Why, in words for people."""
+
+    def to_note(self) -> dict[str, object]:
+        """Return the operation and the reason as JSON values, whatever types the operation came with."""
+        fields = {name: getattr(self.operation, name) for name in self.operation.__dataclass_fields__}
+        given = {name: _json_value(value) for name, value in fields.items() if value is not None and value != {}}
+        return {"operation": given, "reason": self.reason}
+
+
+def _json_value(value: object) -> object:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, InsightSource):
+        return _json_value(value.to_dict())
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(item) for key, item in value.items()}
+    return [_json_value(item) for item in value] if isinstance(value, list | tuple) else repr(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from ace.skillbook import operations
 from ace.skillbook.changes import apply_event, content_checksum
 from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.events import Added, Embedded, Event, Imported, Kept, Merged, Removed, touched_ids
+from ace.skillbook.input_checks import check_content, check_decision
 from ace.skillbook.journal import Journal, Rebase
 from ace.skillbook.reading import ReadableSkillbook
 from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport
@@ -172,7 +173,7 @@ class WritableSkillbook(ReadableSkillbook):
             if len(set(ids)) != len(ids):
                 raise EventRefusedError(f"a skill cannot be merged with itself: {', '.join(ids)}")
             if content is not None:
-                operations.check_content(content)
+                check_content(content)
             for id in ids:
                 skill = self._state.skills.get(id)
                 if skill is None or not skill.is_active:
@@ -187,11 +188,10 @@ class WritableSkillbook(ReadableSkillbook):
         """Keep what was decided about a pair.
 
         Raises:
-            ValueError: If one of the skills does not exist.
+            ValueError: If one of the skills does not exist, or the similarity is no number.
         """
         with self._lock:
-            operations.check_text(decision.reasoning, "reasoning")
-            self._make(Kept(first_id, second_id, decision))
+            self._make(Kept(first_id, second_id, check_decision(decision)))
             self._committed(self._now())
 
     def keep_apart(self, first_id: str, second_id: str, *, similarity: float = 0.0, reasoning: str = "") -> None:
@@ -271,9 +271,7 @@ class WritableSkillbook(ReadableSkillbook):
             report = UpdateReport(tuple(applied), tuple(skipped))
             if self._binding is None or (self._deferring and key is None):
                 return report
-            notes: list[dict[str, object]] = [
-                {"operation": item.operation.to_dict(), "reason": item.reason} for item in skipped
-            ]
+            notes = [item.to_note() for item in skipped]
             rebase = self._commit(at, author, key, progress, notes)
             refused = {id: reason for event, reason in rebase.refused for id in touched_ids(event)}
             return report.with_commit(self._binding.version, rebase.renamed, refused)
