@@ -167,11 +167,15 @@ class StoreBinding:
             *note.skipped,
             *({"event": event_dict(event), "reason": reason} for event, reason in refused),
         ]
-        changed, removed = [], []
+        others = [event for event in journal.events if not isinstance(event, Embedded)]
+        written = {id for event in others for id in touched_ids(event)}
+        changed, removed, vectors = [], [], []
         for id in journal.changed_ids():
             skill = state.skills.get(id)
             if skill is None:
                 removed.append(id)
+            elif id not in written:
+                vectors.append((id, skill.embedding))
             else:
                 changed.append(_row(skill, state.positions[id]))
         decisions: list[tuple[str, str, str | None]] = []
@@ -190,6 +194,7 @@ class StoreBinding:
             skipped=json.dumps(skipped),  # in ASCII: what was skipped may hold half of a surrogate pair
             key=note.key,
             progress=note.progress,
+            vectors=vectors,
         )
 
 

@@ -156,4 +156,4 @@ def _embed(state: BookState, event: Embedded) -> None:
     for id, vector, checksum in event.vectors:
         skill = state.skills.get(id)
         if skill is not None and vector is not None and content_checksum(skill.content) == checksum:
-            state.put(skill.replace(embedding=vector))
+            state.put_vector(id, vector)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from ace.skillbook import sqlite_vectors
 from ace.skillbook.errors import SkillbookFileError
 
 APPLICATION_ID: Final = 0x41434542  # "ACEB"
 
-MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
+Statement = str | Callable[[sqlite3.Connection], None]
+"""SQL, or a function where SQL is not enough."""
+
+MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
     (
         """CREATE TABLE head (
             only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -46,12 +50,13 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "INSERT INTO skill SELECT id, position, data FROM old_skill ORDER BY position",
         "DROP TABLE old_skill",
     ),
+    (*sqlite_vectors.TABLES, sqlite_vectors.move_single_vectors),
 )
-"""The statements that lead from each version to the next. `PRAGMA user_version` counts them."""
+"""The statements that lead from each version to the next. `PRAGMA user_version` counts the versions."""
 
 
 def bring_up_to_date(
-    connection: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[str]] = MIGRATIONS
+    connection: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[Statement]] = MIGRATIONS
 ) -> None:
     """Create the tables of a new file, or migrate an older file after a backup.
 
@@ -67,7 +72,10 @@ def bring_up_to_date(
             _backup(path, version)
         for statements in migrations[version:]:
             for statement in statements:
-                connection.execute(statement)
+                if isinstance(statement, str):
+                    connection.execute(statement)
+                else:
+                    statement(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
         connection.execute("COMMIT")

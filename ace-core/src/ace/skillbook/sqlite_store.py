@@ -17,6 +17,7 @@ from typing import final
 
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.sqlite_schema import bring_up_to_date
+from ace.skillbook.sqlite_vectors import delete_vectors, read_vectors, vectors_of, write_vectors
 from ace.skillbook.store import (
     AlreadyCommittedError,
     Commit,
@@ -29,7 +30,7 @@ from ace.skillbook.store import (
     VersionConflictError,
 )
 
-_ROWS = "SELECT id, position, data, vector FROM skill LEFT JOIN embedding USING (id)"
+_ROWS = "SELECT id, position, data FROM skill"
 
 BUSY_SECONDS = 60
 """How long a writer waits for another one. Each holds the file for about a millisecond."""
@@ -58,15 +59,20 @@ class SqliteStore:
         """Return the newest state, read in one go."""
         with self._lock, self._reading() as connection:
             head = self._head(connection)
-            skills = connection.execute(f"{_ROWS} ORDER BY position")
-            decisions = connection.execute("SELECT first_id, second_id, data FROM decision ORDER BY 1, 2")
-            return StoredBook(head, [SkillRow(*row) for row in skills], list(decisions))
+            skills = connection.execute(f"{_ROWS} ORDER BY position").fetchall()
+            vectors = read_vectors(connection)
+            decisions = connection.execute("SELECT first_id, second_id, data FROM decision ORDER BY 1, 2").fetchall()
+        return StoredBook(
+            head, [SkillRow(id, position, data, vectors.get(id)) for id, position, data in skills], decisions
+        )
 
     def rows(self, ids: Iterable[str]) -> Sequence[SkillRow]:
         """Return those of the skills that the newest state has."""
         with self._lock, self._reading() as connection:
             found = [connection.execute(f"{_ROWS} WHERE id = ?", (id,)).fetchone() for id in ids]
-        return [SkillRow(*row) for row in found if row is not None]
+            rows = [row for row in found if row is not None]
+            vectors = vectors_of(connection, [row[0] for row in rows])
+        return [SkillRow(id, position, data, vectors.get(id)) for id, position, data in rows]
 
     def version(self) -> int:
         """Return the newest version; 0 if nothing has been committed."""
@@ -209,7 +215,7 @@ class SqliteStore:
         head, key = commit.head, commit.key
         if commit.replaces_all:
             connection.execute("DELETE FROM skill")
-            connection.execute("DELETE FROM embedding")
+            delete_vectors(connection)
             connection.execute("DELETE FROM decision")
         connection.executemany("DELETE FROM skill WHERE id = ?", [(id,) for id in commit.removed])
         connection.executemany(
@@ -217,7 +223,8 @@ class SqliteStore:
             "position = excluded.position, data = excluded.data",
             [(row.id, row.position, row.data) for row in commit.changed],
         )
-        self._write_vectors(connection, commit)
+        vectors = dict.fromkeys(commit.removed) | {row.id: row.embedding for row in commit.changed}
+        write_vectors(connection, vectors | dict(commit.vectors))
         for first, second, data in commit.decisions:
             connection.execute("DELETE FROM decision WHERE first_id = ? AND second_id = ?", (first, second))
             if data is not None:
@@ -233,16 +240,6 @@ class SqliteStore:
         )
         if key is not None and commit.progress is not None:
             self._note(connection, key, commit.progress, commit.at)
-
-    def _write_vectors(self, connection: sqlite3.Connection, commit: Commit) -> None:
-        """Bring the vectors in step with the skills; one that is the same is not written again."""
-        gone = [*commit.removed, *(row.id for row in commit.changed if row.embedding is None)]
-        connection.executemany("DELETE FROM embedding WHERE id = ?", [(id,) for id in gone])
-        connection.executemany(
-            "INSERT INTO embedding VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET vector = excluded.vector "
-            "WHERE vector <> excluded.vector",
-            [(row.id, row.embedding) for row in commit.changed if row.embedding is not None],
-        )
 
     def _note(self, connection: sqlite3.Connection, key: SampleKey, note: str, at: str) -> None:
         connection.execute(

@@ -80,6 +80,10 @@ class BookState:
         if self.watch is not None:
             self.watch(before, skill)
 
+    def put_vector(self, skill_id: str, vector: bytes | None) -> None:
+        """Set the vector of a skill; its id must be there. Whoever watches texts is not told."""
+        self.skills[skill_id] = self.skills[skill_id].replace(embedding=vector)
+
     def fill(self, skills: list[Skill]) -> None:
         """Put all skills into this book, which is empty and not watched. Their ids differ."""
         self.skills = {skill.id: skill for skill in skills}

@@ -59,6 +59,7 @@ class Commit(NamedTuple):
     head: Head
     """The counters after the batch; its version is one above the expected."""
     changed: Sequence[SkillRow] = ()
+    """Skills that are new or changed, with their vectors."""
     removed: Sequence[str] = ()
     decisions: Sequence[tuple[str, str, str | None]] = ()
     """Changed decisions; None where one went away."""
@@ -69,6 +70,8 @@ class Commit(NamedTuple):
     """What the run notes about the sample, if it notes something."""
     replaces_all: bool = False
     """Whether everything that the head held goes first, as in a rollback."""
+    vectors: Sequence[tuple[str, bytes | None]] = ()
+    """Vectors by skill id, of skills of which nothing else has changed."""
 
 
 class StoredEvent(NamedTuple):
