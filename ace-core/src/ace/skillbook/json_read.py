@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from itertools import chain
 from types import NoneType
 from typing import Any
 
@@ -43,7 +44,7 @@ _SOURCE_FIELDS = (
     "error_identification",
     "learning_text",
 )
-_SOURCE_TEXTS = tuple(name for name in _SOURCE_FIELDS if name not in ("epoch", "step"))
+_SOURCE_NUMBERS = ("epoch", "step")
 
 
 def read_bytes(data: bytes) -> BookContents:
@@ -173,45 +174,45 @@ def read_entries(entries: dict[str, Any]) -> list[Skill]:
 
 
 def _all_as_written(entries: dict[str, Any]) -> bool:
-    """Return whether every entry has just the fields that we write, in this order, with sound values."""
-    rows = list(entries.values())
-    if not _have_fields(rows, _SKILL_FIELDS):
+    """Return whether every entry has just the fields that we write, in this order, with sound values.
+
+    Looks at columns instead of entries: each check is one pass in C.
+    """
+    columns = _columns(list(entries.values()), _SKILL_FIELDS)
+    if columns is None:
         return False
-    for id, row in entries.items():
-        if (
-            not id
-            or row["id"] != id
-            or type(row["section"]) is not str
-            or type(row["content"]) is not str
-            or not row["content"]
-            or row["content"].isspace()
-            or type(row["created_at"]) is not str
-            or type(row["updated_at"]) is not str
-            or type(row["sources"]) is not list
-        ):
-            return False
-    counts = [row[tag] for row in rows for tag in TAGS]
-    optional = [row[name] for row in rows for name in ("justification", "evidence")]
+    types = {name: set(map(type, values)) for name, values in columns.items()}
+    counts = [columns[tag] for tag in TAGS]
     return (
-        set(map(type, counts)) == {int}
-        and min(counts) >= 0
-        and max(counts) <= LARGEST_COUNT
-        and set(map(type, optional)) <= {str, NoneType}
-        and all(row["status"] in (ACTIVE, INVALID) for row in rows)
-        and _all_sources_as_written([source for row in rows for source in row["sources"]])
+        all(entries)
+        and columns["id"] == tuple(entries)
+        and all(types[name] == {str} for name in ("section", "content", "created_at", "updated_at", "status"))
+        and all(types[name] <= {str, NoneType} for name in ("justification", "evidence"))
+        and all(types[tag] == {int} for tag in TAGS)
+        and min(map(min, counts)) >= 0
+        and max(map(max, counts)) <= LARGEST_COUNT
+        and all(columns["content"])
+        and not any(map(str.isspace, columns["content"]))
+        and set(columns["status"]) <= {ACTIVE, INVALID}
+        and types["sources"] == {list}
+        and _all_sources_as_written(list(chain.from_iterable(columns["sources"])))
     )
 
 
 def _all_sources_as_written(sources: list[Any]) -> bool:
-    if not _have_fields(sources, _SOURCE_FIELDS):
-        return False
-    texts = [source[name] for source in sources for name in _SOURCE_TEXTS]
-    numbers = [source[name] for source in sources for name in ("epoch", "step")]
-    return set(map(type, texts)) <= {str} and set(map(type, numbers)) <= {int}
+    if not sources:
+        return True
+    columns = _columns(sources, _SOURCE_FIELDS)
+    return columns is not None and all(
+        set(map(type, values)) == ({int} if name in _SOURCE_NUMBERS else {str}) for name, values in columns.items()
+    )
 
 
-def _have_fields(rows: list[Any], fields: tuple[str, ...]) -> bool:
-    return set(map(type, rows)) <= {dict} and set(map(tuple, rows)) <= {fields}
+def _columns(rows: list[Any], fields: tuple[str, ...]) -> dict[str, tuple[Any, ...]] | None:
+    """Return the values of each field, or None if a row is no object with just these fields in this order."""
+    if set(map(type, rows)) != {dict} or set(map(tuple, rows)) != {fields}:
+        return None
+    return dict(zip(fields, zip(*map(dict.values, rows), strict=True), strict=True))
 
 
 def _check_sections(listed: Any, section_of: dict[str, str]) -> None:
