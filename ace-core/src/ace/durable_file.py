@@ -47,8 +47,10 @@ def write_durably(path: str | Path, data: bytes) -> None:
             _keep_permissions(file.fileno(), target)
             os.fsync(file.fileno())
         temporary.replace(target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(target)  # a failed write does not name its file
         raise
     _sync_folder(target.parent)
 

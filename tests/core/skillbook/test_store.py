@@ -14,6 +14,7 @@ from ace.skillbook import (
     AlreadyCommittedError,
     SampleKey,
     Skillbook,
+    SkillbookError,
     SkillbookFileError,
     SkillbookHistoryError,
     SkillbookStore,
@@ -334,6 +335,25 @@ def test_a_database_of_another_program_is_left_alone(path: Path) -> None:
     with pytest.raises(SkillbookFileError, match="another program"):
         opened(path)
     assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("UPDATE skill SET data = '{cut'", r"skills\.db, skills\['a-00001'\]: no valid JSON"),
+        ('UPDATE skill SET data = \'{"section": "a"}\'', r"skills\.db, skills\['a-00001'\]\.content"),
+        ("DROP TABLE head", r"skills\.db cannot be read: no such table"),
+    ],
+)
+def test_damage_inside_a_store_is_named_with_its_place(path: Path, damage: str, message: str) -> None:
+    with opened(path) as book:
+        book.add_skill("a", "One.")
+    connection = sqlite3.connect(path)
+    connection.execute(damage)
+    connection.commit()
+    connection.close()
+    with pytest.raises(SkillbookError, match=message):
+        opened(path)
 
 
 def test_a_newer_store_is_refused(path: Path) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import signal
+import sqlite3
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from ace.skillbook import Skillbook
+from ace.skillbook.vectors import pack_vector
 from tests.core.skillbook.clocks import run_python, start_python, ticking
 
 LEARNING = """
@@ -81,11 +84,14 @@ path, run = sys.argv[1:]
 book = Skillbook.open(path)
 print("ready", flush=True)
 for number in range(100_000):
+    print("begin", flush=True)
     with book.deferred_commits():
         book.tag_skill("a-00001", "helpful")
+        book.set_embeddings({"a-00001": [float(number)] * 4})
         batch = UpdateBatch("", [UpdateOperation("ADD", section="a", content=f"{run} {number}")])
+        print("commit", flush=True)
         book.apply_update(batch, key=SampleKey(run, 1, str(number)), progress="done")
-    print(number, flush=True)
+    print("end", flush=True)
 """
 
 
@@ -96,26 +102,49 @@ def test_a_kill_loses_at_most_the_batch_in_flight(tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
+    fell: Counter[str] = Counter()
     total = 0
-    for attempt in range(30):
+    for attempt in range(200):
+        if attempt >= 50 and fell["in the commit, lost"]:
+            break
         process = start_python(LEARNING_UNTIL_KILLED, str(path), f"run{attempt}")
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         time.sleep(chance.random() * 0.05)
         process.send_signal(signal.SIGKILL)
-        output = process.stdout.read()
+        told = process.stdout.read().split("\n")[:-1]
         process.communicate()
-        told = [int(line) for line in output.split("\n")[:-1]]
+        assert process.returncode == -signal.SIGKILL
+        assert integrity(path) == "ok"
         with Skillbook.open(path) as book:
             assert book.store is not None
             notes = book.store.progress(f"run{attempt}")
             committed = [skill for skill in book if skill.content.startswith(f"run{attempt} ")]
-            assert len(told) <= len(committed) <= len(told) + 1
+            ended = told.count("end")
+            in_commit = told[-1:] == ["commit"]
+            assert ended <= len(committed) <= ended + in_commit
             assert len(notes) == len(committed)
+            assert all(note.version is not None for note in notes)
             total += len(committed)
-            assert [skill.helpful for skill in book if skill.id == "a-00001"] == [total]
-    assert total > 30, "the kills came before any commit"
+            shared = book.get_skill("a-00001")
+            assert shared is not None and shared.helpful == total
+            if committed:
+                assert shared.embedding == pack_vector([float(len(committed) - 1)] * 4)
+        survived = len(committed) > ended
+        fell[f"in the commit, {'kept' if survived else 'lost'}" if in_commit else (told or ["start"])[-1]] += 1
+    print(fell)
+    assert fell["in the commit, lost"], f"no kill fell before the end of a commit: {fell}"
+    assert fell["in the commit, lost"] + fell["in the commit, kept"] >= 10, fell
     with Skillbook.open(path) as book:
         assert book.as_of(book.version or 0).dumps() == book.dumps()
+
+
+def integrity(path: Path) -> str:
+    connection = sqlite3.connect(path)
+    try:
+        result: str = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    finally:
+        connection.close()
+    return result
 
 
 @pytest.mark.parametrize("name", ["skills.db", "skills.json"])

@@ -15,6 +15,7 @@ from ace.skillbook.errors import (
     SkillbookError,
     SkillbookFileError,
     SkillbookHistoryError,
+    SkillbookStoreError,
 )
 from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport
 from ace.skillbook.sources import SourceSummary
@@ -37,6 +38,7 @@ __all__ = [
     "SkillbookFileError",
     "SkillbookHistoryError",
     "SkillbookStore",
+    "SkillbookStoreError",
     "SkippedOperation",
     "SourceSummary",
     "UpdateReport",

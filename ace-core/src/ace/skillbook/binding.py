@@ -12,6 +12,7 @@ from ace.skill import SimilarityDecision, Skill
 from ace.skillbook import history
 from ace.skillbook.changes import apply_event
 from ace.skillbook.checked import decision_pair
+from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.event_codec import decode_events, encode_events, event_dict
 from ace.skillbook.events import Embedded, RolledBack, touched_ids
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
@@ -218,10 +219,26 @@ def _decision_json(decision: SimilarityDecision) -> str:
     return json.dumps(decision.to_dict(), ensure_ascii=False)
 
 
+def _fields(rows: Sequence[SkillRow]) -> list[dict[str, object]]:
+    """Return the fields of all rows: in one go, and one by one to find what is wrong."""
+    try:
+        together: list[dict[str, object]] = json.loads(f"[{','.join(row.data for row in rows)}]")
+        return together
+    except json.JSONDecodeError:
+        return [_field_values(row) for row in rows]
+
+
+def _field_values(row: SkillRow) -> dict[str, object]:
+    try:
+        fields: dict[str, object] = json.loads(row.data)
+    except json.JSONDecodeError as error:
+        raise SkillbookFileError(f"no valid JSON: {error}", place=f"skills[{row.id!r}]") from error
+    return fields
+
+
 def _state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]], head: Head) -> BookState:
     state = BookState()
-    texts = json.loads(f"[{','.join(row.data for row in rows)}]")
-    skills = read_entries({row.id: fields for row, fields in zip(rows, texts, strict=True)})
+    skills = read_entries({row.id: fields for row, fields in zip(rows, _fields(rows), strict=True)})
     for row, skill in zip(rows, skills, strict=True):
         if row.embedding is not None:
             skill = skill.replace(embedding=row.embedding)

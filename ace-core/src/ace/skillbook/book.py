@@ -237,8 +237,12 @@ class Skillbook(WritableSkillbook):
     def _bind(self, path: Path, store: SkillbookStore) -> None:
         from ace.skillbook.binding import StoreBinding  # for those who use a store
 
-        self._binding = StoreBinding(store)
-        self._binding.load(self._state)
+        binding = StoreBinding(store)
+        try:
+            binding.load(self._state)
+        except SkillbookFileError as error:
+            raise error.at(path) from error
+        self._binding = binding
         self._journal = Journal(self._state)
         self._files.home = path.resolve()
 

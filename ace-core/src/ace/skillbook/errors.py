@@ -32,5 +32,9 @@ class SkillbookHistoryError(SkillbookError):
     """History was asked of a skillbook that keeps none, or of a version that does not exist."""
 
 
+class SkillbookStoreError(SkillbookError):
+    """A store that cannot be read, or that did not take a change: the disk is full, read-only, damaged."""
+
+
 class EventRefusedError(SkillbookError, ValueError):
     """A change that cannot be made to the skillbook as it is."""

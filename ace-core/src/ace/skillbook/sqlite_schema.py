@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -106,12 +107,19 @@ def _backup(path: Path, version: int) -> None:
     target = path.with_name(f"{path.name}.version-{version}.backup")
     if target.exists():
         return
-    source = sqlite3.connect(path)
+    unfinished = target.with_name(f"{target.name}.tmp")
     try:
-        copy = sqlite3.connect(target)
-        try:
+        unfinished.unlink(missing_ok=True)
+        with (
+            contextlib.closing(sqlite3.connect(path)) as source,
+            contextlib.closing(sqlite3.connect(unfinished)) as copy,
+        ):
             source.backup(copy)
-        finally:
-            copy.close()
-    finally:
-        source.close()
+        unfinished.replace(target)
+    except (OSError, sqlite3.Error) as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        raise SkillbookFileError(
+            f"the store is of an older ace, and no backup can be made before it is brought up to date: {error}",
+            path=path,
+        ) from error

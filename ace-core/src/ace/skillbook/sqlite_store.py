@@ -13,10 +13,10 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
-from ace.skillbook.errors import SkillbookFileError
-from ace.skillbook.sqlite_schema import bring_up_to_date
+from ace.skillbook.errors import SkillbookStoreError
+from ace.skillbook.sqlite_connection import open_connection
 from ace.skillbook.sqlite_vectors import delete_vectors, read_vectors, vectors_of, write_vectors
 from ace.skillbook.store import (
     AlreadyCommittedError,
@@ -30,10 +30,8 @@ from ace.skillbook.store import (
     VersionConflictError,
 )
 
+_COMMITTED = "SELECT version FROM event WHERE run = ? AND epoch = ? AND sample = ?"
 _ROWS = "SELECT id, position, data FROM skill"
-
-BUSY_SECONDS = 60
-"""How long a writer waits for another one. Each holds the file for about a millisecond."""
 
 
 @final
@@ -57,7 +55,7 @@ class SqliteStore:
 
     def load(self) -> StoredBook:
         """Return the newest state, read in one go."""
-        with self._lock, self._reading() as connection:
+        with self._reading() as connection:
             head = self._head(connection)
             skills = connection.execute(f"{_ROWS} ORDER BY position").fetchall()
             vectors = read_vectors(connection)
@@ -68,7 +66,7 @@ class SqliteStore:
 
     def rows(self, ids: Iterable[str]) -> Sequence[SkillRow]:
         """Return those of the skills that the newest state has."""
-        with self._lock, self._reading() as connection:
+        with self._reading() as connection:
             found = [connection.execute(f"{_ROWS} WHERE id = ?", (id,)).fetchone() for id in ids]
             rows = [row for row in found if row is not None]
             vectors = vectors_of(connection, [row[0] for row in rows])
@@ -76,13 +74,12 @@ class SqliteStore:
 
     def version(self) -> int:
         """Return the newest version; 0 if nothing has been committed."""
-        with self._lock:
-            version: int = self._open().execute("SELECT version FROM head").fetchone()[0]
-            return version
+        version: int = self._query("SELECT version FROM head")[0][0]
+        return version
 
     def append(self, commit: Commit) -> None:
         """Write the batch in one transaction; see the protocol."""
-        with self._lock, self._writing() as connection:
+        with self._writing() as connection:
             if commit.key is not None and (version := self._committed(connection, commit.key)) is not None:
                 raise AlreadyCommittedError(commit.key, version)
             if self._head(connection).version != commit.expected_version:
@@ -97,8 +94,7 @@ class SqliteStore:
         )
         newest = until if until is not None else 2**62
         while True:
-            with self._lock:
-                rows = self._open().execute(query, (after, newest)).fetchall()
+            rows = self._query(query, (after, newest))
             for version, at, author, operations, skipped, run, epoch, sample in rows:
                 key = None if run is None else SampleKey(run, epoch, sample)
                 yield StoredEvent(version, at, author, operations, skipped, key)
@@ -108,12 +104,12 @@ class SqliteStore:
 
     def committed_version(self, key: SampleKey) -> int | None:
         """Return the version of the batch with this key, or None."""
-        with self._lock:
-            return self._committed(self._open(), key)
+        rows = self._query(_COMMITTED, (key.run, key.epoch, key.sample))
+        return rows[0][0] if rows else None
 
     def note_progress(self, key: SampleKey, note: str, at: str) -> None:
         """Keep a note about a sample; a later one replaces it."""
-        with self._lock, self._writing() as connection:
+        with self._writing() as connection:
             self._note(connection, key, note, at)
 
     def progress(self, run: str) -> Sequence[ProgressRow]:
@@ -122,8 +118,7 @@ class SqliteStore:
             "SELECT p.epoch, p.sample, p.at, p.note, e.version FROM progress p "
             "LEFT JOIN event e USING (run, epoch, sample) WHERE p.run = ? ORDER BY p.rowid"
         )
-        with self._lock:
-            rows = self._open().execute(query, (run,)).fetchall()
+        rows = self._query(query, (run,))
         return [
             ProgressRow(SampleKey(run, epoch, sample), at, note, version) for epoch, sample, at, note, version in rows
         ]
@@ -131,22 +126,19 @@ class SqliteStore:
     def record_answer(self, key: str, answer: str, at: str, details: Mapping[str, str] | None = None) -> str:
         """Keep what a model answered; the first answer under a key stays and is returned."""
         row = (key, answer, at, json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True))
-        with self._lock, self._writing() as connection:
+        with self._writing() as connection:
             connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
             first: str = connection.execute("SELECT answer FROM answer WHERE key = ?", (key,)).fetchone()[0]
             return first
 
     def recorded_answer(self, key: str) -> str | None:
         """Return the answer recorded under the key, or None."""
-        with self._lock:
-            row = self._open().execute("SELECT answer FROM answer WHERE key = ?", (key,)).fetchone()
-        return None if row is None else row[0]
+        rows = self._query("SELECT answer FROM answer WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
 
     def recorded_answers(self) -> Iterator[tuple[str, str]]:
         """Yield all recorded answers with their keys, in the order of the keys."""
-        with self._lock:
-            rows = self._open().execute("SELECT key, answer FROM answer ORDER BY key").fetchall()
-        yield from rows
+        yield from self._query("SELECT key, answer FROM answer ORDER BY key")
 
     def close(self) -> None:
         """Release the file. A later call opens it again."""
@@ -156,17 +148,7 @@ class SqliteStore:
             self._connection = None
 
     def _connect(self) -> sqlite3.Connection:
-        try:
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            try:
-                bring_up_to_date(connection, self.path)
-                connection.execute("PRAGMA journal_mode = WAL").fetchone()
-                connection.execute("PRAGMA synchronous = FULL")
-            except BaseException:
-                connection.close()
-                raise
-        except sqlite3.DatabaseError as error:
-            raise SkillbookFileError(f"no skillbook in SQLite: {error}", path=self.path) from error
+        connection = open_connection(self.path)
         # A store that nobody holds any more gives its file back by itself.
         weakref.finalize(self, _close_in_its_process, connection, os.getpid()).atexit = False
         return connection
@@ -181,34 +163,50 @@ class SqliteStore:
             self._process = os.getpid()
         return connection
 
+    def _query(self, query: str, values: Sequence[str | int] = ()) -> list[Any]:
+        """Return the rows of a single query."""
+        with self._lock, self._naming_errors("cannot be read"):
+            return self._open().execute(query, values).fetchall()
+
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        connection = self._open()
-        connection.execute("BEGIN")
-        try:
-            yield connection
-        finally:
-            connection.execute("ROLLBACK")
+        """Several queries that see the same state."""
+        with self._lock, self._naming_errors("cannot be read"):
+            connection = self._open()
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        connection = self._open()
-        connection.execute("BEGIN IMMEDIATE")
+        """One transaction, whole or not at all."""
+        with self._lock, self._naming_errors("did not take the change, which is taken back"):
+            connection = self._open()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _naming_errors(self, what: str) -> Iterator[None]:
         try:
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+            yield
+        except sqlite3.Error as error:
+            raise SkillbookStoreError(f"the store {self.path} {what}: {error}") from error
 
     def _head(self, connection: sqlite3.Connection) -> Head:
         row = connection.execute("SELECT version, next_id, id_floor, next_position FROM head").fetchone()
         return Head(*row)
 
     def _committed(self, connection: sqlite3.Connection, key: SampleKey) -> int | None:
-        query = "SELECT version FROM event WHERE run = ? AND epoch = ? AND sample = ?"
-        row = connection.execute(query, (key.run, key.epoch, key.sample)).fetchone()
+        row = connection.execute(_COMMITTED, (key.run, key.epoch, key.sample)).fetchone()
         return None if row is None else row[0]
 
     def _write(self, connection: sqlite3.Connection, commit: Commit) -> None:

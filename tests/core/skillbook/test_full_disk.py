@@ -1,0 +1,159 @@
+"""Disks that are full or read-only: small file systems of their own, mounted where no other process sees them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.requirement import missing
+
+PREPARE = """
+import json, os, sqlite3, subprocess, sys
+from pathlib import Path
+from ace.skillbook import Skillbook, SkillbookError
+from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
+from ace.updates import UpdateBatch, UpdateOperation
+
+folder = Path(sys.argv[1])
+
+def outcome(action):
+    try:
+        return action()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+def fill():
+    with (folder / "filler").open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(512)):
+                pass
+        except OSError:
+            pass
+
+def add(book, text):
+    operations = [UpdateOperation("ADD", section="a", content=text)]
+    return book.apply_update(UpdateBatch("", operations)).applied[0].skill_id
+"""
+
+
+def on_small_disk(folder: Path, script: str) -> dict[str, Any]:
+    """Run the script with a file system of 2 MiB at the folder, and return the JSON that it prints."""
+    if shutil.which("unshare") is None:
+        missing("namespaces", "there is no unshare command")
+    folder.mkdir()
+    mount = 'mount -t tmpfs -o size=2m tmpfs "$0" || exit 77; exec "$@"'
+    command = ["unshare", "-Urm", "sh", "-c", mount, str(folder), sys.executable, "-c", PREPARE + script, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode == 77 or done.stderr.startswith("unshare: "):
+        missing("namespaces", f"no file system can be mounted here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+FULL = """
+book = Skillbook.open(folder / "skills.db")
+add(book, "Kept.")
+book.save_to_file(folder / "skills.json")
+plain = Skillbook.open(folder / "skills.json")
+add(plain, "New. " + "x" * 9000)
+before = (folder / "skills.json").read_bytes(), book.dumps()
+fill()
+result = {
+    "json": outcome(lambda: plain.save_to_file(folder / "skills.json")),
+    "json is the old one": (folder / "skills.json").read_bytes() == before[0],
+    "store": outcome(lambda: add(book, "New. " + "x" * 9000)),
+    "book is the old one": book.dumps() == before[1],
+    "store is the old one": outcome(lambda: Skillbook.open(folder / "skills.db").dumps() == before[1]),
+    "new store": outcome(lambda: Skillbook.open(folder / "new.db").version),
+    "leftovers": [name for name in os.listdir(folder) if name.endswith(".tmp")],
+}
+(folder / "filler").unlink()
+result["later"] = [add(book, "Later."), outcome(lambda: plain.save_to_file(folder / "skills.json"))]
+result["reopened"] = Skillbook.open(folder / "skills.db").dumps() == book.dumps()
+result["contents"] = [len(Skillbook.open(folder / name)) for name in ("skills.db", "skills.json", "new.db")]
+print(json.dumps(result))
+"""
+
+
+def test_a_full_disk_leaves_what_was_there_and_can_be_gone_on_from(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    result = on_small_disk(folder, FULL)
+    assert result.pop("json") == f"OSError: [Errno 28] No space left on device: '{folder}/skills.json'"
+    assert result.pop("store").startswith(f"SkillbookStoreError: the store {folder}/skills.db did not take the change")
+    assert result.pop("new store").startswith(f"SkillbookFileError: {folder}/new.db: the store cannot be opened")
+    assert result == {
+        "json is the old one": True,
+        "book is the old one": True,
+        "store is the old one": True,
+        "leftovers": [],
+        "later": ["a-00002", None],
+        "reopened": True,
+        "contents": [2, 2, 0],
+    }
+
+
+MIGRATION = """
+path = folder / "skills.db"
+connection = sqlite3.connect(path, isolation_level=None)
+bring_up_to_date(connection, path, MIGRATIONS[:3])
+for place in range(100):
+    id = f"a-{place + 1:05d}"
+    data = json.dumps({"id": id, "section": "a", "content": f"Text {place}. " + "x" * 4000})
+    connection.execute("INSERT INTO skill VALUES (?, ?, ?)", (id, place, data))
+connection.execute("UPDATE head SET version = 1, next_id = 101, id_floor = 101, next_position = 100")
+connection.close()
+old = path.read_bytes()
+with (folder / "half").open("wb") as file:
+    file.write(bytes(len(old) // 2))
+fill()
+(folder / "half").unlink()
+result = {"first": outcome(lambda: len(Skillbook.open(path))), "untouched": path.read_bytes() == old}
+(folder / "filler").unlink()
+result["second"] = outcome(lambda: len(Skillbook.open(path)))
+backup = sqlite3.connect(folder / "skills.db.version-3.backup")
+result["backup"] = backup.execute("SELECT count(*) FROM skill").fetchone()[0]
+print(json.dumps(result))
+"""
+
+
+def test_an_older_store_is_not_migrated_without_a_whole_backup(tmp_path: Path) -> None:
+    result = on_small_disk(tmp_path / "disk", MIGRATION)
+    assert "no backup can be made before it is brought up to date" in result.pop("first")
+    assert result == {"untouched": True, "second": 100, "backup": 100}
+
+
+READ_ONLY = """
+with Skillbook.open(folder / "skills.db") as book:
+    add(book, "Kept.")
+    book.save_to_file(folder / "skills.json")
+connection = sqlite3.connect(folder / "older.db", isolation_level=None)
+bring_up_to_date(connection, folder / "older.db", MIGRATIONS[:3])
+connection.close()
+subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+book = Skillbook.open(folder / "skills.db")
+plain = Skillbook.open(folder / "skills.json")
+add(plain, "New.")
+print(json.dumps({
+    "read": [len(book), book.version, len(book.history()), len(book.as_of(1)), len(plain)],
+    "store": outcome(lambda: add(book, "New.")),
+    "book": len(book),
+    "json": outcome(lambda: plain.save_to_file(folder / "skills.json")),
+    "new": outcome(lambda: Skillbook.open(folder / "new.db")),
+    "older": outcome(lambda: Skillbook.open(folder / "older.db")),
+}))
+"""
+
+
+def test_a_read_only_disk_can_be_read(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    result = on_small_disk(folder, READ_ONLY)
+    assert result.pop("store").startswith(f"SkillbookStoreError: the store {folder}/skills.db did not take the change")
+    assert result.pop("json").startswith("OSError: [Errno 30] Read-only file system: ")
+    assert result.pop("new").startswith(f"SkillbookFileError: {folder}/new.db: the store cannot be opened")
+    assert result.pop("older").startswith(f"SkillbookFileError: {folder}/older.db: the store is of an older ace")
+    assert result == {"read": [1, 1, 1, 1, 2], "book": 1}
