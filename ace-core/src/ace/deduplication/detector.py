@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ace.deduplication.lexical import lexically_similar
-from ace.deduplication.vector_search import near_vectors
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike
 from ace.skill import Skill
 from ace.skillbook import Skillbook
+
+if TYPE_CHECKING:
+    from ace.deduplication.resident_vectors import ResidentVectors
 
 __all__ = ["SimilarPair", "SimilarityDetector"]
 
@@ -28,6 +31,9 @@ class SimilarPair(NamedTuple):
 
 class SimilarityDetector:
     """Finds pairs of similar skills.
+
+    The vectors of the last book stay in memory with their pairs, so a few new skills cost a few rows of the
+    comparison, not a new search.
 
     Args:
         config: The settings; None takes the defaults.
@@ -48,6 +54,8 @@ class SimilarityDetector:
     def __init__(self, config: DeduplicationConfig | None = None, *, embedder: EmbedderLike | None = None) -> None:
         self.config = config if config is not None else DeduplicationConfig()
         self._embedder = embedder if embedder is not None else _embedder_for(self.config)
+        self._resident: dict[tuple[str, int, float], ResidentVectors] = {}
+        self._lock = threading.Lock()
 
     def ensure_embeddings(self, skillbook: Skillbook) -> int:
         """Make the vectors of the active skills that have none. Without an embedder nothing happens.
@@ -94,12 +102,13 @@ class SimilarityDetector:
             threshold: The least similarity, from 0 to 1; by default that of the settings.
         """
         least = self.config.similarity_threshold if threshold is None else threshold
-        pairs = [
-            SimilarPair(first, second, similarity)
-            for skills in self._compared_groups(skillbook.skills())
-            for first, second, similarity in self._similar(skills, least)
-            if not skillbook.has_keep_decision(first.id, second.id)
-        ]
+        with self._lock:
+            pairs = [
+                pair
+                for name, skills in self._compared_groups(skillbook.skills()).items()
+                for pair in self._similar(name, skills, least)
+                if not skillbook.has_keep_decision(pair.first.id, pair.second.id)
+            ]
         return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first.id, pair.second.id))
 
     def _vectors_of(self, skills: Sequence[Skill]) -> dict[str, Sequence[float]]:
@@ -108,25 +117,33 @@ class SimilarityDetector:
         vectors = self._embedder.embed([skill.content for skill in skills])
         return {skill.id: vector for skill, vector in zip(skills, vectors, strict=True)}
 
-    def _compared_groups(self, skills: Sequence[Skill]) -> list[list[Skill]]:
+    def _compared_groups(self, skills: Sequence[Skill]) -> dict[str, list[Skill]]:
         """Return the lists of skills that are compared with each other: all, or those of each section."""
         groups: dict[str, list[Skill]] = {}
         for skill in skills:
             groups.setdefault(skill.section if self.config.within_section_only else "", []).append(skill)
-        return list(groups.values())
+        return groups
 
-    def _similar(self, skills: Sequence[Skill], threshold: float) -> Iterator[tuple[Skill, Skill, float]]:
-        if not self._compares_vectors(skills):
-            for first, second, similarity in lexically_similar([skill.content for skill in skills], threshold):
-                yield skills[first], skills[second], similarity
+    def _similar(self, group: str, skills: Sequence[Skill], threshold: float) -> Iterator[SimilarPair]:
+        if self._compares_vectors(skills):
+            yield from self._near(group, skills, threshold)
             return
-        by_length: dict[int, list[tuple[Skill, bytes]]] = {}
+        for first, second, similarity in lexically_similar([skill.content for skill in skills], threshold):
+            yield SimilarPair(skills[first], skills[second], similarity)
+
+    def _near(self, group: str, skills: Sequence[Skill], threshold: float) -> Iterator[SimilarPair]:
+        from ace.deduplication.resident_vectors import ResidentVectors
+
+        by_length: dict[int, dict[str, bytes]] = {}
         for skill in skills:
             if skill.embedding is not None:
-                by_length.setdefault(len(skill.embedding), []).append((skill, skill.embedding))
-        for members in by_length.values():
-            for first, second, similarity in near_vectors([vector for _, vector in members], threshold):
-                yield members[first][0], members[second][0], similarity
+                by_length.setdefault(len(skill.embedding), {})[skill.id] = skill.embedding
+        places = {skill.id: place for place, skill in enumerate(skills)}
+        for length, vectors in by_length.items():
+            resident = self._resident.setdefault((group, length, threshold), ResidentVectors(threshold))
+            for pair in resident.near_pairs(vectors):
+                first, second = sorted((places[pair.first], places[pair.second]))
+                yield SimilarPair(skills[first], skills[second], pair.cosine)
 
     def _compares_vectors(self, skills: Sequence[Skill]) -> bool:
         """Whether vectors decide: there is an embedder, or somebody gave every skill a vector."""

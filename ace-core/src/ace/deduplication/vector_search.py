@@ -1,15 +1,22 @@
-"""All pairs of near vectors, exactly, in blocks of bounded memory. numpy is imported on the first call."""
+"""All pairs of near vectors, exactly, in blocks of bounded memory. Importing this loads numpy.
+
+The product of two blocks does nearly all the work, and most blocks end with a look at their largest cosine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["near_vectors"]
+from ace.deduplication.one_thread import one_blas_thread
+from ace.retrieval.unit_rows import unit_rows
+
+__all__ = ["near_rows", "near_vectors"]
+
+Places = NDArray[np.intp]
+Cosines = NDArray[np.float32]
 
 _BLOCK = 1024
 _ROUNDING = 1e-6
@@ -28,29 +35,37 @@ def near_vectors(vectors: Sequence[bytes], threshold: float) -> Iterator[tuple[i
     """
     if len(vectors) < 2:
         return
-    import numpy as np
+    for first, second, cosines in near_rows(unit_rows(vectors), threshold):
+        yield from zip(first.tolist(), second.tolist(), cosines.tolist(), strict=True)
 
-    rows = _unit_rows(vectors)
+
+def near_rows(
+    rows: NDArray[np.float32], threshold: float, *, new_from: int = 0
+) -> Iterator[tuple[Places, Places, Cosines]]:
+    """Yield the pairs of rows whose cosine is at least the threshold, some at a time.
+
+    Args:
+        rows: Rows of length 1, or of zeros.
+        threshold: The least cosine, from 0 to 1.
+        new_from: Only pairs with a row from this place on are looked for; those before were compared earlier.
+
+    Yields:
+        The places of the first rows, those of the second ones, which are higher, and their cosines.
+    """
+    with one_blas_thread():
+        for bottom in range(new_from, len(rows), _BLOCK):
+            new = rows[bottom : bottom + _BLOCK]
+            for left in range(0, bottom, _BLOCK):
+                yield from _near(rows[left : min(left + _BLOCK, bottom)] @ new.T, threshold, left, bottom)
+            yield from _near(new @ new.T, threshold, bottom, bottom)
+
+
+def _near(cosines: Cosines, threshold: float, top: int, left: int) -> Iterator[tuple[Places, Places, Cosines]]:
     least = threshold - _ROUNDING
-    for top in range(0, len(rows), _BLOCK):
-        block = rows[top : top + _BLOCK]
-        for left in range(top, len(rows), _BLOCK):
-            cosines = block @ rows[left : left + _BLOCK].T
-            if top != left and cosines.max() < least:
-                continue
-            near = cosines >= least
-            hits = np.flatnonzero(np.triu(near, 1) if top == left else near)
-            for first, second in zip(*np.divmod(hits, cosines.shape[1]), strict=True):
-                cosine = min(1.0, float(cosines[first, second]))
-                yield int(first) + top, int(second) + left, cosine
-
-
-def _unit_rows(vectors: Sequence[bytes]) -> NDArray[np.float32]:
-    """Return the vectors as rows of length 1; a vector of zeros stays, and is near to nothing."""
-    import numpy as np
-
-    rows = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1).astype(np.float32)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    lengths[lengths == 0] = 1
-    rows /= lengths
-    return rows
+    if top != left and cosines.max() < least:
+        return
+    near = cosines >= least
+    hits = np.flatnonzero(np.triu(near, 1) if top == left else near)
+    if len(hits):
+        first, second = np.divmod(hits, cosines.shape[1])
+        yield first + top, second + left, np.minimum(cosines.ravel()[hits], np.float32(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ace.retrieval import helpfulness, proven_relevance
 from ace.skill import Skill
 from ace.skillbook.line_formats import LineFormat
 
@@ -28,11 +29,6 @@ def estimate_tokens(text: str) -> int:
     return (len(text) + 2) // 3 + beyond_ascii
 
 
-def helpfulness(skill: Skill) -> float:
-    """Return how much the counters speak for a skill, between -1 and 1; 0 for an untried one."""
-    return (skill.helpful - skill.harmful) / (skill.helpful + skill.harmful + 2)
-
-
 def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[Skill]:
     """Return the skills, the most relevant and most helpful first; equals stay in the order of the book."""
     if query is None:
@@ -40,8 +36,7 @@ def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[S
     scores = ranker(query, skills)
     if len(scores) != len(skills):
         raise ValueError(f"the ranker gave {len(scores)} scores for {len(skills)} skills")
-    helped = [helpfulness(skill) for skill in skills]
-    keys = [(-score * (1 + proven / 4), -proven) for score, proven in zip(scores, helped, strict=True)]
+    keys = [(-proven_relevance(score, skill), -helpfulness(skill)) for score, skill in zip(scores, skills, strict=True)]
     return [skills[index] for index in sorted(range(len(skills)), key=keys.__getitem__)]
 
 

@@ -1,0 +1,100 @@
+"""The near pairs of vectors that come, change and go: only what is new is compared. Importing this loads numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ace.deduplication.vector_search import near_rows
+from ace.retrieval.unit_rows import fill_unit_rows
+
+__all__ = ["NearPair", "ResidentVectors"]
+
+
+class NearPair(NamedTuple):
+    """Two vectors that are near each other, by the names of their owners."""
+
+    first: str
+    second: str
+    cosine: float
+
+
+@final
+class ResidentVectors:
+    """Keeps vectors of one length as rows, and their near pairs.
+
+    A new vector costs one row of the comparison; the pairs found earlier stay.
+
+    Args:
+        threshold: The least cosine of a near pair, from 0 to 1.
+
+    Example:
+        >>> from array import array
+        >>> east, north = (array("f", numbers).tobytes() for numbers in ([1, 0], [0, 1]))
+        >>> vectors = ResidentVectors(0.9)
+        >>> vectors.near_pairs({"a": east, "b": north})
+        []
+        >>> vectors.near_pairs({"a": east, "b": north, "c": north})
+        [NearPair(first='b', second='c', cosine=1.0)]
+    """
+
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+        self._vectors: dict[str, bytes] = {}
+        self._names: list[str] = []
+        self._rows: NDArray[np.float32] = np.empty((0, 0), dtype=np.float32)
+        self._pairs: list[NearPair] = []
+
+    def near_pairs(self, vectors: Mapping[str, bytes]) -> list[NearPair]:
+        """Return the near pairs of exactly these vectors, in no certain order.
+
+        Args:
+            vectors: float32 numbers in little endian order by owner, all of one length.
+        """
+        known = self._vectors
+        stale = {name for name, vector in known.items() if vectors.get(name) != vector}
+        if stale:
+            self._forget(stale)
+        new = {name: vector for name, vector in vectors.items() if name not in known}
+        if new:
+            self._learn(new)
+        return list(self._pairs)
+
+    def _forget(self, stale: set[str]) -> None:
+        kept = [place for place, name in enumerate(self._names) if name not in stale]
+        # Rows move down one by one in place: a copy would need the memory twice.
+        for target, place in enumerate(kept):
+            if target != place:
+                self._rows[target] = self._rows[place]
+        self._names = [self._names[place] for place in kept]
+        for name in stale:
+            del self._vectors[name]
+        self._pairs = [pair for pair in self._pairs if pair.first not in stale and pair.second not in stale]
+
+    def _learn(self, new: Mapping[str, bytes]) -> None:
+        before = len(self._names)
+        names = list(new)
+        self._make_room(before + len(names), len(new[names[0]]) // 4)
+        fill_unit_rows(self._rows[before : before + len(names)], [new[name] for name in names])
+        self._names += names
+        self._vectors.update(new)
+        for first, second, cosines in near_rows(self._rows[: len(self._names)], self._threshold, new_from=before):
+            self._pairs += self._named(first.tolist(), second.tolist(), cosines.tolist())
+
+    def _named(self, first: Sequence[int], second: Sequence[int], cosines: Sequence[float]) -> list[NearPair]:
+        return [
+            NearPair(self._names[one], self._names[other], cosine)
+            for one, other, cosine in zip(first, second, cosines, strict=True)
+        ]
+
+    def _make_room(self, rows: int, length: int) -> None:
+        if rows <= len(self._rows) and self._rows.shape[1] == length:
+            return
+        # Some room to grow, so that a few new skills do not copy all rows each time.
+        larger = np.empty((rows + rows // 16, length), dtype=np.float32)
+        if self._names:
+            larger[: len(self._names)] = self._rows[: len(self._names)]
+        self._rows = larger

@@ -1,0 +1,112 @@
+"""`CachedEmbedder`: a text is embedded once, also across processes."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ace.protocols.deduplication import EmbedderLike
+
+__all__ = ["CachedEmbedder"]
+
+_logger = logging.getLogger(__name__)
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS vector (
+    model TEXT NOT NULL, digest BLOB NOT NULL, numbers BLOB NOT NULL, PRIMARY KEY (model, digest)
+) WITHOUT ROWID
+"""
+
+
+class CachedEmbedder:
+    """Remembers the vectors of texts by the hash of their content. The texts themselves are not kept.
+
+    A cache file that cannot be used is logged and costs nothing but the calls that it would have saved.
+
+    Args:
+        embedder: Who makes the vectors.
+        model: The name of its model; vectors of different models never mix.
+        path: The cache file, which several processes may share; folders are made.
+
+    Example:
+        >>> import tempfile
+        >>> class Counting:
+        ...     def embed(self, texts):
+        ...         print("embedding", list(texts))
+        ...         return [[float(len(text))] for text in texts]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     cached = CachedEmbedder(Counting(), model="length", path=Path(folder) / "vectors.db")
+        ...     first, second = cached.embed(["one"]), cached.embed(["one", "three"])
+        embedding ['one']
+        embedding ['three']
+        >>> second
+        [[3.0], [5.0]]
+    """
+
+    def __init__(self, embedder: EmbedderLike, *, model: str, path: str | Path) -> None:
+        self.embedder = embedder
+        self.model = model
+        self.path = Path(path)
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return one vector for each text, in order; only texts that are not in the cache go to the model.
+
+        Args:
+            texts: The texts; at least one.
+
+        Raises:
+            LLMError: The model could not be reached.
+        """
+        digests = {text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts}
+        known = self._known(digests.values())
+        new = [text for text in digests if digests[text] not in known]
+        if new:
+            vectors = self.embedder.embed(new)
+            made = {digests[text]: list(vector) for text, vector in zip(new, vectors, strict=True)}
+            self._keep(made)
+            known = {**known, **made}
+        return [known[digests[text]] for text in texts]
+
+    def _known(self, digests: Iterable[bytes]) -> Mapping[bytes, list[float]]:
+        try:
+            with closing(self._connection()) as connection:
+                found = {}
+                for digest in digests:
+                    row = connection.execute(
+                        "SELECT numbers FROM vector WHERE model = ? AND digest = ?", (self.model, digest)
+                    ).fetchone()
+                    if row is not None:
+                        found[digest] = array("d", row[0]).tolist()
+                return found
+        except (sqlite3.Error, OSError) as error:
+            self._complain(error)
+            return {}
+
+    def _keep(self, vectors: Mapping[bytes, Sequence[float]]) -> None:
+        rows = [(self.model, digest, array("d", vector).tobytes()) for digest, vector in vectors.items()]
+        try:
+            with closing(self._connection()) as connection, connection:
+                connection.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", rows)
+        except (sqlite3.Error, OSError) as error:
+            self._complain(error)
+
+    def _connection(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=10)
+        try:
+            connection.execute(_SCHEMA)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _complain(self, error: Exception) -> None:
+        _logger.warning(
+            "%s: the cache of embeddings cannot be used: %s; remove the file to begin anew", self.path, error
+        )

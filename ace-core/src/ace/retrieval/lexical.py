@@ -1,0 +1,175 @@
+"""Which skills belong to a question, by their words alone: no model, no dependency."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, final
+
+from ace.retrieval.helpfulness import WEIGHT, helpfulness, proven_relevance
+from ace.retrieval.words import words
+from ace.skill import Skill
+
+__all__ = ["LexicalRanker"]
+
+_SATURATION = 1.2
+_LENGTH_WEIGHT = 0.75
+_ROUNDING = 1e-9
+
+
+@final
+class LexicalRanker:
+    """Scores skills against a question with Okapi BM25, over section and content.
+
+    Keeps an index of the skills it has seen, so a second question costs its own words only.
+
+    Example:
+        >>> book = [Skill("a-1", "a", "Sort the list first."), Skill("b-1", "b", "Name the capital.")]
+        >>> scores = LexicalRanker()("Which capital?", book)
+        >>> scores[0] == 0.0, scores[1] > 0
+        (True, True)
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._indexed: dict[str, Skill] = {}
+        self._counts: dict[str, Counter[str]] = {}
+        self._lengths: dict[str, int] = {}
+        self._total_length = 0
+        self._postings: dict[str, dict[str, int]] = {}
+        self._last: list[Skill] = []
+        self._places: dict[str, int] = {}
+        self._shortest = 0
+
+    def __call__(self, query: str, skills: Sequence[Skill]) -> list[float]:
+        """Return one score for each skill: 0 if they share no word, else above 0."""
+        relevance = [0.0] * len(skills)
+        with self._lock:
+            self._index(skills)
+            for term in self._terms(query):
+                for id in term.postings:
+                    relevance[self._places[id]] += self._part(term, id)
+        return relevance
+
+    def best(self, query: str, skills: Sequence[Skill], limit: int) -> list[Skill]:
+        """Return the skills with the highest proven relevance, exactly, the best first.
+
+        The rarest words are looked up first. As soon as a skill with none of them cannot get among the best by the
+        common words that are left, only those found so far are scored further.
+
+        Args:
+            query: The question.
+            skills: The skills, in the order of the book.
+            limit: The most to return; skills without relevance fill up, the most helpful ones first.
+        """
+        if limit < 1:
+            return []
+        with self._lock:
+            self._index(skills)
+            relevance = self._relevance_of_best(self._terms(query), limit)
+            found = sorted(relevance, key=lambda id: self._order(id, relevance[id]))[:limit]
+            if len(found) < limit:
+                rest = (skill.id for skill in skills if skill.id not in relevance)
+                found += heapq.nsmallest(limit - len(found), rest, key=lambda id: self._order(id, 0.0))
+            return [self._indexed[id] for id in found]
+
+    def _relevance_of_best(self, terms: Sequence[_Term], limit: int) -> dict[str, float]:
+        relevance: dict[str, float] = {}
+        left = sum(term.most for term in terms)
+        for term in terms:
+            if self._is_beyond(left * (1 + WEIGHT), relevance, limit):
+                for id in relevance.keys() & term.postings.keys():
+                    relevance[id] += self._part(term, id)
+            else:
+                for id in term.postings:
+                    relevance[id] = relevance.get(id, 0.0) + self._part(term, id)
+            left -= term.most
+        return relevance
+
+    def _is_beyond(self, reachable: float, relevance: Mapping[str, float], limit: int) -> bool:
+        """Whether as many skills as are wanted have more already than a skill not yet found can reach."""
+        if len(relevance) < limit:
+            return False
+        proven = (proven_relevance(score, self._indexed[id]) for id, score in relevance.items())
+        return heapq.nlargest(limit, proven)[-1] > reachable + _ROUNDING
+
+    def _order(self, id: str, relevance: float) -> tuple[float, float, int]:
+        skill = self._indexed[id]
+        return -proven_relevance(relevance, skill), -helpfulness(skill), self._places[id]
+
+    def _index(self, skills: Sequence[Skill]) -> None:
+        # Skills are immutable, so comparing two lists mostly compares identities.
+        if skills == self._last:
+            return
+        self._take_over(skills)
+        self._last = list(skills)
+        self._places = {skill.id: place for place, skill in enumerate(skills)}
+        self._shortest = min(self._lengths.values(), default=0)
+
+    def _take_over(self, skills: Sequence[Skill]) -> None:
+        indexed = self._indexed
+        for skill in skills:
+            known = indexed.get(skill.id)
+            if known is skill:
+                continue
+            if known is not None and known.content == skill.content and known.section == skill.section:
+                indexed[skill.id] = skill
+                continue
+            self._forget(skill.id)
+            self._learn(skill)
+        if len(indexed) > len(skills):
+            current = {skill.id for skill in skills}
+            for id in [id for id in indexed if id not in current]:
+                self._forget(id)
+
+    def _learn(self, skill: Skill) -> None:
+        counts = Counter(words(f"{skill.section} {skill.content}"))
+        self._indexed[skill.id] = skill
+        self._counts[skill.id] = counts
+        self._lengths[skill.id] = counts.total()
+        self._total_length += counts.total()
+        for word, count in counts.items():
+            self._postings.setdefault(word, {})[skill.id] = count
+
+    def _forget(self, id: str) -> None:
+        if self._indexed.pop(id, None) is None:
+            return
+        self._total_length -= self._lengths.pop(id)
+        for word in self._counts.pop(id):
+            del self._postings[word][id]
+            if not self._postings[word]:
+                del self._postings[word]
+
+    def _terms(self, query: str) -> list[_Term]:
+        """Return the words of the question that tell something, the rarest first.
+
+        A word that most skills have tells nothing if there is a rarer one.
+        """
+        size = len(self._last)
+        found = [self._postings[word] for word in sorted(set(words(query))) if word in self._postings]
+        rarer = [postings for postings in found if len(postings) * 2 <= size]
+        return [self._term(postings, size) for postings in sorted(rarer or found, key=len)]
+
+    def _term(self, postings: Mapping[str, int], size: int) -> _Term:
+        weight = math.log(1 + (size - len(postings) + 0.5) / (len(postings) + 0.5)) * (_SATURATION + 1)
+        return _Term(postings, weight, most=weight * self._saturated(max(postings.values()), self._shortest))
+
+    def _part(self, term: _Term, id: str) -> float:
+        return term.weight * self._saturated(term.postings[id], self._lengths[id])
+
+    def _saturated(self, count: int, length: int) -> float:
+        mean_length = self._total_length / len(self._last) or 1.0
+        return count / (count + _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / mean_length))
+
+
+class _Term(NamedTuple):
+    """One word of a question."""
+
+    postings: Mapping[str, int]
+    """Which skills have it, and how often."""
+    weight: float
+    most: float
+    """The most that it adds to the relevance of a skill."""

@@ -1,0 +1,69 @@
+"""`TopSkills`: the few skills that a question gets to see."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Sequence
+from typing import final
+
+from ace.retrieval.helpfulness import helpfulness, proven_relevance
+from ace.retrieval.lexical import LexicalRanker
+from ace.retrieval.protocols import FindsBest, HasSkills, RanksSkills
+from ace.skill import Skill
+
+__all__ = ["TopSkills"]
+
+
+@final
+class TopSkills:
+    """Chooses the skills that fit a question best, for `ACE.from_roles(retrieval=...)`.
+
+    What counts is the relevance, raised or lowered by how often the skill helped or harmed.
+
+    Args:
+        limit: The most skills to choose, from 1; those of pinned sections are always chosen.
+        ranker: Scores skills against a question; by default their words (BM25).
+        pinned_sections: Sections whose skills come first, whatever the question.
+
+    Raises:
+        ValueError: The limit is below 1.
+
+    Example:
+        >>> from ace.skillbook import Skillbook
+        >>> book = Skillbook()
+        >>> skills = [book.add_skill("a", text) for text in ("Sort the list first.", "Name the capital.")]
+        >>> [skill.content for skill in TopSkills(1)("Which capital?", book)]
+        ['Name the capital.']
+    """
+
+    def __init__(
+        self, limit: int = 20, *, ranker: RanksSkills | None = None, pinned_sections: Collection[str] = ()
+    ) -> None:
+        if limit < 1:
+            raise ValueError(f"the limit is a number of skills from 1, not {limit!r}")
+        self.limit = limit
+        self.pinned_sections = frozenset(pinned_sections)
+        self._ranker: RanksSkills = LexicalRanker() if ranker is None else ranker
+
+    def __call__(self, question: str, skillbook: HasSkills) -> list[Skill]:
+        """Return the chosen skills: the pinned ones in the order of the book, then the others, the best first."""
+        skills = skillbook.skills()
+        if not self.pinned_sections:
+            return self._best(question, skills, self.limit)
+        pinned = [skill for skill in skills if skill.section in self.pinned_sections]
+        others = [skill for skill in skills if skill.section not in self.pinned_sections]
+        left = self.limit - len(pinned)
+        return [*pinned, *(self._best(question, others, left) if left > 0 else [])]
+
+    def _best(self, question: str, skills: Sequence[Skill], limit: int) -> list[Skill]:
+        if isinstance(self._ranker, FindsBest):
+            return list(self._ranker.best(question, skills, limit))
+        scores = self._ranker(question, skills)
+        relevant = [place for place, score in enumerate(scores) if score > 0]
+        best = heapq.nsmallest(
+            limit, relevant, key=lambda at: (-proven_relevance(scores[at], skills[at]), -helpfulness(skills[at]), at)
+        )
+        if len(best) < limit:
+            rest = set(range(len(skills))) - set(relevant)
+            best += heapq.nsmallest(limit - len(best), rest, key=lambda at: (-helpfulness(skills[at]), at))
+        return [skills[place] for place in best]

@@ -1,0 +1,121 @@
+"""`VectorRanker`: which skills mean what a question asks, by vectors of an embedding model."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, final
+
+from ace.retrieval.helpfulness import WEIGHT, helpfulness
+from ace.retrieval.protocols import Embeds
+from ace.skill import Skill
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["VectorRanker"]
+
+
+@final
+class VectorRanker:
+    """Scores skills against a question by the cosine of their vectors. numpy is imported on the first call.
+
+    A skill's own vector is used where it has one of the model's length; the others are embedded once.
+    The rows stay in memory, so a question costs one embedding and one product with all rows.
+
+    Args:
+        embedder: The model; the one that made the vectors of the skillbook.
+
+    Example:
+        >>> class ByLength:
+        ...     def embed(self, texts):
+        ...         return [(1.0, len(text)) for text in texts]
+        >>> skills = [Skill("a-00001", "a", "Sort."), Skill("a-00002", "a", "Name the capital of the country.")]
+        >>> [skill.id for skill in VectorRanker(ByLength()).best("Who?", skills, limit=1)]
+        ['a-00001']
+    """
+
+    def __init__(self, embedder: Embeds) -> None:
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._skills: Sequence[Skill] = ()
+        self._embedded: dict[str, bytes] = {}
+        self._resident_rows: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+
+    def __call__(self, query: str, skills: Sequence[Skill]) -> list[float]:
+        """Return the cosine of each skill with the question; 0 where it would be below."""
+        if not skills:
+            return []
+        wanted = self._question(query)
+        with self._lock:
+            rows, _ = self._resident(skills, len(wanted))
+            relevance: list[float] = (rows @ wanted).clip(0, 1).tolist()
+        return relevance
+
+    def best(self, query: str, skills: Sequence[Skill], limit: int) -> list[Skill]:
+        """Return the skills with the highest proven relevance, exactly, the best first.
+
+        Args:
+            query: The question.
+            skills: The skills, in the order of the book.
+            limit: The most to return.
+        """
+        if not skills or limit < 1:
+            return []
+        import numpy as np
+
+        wanted = self._question(query)
+        with self._lock:
+            rows, proven = self._resident(skills, len(wanted))
+            scores = (rows @ wanted).clip(0, 1)
+            scores *= 1 + WEIGHT * proven
+            if limit < len(skills):
+                least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+                places = np.flatnonzero(scores >= least)
+            else:
+                places = np.arange(len(skills))
+            order = np.lexsort((places, -proven[places], -scores[places]))
+            return [skills[place] for place in places[order[:limit]]]
+
+    def _question(self, query: str) -> NDArray[np.float32]:
+        from ace.retrieval.unit_rows import unit_rows
+
+        (vector,) = self._embedder.embed([query])
+        row: NDArray[np.float32] = unit_rows([_packed(vector)])[0]
+        return row
+
+    def _resident(self, skills: Sequence[Skill], length: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the rows of these skills, and how much each has proven itself; made anew when a skill changed."""
+        resident = self._resident_rows
+        # Skills are immutable, so comparing two lists mostly compares identities.
+        if resident is not None and resident[0].shape[1] == length and skills == self._skills:
+            return resident
+        import numpy as np
+
+        from ace.retrieval.unit_rows import unit_rows
+
+        vectors = self._vectors_of(skills, length * 4)
+        rows = unit_rows([vectors.get(skill.content) or skill.embedding or b"" for skill in skills])
+        proven = np.array([helpfulness(skill) for skill in skills], dtype=np.float32)
+        self._skills, self._resident_rows = list(skills), (rows, proven)
+        return self._resident_rows
+
+    def _vectors_of(self, skills: Sequence[Skill], size: int) -> Mapping[str, bytes]:
+        """Return the vectors of the skills that bring none of this size, by content; known ones are not made again."""
+        lacking = {skill.content for skill in skills if skill.embedding is None or len(skill.embedding) != size}
+        known = {content: vector for content, vector in self._embedded.items() if content in lacking}
+        new = sorted(lacking - set(known))
+        if new:
+            known |= {content: _packed(vector) for content, vector in zip(new, self._embedder.embed(new), strict=True)}
+        self._embedded = known
+        return known
+
+
+def _packed(vector: Sequence[float]) -> bytes:
+    packed = array("f", vector)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
