@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import sqlite3
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from ace.protocols.deduplication import EmbedderLike
 
 __all__ = ["CachedEmbedder"]
@@ -74,6 +75,8 @@ class CachedEmbedder:
         return [known[digests[text]] for text in texts]
 
     def _known(self, digests: Iterable[bytes]) -> Mapping[bytes, list[float]]:
+        import sqlite3  # not with `ace.providers`, which every client loads
+
         try:
             with closing(self._connection()) as connection:
                 found = {}
@@ -89,6 +92,8 @@ class CachedEmbedder:
             return {}
 
     def _keep(self, vectors: Mapping[bytes, Sequence[float]]) -> None:
+        import sqlite3
+
         rows = [(self.model, digest, array("d", vector).tobytes()) for digest, vector in vectors.items()]
         try:
             with closing(self._connection()) as connection, connection:
@@ -97,6 +102,8 @@ class CachedEmbedder:
             self._complain(error)
 
     def _connection(self) -> sqlite3.Connection:
+        import sqlite3
+
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=10)
         try:
