@@ -13,6 +13,7 @@ from . import interpreter_exit
 from .context import StepContext
 from .lane import InputOrder
 from .result import SampleResult, record_failure
+from .sample_end import announce_end
 from .segment import Position
 
 C = TypeVar("C", bound=StepContext)
@@ -43,6 +44,7 @@ class Job(Generic[C]):
         stages = self.background.stages
         if self.stage_index == len(stages):
             self.result.output = self.ctx
+            announce_end(self.context, self.result)
             self.background.leave(failed=False)
         else:
             try:
@@ -83,6 +85,7 @@ class Job(Generic[C]):
 
     def _end(self, error: BaseException, step_name: str | None) -> None:
         record_failure(self.result, error, step_name)
+        announce_end(self.context, self.result)
         self.order.give_up(self.index)
         self.background.leave(failed=True)
 

@@ -143,6 +143,11 @@ class Pipeline(PipelineAsStep[C]):
         """The steps, in order."""
         return tuple(self._steps)
 
+    @property
+    def hooks(self) -> Sequence[PipelineHook]:
+        """The observers of the foreground steps."""
+        return self._hooks
+
     def run(
         self,
         contexts: Iterable[C],

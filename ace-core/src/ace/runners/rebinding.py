@@ -41,7 +41,7 @@ def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
     """
     if isinstance(step, Pipeline):
         inner = rebound_steps(step.steps, old, new)
-        return step if _same(inner, step.steps) else Pipeline(inner, hooks=step._hooks)
+        return step if _same(inner, step.steps) else Pipeline(inner, hooks=step.hooks)
     if isinstance(step, Branch):
         children = rebound_steps(step.pipelines, old, new)
         return step if _same(children, step.pipelines) else Branch(*children, merge=step._merge_fn)
