@@ -55,6 +55,40 @@ def write_durably(path: str | Path, data: bytes) -> None:
     _sync_folder(target.parent)
 
 
+def append_line(path: str | Path, line: str) -> None:
+    """Add a line to a text file. It is on the disk when this returns.
+
+    What a process left that was killed within a line stays a line of its own.
+
+    Args:
+        path: The file; it and its folder are made if they are missing.
+        line: The text, without a line break.
+
+    Raises:
+        OSError: If the line cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "logs" / "failures.jsonl"
+        >>> for line in ("first", "second"):
+        ...     append_line(path, line)
+        >>> path.read_text(encoding="utf-8")
+        'first\\nsecond\\n'
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not target.exists()
+    with target.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else f"\n{line}"
+        file.write(f"{line}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
+    if is_new:
+        _sync_folder(target.resolve().parent)
+
+
 @contextlib.contextmanager
 def folder_lock(path: str | Path) -> Iterator[None]:
     """Hold the lock of the folder of a file: only one process at a time reads, merges and writes there.

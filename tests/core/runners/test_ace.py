@@ -179,9 +179,11 @@ def test_a_cancelled_run_waits_for_nobody() -> None:
     results = runner.run(questions(5), lag=0, on_sample_done=done, cancel_token=token, wait=False)
     may_reflect.set()
     runner.wait_for_background(30)
-    assert [type(result.error) for result in results] == [type(None)] + [PipelineCancelled] * 4
+    # The first one has answered, and waits for its reflection: that is not begun any more.
+    assert [type(result.error) for result in results] == [PipelineCancelled] * 5
+    assert [result.failed_at for result in results] == ["ReflectStep", *["AgentStep"] * 4]
     assert runner.failures == []
-    assert len(runner.skillbook) == 1
+    assert len(runner.skillbook) == 0
 
 
 def test_wait_false_skips_the_last_drain_only() -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ace.runners.integration import IntegrationRunner
     from ace.runners.litellm import ACELiteLLM
     from ace.runners.recorded_trace import RecordedTrace
+    from ace.runners.run_record import UnfinishedRun, unfinished_runs
     from ace.runners.settings import LearningOptions, LearningSettings
     from ace.runners.trace_analyser import TraceAnalyser
 
@@ -25,6 +26,8 @@ __all__ = [
     "LearningSettings",
     "RecordedTrace",
     "TraceAnalyser",
+    "UnfinishedRun",
+    "unfinished_runs",
 ]
 
 _HOMES = {
@@ -37,6 +40,8 @@ _HOMES = {
     "LearningSettings": "settings",
     "RecordedTrace": "recorded_trace",
     "TraceAnalyser": "trace_analyser",
+    "UnfinishedRun": "run_record",
+    "unfinished_runs": "run_record",
 }
 
 

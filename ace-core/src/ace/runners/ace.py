@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from ace.runners.base import ACERunner, OnSampleDone
+from ace.runners.base import ACERunner
 from ace.runners.clients import client_from_model
 from ace.runners.learning_lag import most_under_way
+from ace.runners.run_options import OnSampleDone
 from ace.runners.settings import LearningOptions, LearningSettings
 
 if TYPE_CHECKING:
@@ -129,6 +130,10 @@ class ACE(ACERunner):
         workers: int = 1,
         on_sample_done: OnSampleDone | None = None,
         cancel_token: CancellationToken | None = None,
+        run_id: str | None = None,
+        resume: bool = False,
+        max_cost: float | None = None,
+        fail_fast: bool = False,
     ) -> list[SampleResult[ACEStepContext]]:
         """Answer all samples, and learn from them, in every epoch.
 
@@ -140,14 +145,22 @@ class ACE(ACERunner):
                 default at most `workers + 3` samples are between agent and skillbook.
             workers: How many agents run at once.
             on_sample_done: Called with each result when the agent has answered and been judged.
-            cancel_token: Cancels the run.
+            cancel_token: Stops the run: what is inside a step finishes, the rest has a `PipelineCancelled` in its
+                result and is left to a resumed run. `max_cost` and `fail_fast` cancel it too.
+            run_id: The name of the run, under which a skillbook in a store keeps its progress; by default a new one.
+            resume: Whether to go on with a run that was killed or stopped: the one named by `run_id`, by default the
+                last unfinished one of this kind of runner, and a new one if there is none. Samples that it has
+                learned are passed over, with `metadata["already_learned"]` in their results; those that failed are
+                tried again; and a model call whose answer was recorded is not made again.
+            max_cost: US dollars. When the model calls of this call have cost so much, no further sample begins.
+            fail_fast: Whether the first failed sample stops the run.
 
         Returns:
             The results of all epochs, in input order. A failed sample has `error`; see also `failures`.
 
         Raises:
             TypeError: The samples are no iterable of samples.
-            ValueError: An argument makes no sense, or a sample is None.
+            ValueError: An argument makes no sense, a sample is None, or there is no run to resume under this name.
         """
         return self._run(
             samples,
@@ -157,6 +170,10 @@ class ACE(ACERunner):
             most_under_way=most_under_way(workers, lag),
             on_sample_done=on_sample_done,
             cancel_token=cancel_token,
+            run_id=run_id,
+            resume=resume,
+            max_cost=max_cost,
+            fail_fast=fail_fast,
         )
 
     def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:

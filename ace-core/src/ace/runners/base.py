@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,6 +14,7 @@ from ace.runners.background_work import BackgroundWork
 from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.inputs import check_items
 from ace.runners.rebinding import rebound_steps, with_save_path
+from ace.runners.run_options import OnSampleDone, RunOptions
 from ace.runners.run_session import RunSession
 from ace.skillbook.book import STORE_SUFFIXES, Skillbook
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ace.runners.settings import LearningSettings
 
 __all__ = ["ACERunner"]
-
-OnSampleDone = Callable[[SampleResult[ACEStepContext]], None]
 
 
 class ACERunner:
@@ -103,6 +102,10 @@ class ACERunner:
         most_under_way: int | None = None,
         on_sample_done: OnSampleDone | None = None,
         cancel_token: CancellationToken | None = None,
+        run_id: str | None = None,
+        resume: bool = False,
+        max_cost: float | None = None,
+        fail_fast: bool = False,
         pipeline: Pipeline[ACEStepContext] | None = None,
         **kwargs: Any,  # for `_build_context`
     ) -> list[SampleResult[ACEStepContext]]:
@@ -116,7 +119,11 @@ class ACERunner:
             workers: How many samples may be in the foreground at once.
             most_under_way: How many earlier samples may be under way when one begins; None leaves it to the engine.
             on_sample_done: Called with each result when the sample's foreground is over.
-            cancel_token: Cancels the run.
+            cancel_token: Stops the run.
+            run_id: The name of the run.
+            resume: Whether the run was begun by an earlier call.
+            max_cost: The US dollars after which no further sample begins.
+            fail_fast: Whether the first failed sample stops the run.
             pipeline: Another pipeline than the runner's own, for this run.
             **kwargs: Handed on to `_build_context`.
 
@@ -128,6 +135,15 @@ class ACERunner:
             ValueError: An argument makes no sense, or an input lacks what the first step needs.
         """
         check_items(items, epochs)
+        options = RunOptions(
+            most_under_way=most_under_way,
+            on_sample_done=on_sample_done,
+            cancel_token=cancel_token,
+            run_id=run_id,
+            resume=resume,
+            max_cost=max_cost,
+            fail_fast=fail_fast,
+        )
         used = self.pipeline if pipeline is None else pipeline
         with self._running:
             if used not in self._used:
@@ -136,18 +152,18 @@ class ACERunner:
                 used,
                 self.skillbook,
                 self._failure_log,
-                integration=self.integration or type(self).__name__,
+                runner=self.integration or type(self).__name__,
                 build_context=self._build_context,
-                most_under_way=most_under_way,
-                on_sample_done=on_sample_done,
-                cancel_token=cancel_token,
+                options=options,
+                epochs=epochs,
+                total=len(items) if isinstance(items, Sequence) else None,
             )
             results: list[SampleResult[ACEStepContext]] = []
             try:
                 for epoch in range(1, epochs + 1):
                     if epoch > 1:
                         used.wait_for_background()
-                    results += session.run_epoch(items, epoch, epochs, workers, kwargs)
+                    results += session.run_epoch(items, epoch, workers, kwargs)
             except BaseException:
                 session.finish(interrupted=True)
                 raise
@@ -218,7 +234,7 @@ class ACERunner:
             self.wait_for_background()
             home = None if Path(path).suffix.lower() in STORE_SUFFIXES else Path(path)
             steps = with_save_path(rebound_steps(self.pipeline.steps, self.skillbook, new), home)
-            self.pipeline = Pipeline[ACEStepContext](steps, hooks=self.pipeline._hooks)
+            self.pipeline = Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks)
             self.skillbook = new
             self._used.append(self.pipeline)
 

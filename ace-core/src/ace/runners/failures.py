@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from ace.pipeline import PipelineCancelled, SampleResult
+from ace.durable_file import append_line
 from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.redaction import environment_secrets, redact
 from ace.runners.recorded_trace import RecordedTrace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
-    from ace.pipeline import StepProtocol
+    from ace.pipeline import SampleResult, StepProtocol
 
 __all__ = ["DrawnSample", "FailedSample", "FailureLog", "keys_of"]
 
@@ -73,38 +72,33 @@ class FailureLog:
         self.failed: list[FailedSample] = []
         self._lock = threading.Lock()
 
-    def record(self, drawn: Iterable[tuple[DrawnSample, SampleResult[ACEStepContext]]], secrets: Sequence[str]) -> None:
-        """Keep those of the samples that failed. A cancelled sample has not failed.
+    def add(
+        self,
+        drawn: DrawnSample,
+        result: SampleResult[ACEStepContext],
+        error: BaseException,
+        secrets: Sequence[str],
+    ) -> None:
+        """Keep a failed sample. Its line is on the disk when this returns.
 
         Args:
-            drawn: Samples with their results.
+            drawn: The sample.
+            result: Its result.
+            error: What went wrong.
             secrets: Keys that must not show, beside those of the environment.
 
         Raises:
-            OSError: The file cannot be written; the samples are kept in memory.
+            OSError: The file cannot be written; the sample is kept in memory.
         """
-        hidden = [*environment_secrets(), *secrets]
-        failed = [
-            _failed_sample(sample, result, result.error, hidden)
-            for sample, result in drawn
-            if result.error is not None and not isinstance(result.error, PipelineCancelled)
-        ]
-        if not failed:
-            return
-        for item in failed:
-            logger.warning(
-                "Sample %d of epoch %d (%s) failed in %s: %.500s",
-                *(item.index, item.epoch, item.trace_id, item.step, f"{item.error_type}: {item.error}"),
-            )
+        failed = _failed_sample(drawn, result, error, [*environment_secrets(), *secrets])
+        logger.warning(
+            "Sample %d of epoch %d (%s) failed in %s: %.500s",
+            *(failed.index, failed.epoch, failed.trace_id, failed.step, f"{failed.error_type}: {failed.error}"),
+        )
         with self._lock:
-            self.failed += failed
+            self.failed.append(failed)
             if self.path is not None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                lines = "".join(f"{json.dumps(asdict(item))}\n" for item in failed)
-                with self.path.open("a", encoding="utf-8") as file:
-                    file.write(lines)
-                    file.flush()
-                    os.fsync(file.fileno())
+                append_line(self.path, json.dumps(asdict(failed)))
 
 
 def keys_of(steps: Iterable[StepProtocol[ACEStepContext]]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ace.pipeline import StepProtocol
-from ace.runners.base import ACERunner, OnSampleDone
+from ace.runners.base import ACERunner
 from ace.runners.clients import client_from_model
 from ace.runners.learning_lag import most_under_way
 from ace.runners.settings import LearningOptions, LearningSettings
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
+    from ace.runners.run_options import OnSampleDone
     from ace.skillbook import Skillbook
 
 __all__ = ["IntegrationRunner"]
@@ -117,6 +118,10 @@ class IntegrationRunner(ACERunner):
         workers: int = 1,
         on_sample_done: OnSampleDone | None = None,
         cancel_token: CancellationToken | None = None,
+        run_id: str | None = None,
+        resume: bool = False,
+        max_cost: float | None = None,
+        fail_fast: bool = False,
     ) -> list[SampleResult[ACEStepContext]]:
         """Run all tasks, and learn from them, in every epoch.
 
@@ -128,14 +133,19 @@ class IntegrationRunner(ACERunner):
                 at most `workers + 3` tasks are between agent and skillbook.
             workers: How many agents run at once.
             on_sample_done: Called with each result when the agent is done.
-            cancel_token: Cancels the run.
+            cancel_token: Stops the run: what is inside a step finishes, the rest has a `PipelineCancelled` in its
+                result and is left to a resumed run.
+            run_id: The name of the run, under which a skillbook in a store keeps its progress; by default a new one.
+            resume: Whether to go on with a run that was killed or stopped; see `ACE.run`.
+            max_cost: US dollars. When the model calls of this call have cost so much, no further task begins.
+            fail_fast: Whether the first failed task stops the run.
 
         Returns:
             The results of all epochs, in input order. A task that could not be run has `error`; see also `failures`.
 
         Raises:
             TypeError: The tasks are no iterable of tasks.
-            ValueError: An argument makes no sense, or a task is None.
+            ValueError: An argument makes no sense, or a task is None, or there is no run to resume under this name.
         """
         return self._run(
             tasks,
@@ -145,6 +155,10 @@ class IntegrationRunner(ACERunner):
             most_under_way=most_under_way(workers, lag),
             on_sample_done=on_sample_done,
             cancel_token=cancel_token,
+            run_id=run_id,
+            resume=resume,
+            max_cost=max_cost,
+            fail_fast=fail_fast,
         )
 
     @classmethod

@@ -118,6 +118,8 @@ class ACELiteLLM:
         epochs: int = 1,
         *,
         wait: bool = True,
+        run_id: str | None = None,
+        resume: bool = False,
     ) -> list[SampleResult[ACEStepContext]]:
         """Answer samples and learn from them, see `ACE.run`.
 
@@ -126,8 +128,11 @@ class ACELiteLLM:
             environment: Who judges; by default the one given at construction.
             epochs: How often.
             wait: Whether to return only when everything is learned.
+            run_id: The name of the run.
+            resume: Whether to go on with a run that was killed or stopped.
 
         Raises:
+            ValueError: The run cannot be resumed.
             RuntimeError: Learning is switched off.
         """
         self._check_enabled()
@@ -138,10 +143,16 @@ class ACELiteLLM:
             settings = self._settings
             steps = ACE._steps(self.agent, self.reflector, self.skill_manager, judge, None, settings, self._skillbook)
             self._learner = ACE._composed(steps, self._skillbook, settings)
-        return self._learner.run(samples, epochs, wait=wait)
+        return self._learner.run(samples, epochs, wait=wait, run_id=run_id, resume=resume)
 
     def learn_from_traces(
-        self, traces: Iterable[Any], epochs: int = 1, *, wait: bool = True
+        self,
+        traces: Iterable[Any],
+        epochs: int = 1,
+        *,
+        wait: bool = True,
+        run_id: str | None = None,
+        resume: bool = False,
     ) -> list[SampleResult[ACEStepContext]]:
         """Learn from recorded traces, see `TraceAnalyser.run`.
 
@@ -149,8 +160,11 @@ class ACELiteLLM:
             traces: The traces, of any type; a sequence if there are several epochs.
             epochs: How often.
             wait: Whether to return only when everything is learned.
+            run_id: The name of the run.
+            resume: Whether to go on with a run that was killed or stopped.
 
         Raises:
+            ValueError: The run cannot be resumed.
             RuntimeError: Learning is switched off.
         """
         self._check_enabled()
@@ -158,7 +172,7 @@ class ACELiteLLM:
             settings = self._settings
             steps = settings.tail(self.reflector, self.skill_manager, self._skillbook)
             self._analyser = TraceAnalyser._composed(steps, self._skillbook, settings)
-        return self._analyser.run(traces, epochs, wait=wait)
+        return self._analyser.run(traces, epochs, wait=wait, run_id=run_id, resume=resume)
 
     def learn_from_feedback(self, feedback: str, ground_truth: str | None = None) -> bool:
         """Learn from what somebody says about the last answer of `ask`.

@@ -1,24 +1,34 @@
-"""One call of `run`: its contexts, its failures, and what is done at its end."""
+"""One call of `run`: its contexts, what becomes of each sample, and what is done at its end."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
+import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, final
 
-from ace.runners.failures import DrawnSample, keys_of
-from ace.runners.identity import trace_identity
+from ace.pipeline import CancellationToken, SampleResult
+from ace.pipeline.sample_end import sample_end_var
+from ace.protocols.model_calls import CallScope, call_scope
+from ace.protocols.observers import RunEnded, RunStarted, SampleStarted, emit, is_observed, observing
 from ace.runners.inputs import check_context
 from ace.runners.learning_lag import LearningLag
-from ace.skillbook.store import SampleKey
+from ace.runners.run_limits import RunLimits
+from ace.runners.run_record import RunRecord
+from ace.runners.sample_contexts import SampleContexts
+from ace.runners.sample_ends import SampleEnds
+from ace.runners.underway import SamplesUnderway, SampleUnderway
 from ace.steps.end_of_run import EndOfRun
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
-    from ace.pipeline import CancellationToken, Pipeline, SampleResult
+    from ace.pipeline import Pipeline
     from ace.runners.failures import FailureLog
+    from ace.runners.run_options import RunOptions
     from ace.skillbook import Skillbook
 
 __all__ = ["RunSession"]
@@ -37,11 +47,14 @@ class RunSession:
         pipeline: The pipeline of the run.
         skillbook: The book that it writes.
         failure_log: What takes failed samples.
-        integration: The name for `InsightSource.integration`.
+        runner: What kind of runner it is; the name for `InsightSource.integration`.
         build_context: Makes the context of an input.
-        most_under_way: How many earlier samples may be under way when one begins.
-        on_sample_done: The caller's callback.
-        cancel_token: Cancels the run.
+        options: What the run was told.
+        epochs: How often the inputs are gone through.
+        total: How many inputs there are; None where that is not known.
+
+    Raises:
+        ValueError: The run cannot be resumed, or cannot be begun under this name.
     """
 
     def __init__(
@@ -50,117 +63,188 @@ class RunSession:
         skillbook: Skillbook,
         failure_log: FailureLog,
         *,
-        integration: str,
+        runner: str,
         build_context: Callable[..., ACEStepContext],
-        most_under_way: int | None,
-        on_sample_done: Callable[[SampleResult[ACEStepContext]], None] | None,
-        cancel_token: CancellationToken | None,
+        options: RunOptions,
+        epochs: int,
+        total: int | None,
     ) -> None:
         self._pipeline = pipeline
         self._skillbook = skillbook
-        self._failure_log = failure_log
-        self._integration = integration
+        self._runner = runner
         self._build_context = build_context
-        self._most_under_way = most_under_way
-        self._on_sample_done = on_sample_done
-        self._token = cancel_token
-        self._id = uuid.uuid4().hex
-        self._drawn: list[DrawnSample] = []
-        self._done: list[SampleResult[ACEStepContext]] = []
-        self._in_order = False
+        self._options = options
+        self._epochs = epochs
+        self._total = total
+        self._record = _record_of(skillbook, options, runner, epochs, total)
+        self._id = options.run_id or uuid.uuid4().hex if self._record is None else self._record.run_id
+        self._token = CancellationToken() if options.cancel_token is None else options.cancel_token
+        self._limits = RunLimits(self._id, self._token, options.max_cost, options.fail_fast)
+        self._ends = SampleEnds(self._id, runner, pipeline, skillbook, self._record, failure_log, self._limits)
+        self._underway = SamplesUnderway()
+        self._skipped: dict[int, SampleResult[ACEStepContext]] = {}
         self._last_index = 0
-        self._commits = ExitStack()
-        self._commits.enter_context(skillbook.deferred_commits())
+        self._lag = LearningLag(pipeline, options.most_under_way, self._token)
+        self._telling = threading.Lock()
+        self._started = time.monotonic()
+        self._open = ExitStack()
+        if options.max_cost is not None:
+            self._open.enter_context(observing(self._limits.observe))
+        self._open.enter_context(skillbook.deferred_commits())
+        resumed = self._record is not None and self._record.is_resumed
+        emit(RunStarted(self._id, runner, epochs, total, resumed))
 
     def run_epoch(
-        self, items: Iterable[Any], epoch: int, epochs: int, workers: int, extra: Mapping[str, Any]
+        self, items: Iterable[Any], epoch: int, workers: int, extra: Mapping[str, Any]
     ) -> list[SampleResult[ACEStepContext]]:
         """Take all inputs through the foreground once.
 
         Args:
             items: The inputs.
             epoch: Which epoch this is, from 1.
-            epochs: How many there are.
             workers: How many samples may be in the foreground at once.
             extra: Further arguments of `_build_context`.
         """
-        self._record_failures()
-        self._drawn, self._done, self._in_order = [], [], False
-        lag = LearningLag(self._pipeline, self._most_under_way, self._token)
-
-        def done(result: SampleResult[ACEStepContext]) -> None:
-            self._done.append(result)
-            lag.foreground_ended(failed=result.error is not None)
-            if self._on_sample_done is not None:
-                self._on_sample_done(result)
-
-        contexts = self._contexts(items, epoch, epochs, lag, extra)
-        results = self._pipeline.run(contexts, workers, done, self._token)
-        self._done, self._in_order = results, True
-        return results
+        self._skipped = {}
+        self._lag = LearningLag(self._pipeline, self._options.most_under_way, self._token)
+        contexts = SampleContexts(
+            self._id,
+            self._runner,
+            self._record,
+            self._build_context,
+            epoch=epoch,
+            epochs=self._epochs,
+            total=self._total,
+            extra=extra,
+        )
+        drawn = self._drawn(items, contexts)
+        with self._told_of_ends(), call_scope(CallScope(run_id=self._id, store=self._skillbook.store)):
+            done = self._pipeline.run(drawn, workers, self._foreground_ended, self._token)
+        results = iter(done)
+        count = len(done) + len(self._skipped)
+        return [self._skipped[place] if place in self._skipped else next(results) for place in range(count)]
 
     def finish(self, *, interrupted: bool = False) -> None:
-        """Wait for the background, then merge, checkpoint, save and commit once more.
+        """Wait for the background, and do what is left at the end of a run.
 
         Args:
             interrupted: Whether the run was broken off; nothing that calls a model is done then.
+
+        Raises:
+            Exception: What kept a failed sample from being noted, or a step from ending the run.
         """
         try:
             self._pipeline.wait_for_background()
-            self._record_failures()
+            stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
             if self._last_index:
-                self._end_steps(interrupted)
+                self._end_steps(interrupted=bool(stopped_by))
+            if self._record is not None and not stopped_by:
+                self._record.note_finished()
+            self._tell_end(stopped_by)
         finally:
-            self._commits.close()
+            self._open.close()
+        if self._ends.problems:
+            raise self._ends.problems[0]
 
-    def _end_steps(self, interrupted: bool) -> None:
-        errors: list[Exception] = []
-        for step in self._pipeline.steps:
-            if isinstance(step, EndOfRun):
-                try:
-                    step.end_run(self._last_index, interrupted=interrupted)
-                except Exception as error:  # a file that cannot be written must not keep the others from it
-                    logger.error("%s could not end the run: %s", type(step).__name__, error)
-                    errors.append(error)
-        if errors:
-            raise errors[0]
-
-    def _contexts(
-        self, items: Iterable[Any], epoch: int, epochs: int, lag: LearningLag, extra: Mapping[str, Any]
-    ) -> Iterator[ACEStepContext]:
-        total = len(items) if isinstance(items, Sequence) else None
-        before = (epoch - 1) * (total or 0)
+    def _drawn(self, items: Iterable[object], contexts: SampleContexts) -> Iterator[ACEStepContext]:
+        """Yield the context of each input that has something left to do, when its turn has come."""
+        resumed = self._record is not None and self._record.is_resumed
         for index, item in enumerate(items, 1):
-            lag.begin()
+            sample = None
+            if resumed:
+                ctx = contexts.build(item, index)
+                sample = contexts.sample(ctx, index)
+                if self._ends.is_over(sample):
+                    self._skip(index - 1, contexts.noted(ctx, sample), sample)
+                    continue
+            self._lag.begin()
             self._skillbook.refresh()
-            ctx = self._build_context(
-                item,
-                epoch=epoch,
-                total_epochs=epochs,
-                index=index,
-                total=total,
-                global_sample_index=before + index,
-                **extra,
-            )
-            trace_id = str(ctx.metadata.get("trace_id") or trace_identity(item, index))
-            added = {
-                "trace_id": trace_id,
-                "integration": ctx.metadata.get("integration", self._integration),
-                "sample_key": SampleKey(self._id, epoch, f"{index}:{trace_id}"),
-            }
-            ctx = ctx.replace(metadata={**ctx.metadata, **added})
-            check_context(ctx, self._pipeline, self._integration, index)
-            self._last_index = before + index
-            self._drawn.append(DrawnSample(ctx.sample, trace_id, epoch, index))
+            ctx = contexts.build(item, index)  # now that the book is what the sample shall see
+            sample = contexts.sample(ctx, index) if sample is None else sample
+            ctx = contexts.noted(ctx, sample)
+            check_context(ctx, self._pipeline, self._runner, index)
+            self._last_index = sample.global_index
+            self._underway.draw(sample)
+            if is_observed():
+                emit(SampleStarted(self._id, sample.drawn.trace_id, sample.drawn.epoch, index))
             yield ctx
 
-    def _record_failures(self) -> None:
-        self._failure_log.record(self._pairs(), keys_of(self._pipeline.steps))
+    def _skip(self, place: int, ctx: ACEStepContext, sample: SampleUnderway) -> None:
+        result: SampleResult[ACEStepContext] = SampleResult(ctx.sample, ctx, None, None)
+        self._skipped[place] = result
+        self._last_index = sample.global_index
+        self._ends.passed_over(sample)
+        try:
+            self._tell_caller(result)
+        except Exception:
+            logger.exception("on_sample_done raised for sample %.80r; the run goes on", result.sample)
 
-    def _pairs(self) -> Iterator[tuple[DrawnSample, SampleResult[ACEStepContext]]]:
-        if self._in_order:
-            yield from zip(self._drawn, self._done, strict=True)
-            return
-        by_object = {id(drawn.sample): drawn for drawn in self._drawn}  # the run was broken off
-        for result in self._done:
-            yield by_object[id(result.sample)], result
+    def _foreground_ended(self, result: SampleResult[ACEStepContext]) -> None:
+        goes_on = result.error is None and self._pipeline.has_async_boundary
+        sample = self._underway.leave_front(result, goes_on=goes_on)
+        self._lag.foreground_ended(failed=result.error is not None)
+        if not goes_on:
+            self._ends.ended(sample, result)
+        self._tell_caller(result)
+
+    def _tell_caller(self, result: SampleResult[ACEStepContext]) -> None:
+        if self._options.on_sample_done is not None:
+            with self._telling:
+                self._options.on_sample_done(result)
+
+    @contextlib.contextmanager
+    def _told_of_ends(self) -> Iterator[None]:
+        """Have `SampleEnds.ended` called for each sample that leaves the background of what runs in the block."""
+
+        def left(result: SampleResult[ACEStepContext]) -> None:
+            sample = self._underway.leave(result)
+            if sample is not None:
+                self._ends.ended(sample, result)
+
+        token = sample_end_var.set(left)
+        try:
+            yield
+        finally:
+            sample_end_var.reset(token)
+
+    def _end_steps(self, *, interrupted: bool) -> None:
+        """Let the steps do what they have left; what they ask a model is recorded like all else."""
+        learned = self._ends.counts["learned"] + self._ends.counts["already_learned"]
+        scope = CallScope(
+            run_id=self._id, epoch=self._epochs, sample=f"end after {learned}", store=self._skillbook.store
+        )
+        with call_scope(scope):
+            for step in self._pipeline.steps:
+                if isinstance(step, EndOfRun):
+                    try:
+                        step.end_run(self._last_index, interrupted=interrupted)
+                    except Exception as error:  # a file that cannot be written must not keep the others from it
+                        logger.error("%s could not end the run: %s", type(step).__name__, error)
+                        self._ends.problems.append(error)
+
+    def _tell_end(self, stopped_by: str) -> None:
+        counts = self._ends.counts
+        emit(
+            RunEnded(
+                self._id,
+                counts["learned"],
+                counts["already_learned"],
+                counts["failed"],
+                counts["cancelled"],
+                time.monotonic() - self._started,
+                stopped_by,
+            )
+        )
+
+
+def _record_of(
+    skillbook: Skillbook, options: RunOptions, runner: str, epochs: int, total: int | None
+) -> RunRecord | None:
+    if skillbook.store is not None:
+        return RunRecord.begun(skillbook.store, options, runner=runner, epochs=epochs, total=total)
+    if options.resume:
+        raise ValueError(
+            "only a skillbook in a store keeps what a run has learned so far, so that it can be resumed; "
+            "open the book with a path that ends in .db"
+        )
+    return None

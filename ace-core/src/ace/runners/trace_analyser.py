@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
-from ace.runners.base import ACERunner, OnSampleDone
+from ace.runners.base import ACERunner
 from ace.runners.clients import client_from_model
 from ace.runners.recorded_trace import RecordedTrace
+from ace.runners.run_options import OnSampleDone
 from ace.runners.settings import LearningOptions, LearningSettings
 
 if TYPE_CHECKING:
@@ -99,6 +100,10 @@ class TraceAnalyser(ACERunner):
         workers: int | None = None,
         on_sample_done: OnSampleDone | None = None,
         cancel_token: CancellationToken | None = None,
+        run_id: str | None = None,
+        resume: bool = False,
+        max_cost: float | None = None,
+        fail_fast: bool = False,
     ) -> list[SampleResult[ACEStepContext]]:
         """Learn from all traces, in every epoch.
 
@@ -109,14 +114,22 @@ class TraceAnalyser(ACERunner):
             workers: How many traces are reflected on at once in this run; by default three, which all runs of
                 the process share.
             on_sample_done: Called with each result when the trace has been taken in.
-            cancel_token: Cancels the run.
+            cancel_token: Stops the run: what is inside a step finishes, the rest has a `PipelineCancelled` in its
+                result and is left to a resumed run. `max_cost` and `fail_fast` cancel it too.
+            run_id: The name of the run, under which a skillbook in a store keeps its progress; by default a new one.
+            resume: Whether to go on with a run that was killed or stopped: the one named by `run_id`, by default the
+                last unfinished one of this kind of runner, and a new one if there is none. Samples that it has
+                learned are passed over, with `metadata["already_learned"]` in their results; those that failed are
+                tried again; and a model call whose answer was recorded is not made again.
+            max_cost: US dollars. When the model calls of this call have cost so much, no further sample begins.
+            fail_fast: Whether the first failed sample stops the run.
 
         Returns:
             The results of all epochs, in input order. A failed trace has `error`; see also `failures`.
 
         Raises:
             TypeError: The traces are no iterable of traces.
-            ValueError: An argument makes no sense, or a trace is None.
+            ValueError: An argument makes no sense, a trace is None, or there is no run to resume under this name.
         """
         return self._run(
             traces,
@@ -124,6 +137,10 @@ class TraceAnalyser(ACERunner):
             wait=wait,
             on_sample_done=on_sample_done,
             cancel_token=cancel_token,
+            run_id=run_id,
+            resume=resume,
+            max_cost=max_cost,
+            fail_fast=fail_fast,
             pipeline=None if workers is None else self._with_reflect_limit(workers),
         )
 
@@ -147,7 +164,7 @@ class TraceAnalyser(ACERunner):
                 limited: Any = copy.copy(step)
                 limited.max_workers = workers
                 steps[place] = limited
-        return Pipeline[ACEStepContext](steps, hooks=self.pipeline._hooks)
+        return Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks)
 
 
 def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepContext], workers: int) -> bool:

@@ -293,6 +293,11 @@ class WritableSkillbook(ReadableSkillbook):
                 if not self._deferring:
                     self.commit()
 
+    @property
+    def has_uncommitted_changes(self) -> bool:
+        """Whether changes wait in memory for a commit to the store; never so without a store."""
+        return self._binding is not None and self._journal is not None and bool(self._journal.events)
+
     def commit(self, *, author: str = "", key: SampleKey | None = None, progress: str | None = None) -> None:
         """Write the collected changes as one transaction. Without a store or changes, nothing happens.
 

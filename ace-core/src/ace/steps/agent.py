@@ -8,6 +8,7 @@ from ace.context import ACEStepContext
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.selected_skills import SelectedSkills
+from ace.steps.stopping import is_learned
 
 if TYPE_CHECKING:
     from ace.protocols.agent import AgentLike
@@ -35,6 +36,8 @@ class AgentStep:
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Put the answer on the context."""
+        if is_learned(ctx):
+            return ctx
         sample = needed(ctx.sample, "sample", self)
         skillbook: SkillbookReader = needed(ctx.skillbook, "skillbook", self)
         if self.retrieval is not None:

@@ -11,6 +11,7 @@ from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observe
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.asking import run_of
 from ace.steps.needed import needed
+from ace.steps.stopping import is_learned
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
@@ -40,9 +41,15 @@ class ApplyStep:
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Write; the context stays as it is."""
+        if is_learned(ctx):
+            return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
         key = ctx.metadata.get("sample_key")
-        progress = {"trace_id": ctx.metadata.get("trace_id", ""), "index": ctx.global_sample_index}
+        progress = {
+            "trace_id": ctx.metadata.get("trace_id", ""),
+            "index": ctx.global_sample_index,
+            "attempt": ctx.metadata.get("attempt", 0),
+        }
         try:
             report = self.skillbook.apply_update(
                 batch,

@@ -9,6 +9,7 @@ from ace.context import ACEStepContext
 from ace.protocols.errors import LLMError
 from ace.protocols.model_calls import call_scope, current_call_scope
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
+from ace.skillbook.store import SampleKey
 from ace.steps.asking import asking
 
 if TYPE_CHECKING:
@@ -71,11 +72,15 @@ class DeduplicateStep:
             logger.error("Similar skills were not merged at the end of the run: %s", error)
 
     def consolidate(self) -> None:
-        """Merge now. In a store, what was merged is one transaction."""
+        """Merge now. In a store, what was merged is one transaction, once for each sample of a run."""
+        key = self._key()
+        if key is not None and self.skillbook.store is not None and self.skillbook.store.committed_version(key):
+            return
         manager: object = self.manager
         if isinstance(manager, Consolidates):
             report = manager.consolidate(self.skillbook)
-            self.skillbook.commit(author="deduplication")
+            if self.skillbook.has_uncommitted_changes:
+                self.skillbook.commit(author="deduplication", key=key)
             _tell(report)
             if report:
                 logger.info("Deduplication: %s", report)
@@ -83,6 +88,13 @@ class DeduplicateStep:
             similar = self.manager.get_similarity_report(self.skillbook)
             if similar:
                 logger.info("Similar skills, which nobody merges: %s", similar)
+
+    def _key(self) -> SampleKey | None:
+        """Return the key of this merge in the run that is going on, if one is."""
+        scope = current_call_scope()
+        if not (scope.run_id and scope.sample):
+            return None
+        return SampleKey(scope.run_id, scope.epoch, f"{scope.sample}/deduplicate")
 
 
 def _tell(report: object) -> None:

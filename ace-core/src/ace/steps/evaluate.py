@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ace.context import ACEStepContext
 from ace.steps.needed import needed
+from ace.steps.stopping import is_learned
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
@@ -31,6 +32,8 @@ class EvaluateStep:
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Put the trace on the context."""
+        if is_learned(ctx):
+            return ctx
         sample = needed(ctx.sample, "sample", self)
         output = needed(ctx.agent_output, "agent_output", self)
         trace: dict[str, Any] = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ace.context import ACEStepContext
 from ace.steps.asking import asking
 from ace.steps.needed import needed
+from ace.steps.stopping import is_learned, stop_if_cancelled
 
 if TYPE_CHECKING:
     from ace.protocols.reflector import ReflectorLike
@@ -17,7 +18,8 @@ __all__ = ["ReflectStep"]
 class ReflectStep:
     """Has the reflector find out what a trace teaches. From here on, a sample is in the background.
 
-    The reflector gets the whole trace, and what can be read of it under the usual names.
+    The reflector gets the whole trace, and what can be read of it under the usual names. A sample of a run that
+    was cancelled is not begun.
 
     Args:
         reflector: Who reflects.
@@ -36,6 +38,9 @@ class ReflectStep:
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Put the reflection on the context."""
+        if is_learned(ctx):
+            return ctx
+        stop_if_cancelled()
         # Imported here, as pydantic stands behind both: building a pipeline shall not load it.
         from ace.implementations.trace_reading import read_trace
         from ace.outputs import AgentOutput

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
+from ace.skillbook.store import SampleKey
 from ace.steps.asking import run_of
 from ace.steps.needed import needed
+from ace.steps.stopping import is_learned, stop_if_cancelled
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
 
-__all__ = ["TagStep"]
+__all__ = ["TagStep", "tags_key"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,11 @@ class TagStep:
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Count every judgement; the context stays as it is."""
+        if is_learned(ctx):
+            return ctx
+        stop_if_cancelled()
+        if self._is_counted(ctx):
+            return ctx
         counted: list[SkillChange] = []
         refused: list[SkillChange] = []
         for judged in needed(ctx.reflection, "reflection", self).skill_tags:
@@ -50,3 +57,19 @@ class TagStep:
             trace_id = str(ctx.metadata.get("trace_id", ""))
             emit(SkillsChanged(run_of(ctx), trace_id, tuple(counted), tuple(refused)))
         return ctx
+
+    def _is_counted(self, ctx: ACEStepContext) -> bool:
+        """Whether the sample was tagged before it failed, and now is taken up again."""
+        key, store = ctx.metadata.get("sample_key"), self.skillbook.store
+        if store is None or not isinstance(key, SampleKey):
+            return False
+        return store.committed_version(tags_key(key)) is not None
+
+
+def tags_key(key: SampleKey) -> SampleKey:
+    """Return the key under which the tags of a sample are committed that went no further.
+
+    Args:
+        key: The key of the sample.
+    """
+    return key._replace(sample=f"{key.sample}/tags")

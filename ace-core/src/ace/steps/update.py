@@ -12,6 +12,7 @@ from ace.retrieval import words
 from ace.skill import InsightSource
 from ace.steps.asking import asking
 from ace.steps.needed import needed
+from ace.steps.stopping import is_learned, stop_if_cancelled
 from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class UpdateStep:
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Put the batch of operations on the context."""
+        if is_learned(ctx):
+            return ctx
+        stop_if_cancelled()
         reflection = needed(ctx.reflection, "reflection", self)
         question = redact(question_of(ctx))
         with asking(ctx, "SkillManager"):

@@ -1,0 +1,76 @@
+"""Stops a run that has cost enough, or in which a sample failed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, final
+
+from ace.protocols.observers import Event, ModelCalled
+
+if TYPE_CHECKING:
+    from ace.pipeline import CancellationToken
+
+__all__ = ["RunLimits"]
+
+logger = logging.getLogger(__name__)
+
+
+@final
+class RunLimits:
+    """Cancels the token of a run when a limit is reached. What is inside a step then finishes.
+
+    Args:
+        run_id: The run whose model calls count.
+        token: The token of the run.
+        max_cost: US dollars; None sets no limit. Answers that an earlier call of the run paid for do not count.
+        fail_fast: Whether the first failed sample stops the run.
+    """
+
+    def __init__(self, run_id: str, token: CancellationToken, max_cost: float | None, fail_fast: bool) -> None:
+        self._run_id = run_id
+        self._token = token
+        self._max_cost = max_cost
+        self._fail_fast = fail_fast
+        self._lock = threading.Lock()
+        self._cost = 0.0
+        self._unpriced: set[str] = set()
+        self._reached = ""
+
+    @property
+    def stopped_by(self) -> str:
+        """What stopped the run: `max_cost`, `fail_fast` or `cancelled`; empty if nothing did."""
+        return self._reached or ("cancelled" if self._token.is_cancelled else "")
+
+    def observe(self, event: Event) -> None:
+        """Count what a model call of the run has cost."""
+        if self._max_cost is None or not isinstance(event, ModelCalled):
+            return
+        if event.run_id != self._run_id or event.recorded:
+            return
+        if event.cost is None:
+            self._warn(event.model)
+            return
+        with self._lock:
+            self._cost += event.cost
+            if self._cost >= self._max_cost and not self._reached:
+                self._stop("max_cost")
+                logger.warning("The run has cost %.4f USD, so no further sample begins", self._cost)
+
+    def sample_failed(self) -> None:
+        """Count a sample that failed."""
+        with self._lock:
+            if self._fail_fast and not self._reached:
+                self._stop("fail_fast")
+
+    def _stop(self, reason: str) -> None:
+        if not self._token.is_cancelled:
+            self._reached = reason
+            self._token.cancel()
+
+    def _warn(self, model: str) -> None:
+        with self._lock:
+            if model in self._unpriced:
+                return
+            self._unpriced.add(model)
+        logger.warning("The price of model %r is not known, so max_cost does not count its calls", model)

@@ -1,0 +1,178 @@
+"""What a store keeps about a run, so that it can be taken up again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self, final
+
+from ace.skillbook.store import SampleKey
+
+if TYPE_CHECKING:
+    from ace.runners.run_options import RunOptions
+    from ace.runners.underway import SampleUnderway
+    from ace.skillbook import Skillbook
+    from ace.skillbook.store import ProgressRow, SkillbookStore
+
+__all__ = ["RunRecord", "UnfinishedRun", "unfinished_runs"]
+
+logger = logging.getLogger(__name__)
+
+_RUNS = ""
+"""The list of runs is kept as the progress of a run without a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRun:
+    """A run that was killed or stopped, or is still going on in another process."""
+
+    run_id: str
+    """Its name, for `run(..., run_id=..., resume=True)`."""
+    runner: str
+    """What kind of runner began it, such as `trace_analyser`."""
+    started: str
+    """When, as ISO time."""
+    epochs: int
+    """How often its inputs are gone through."""
+    total: int | None
+    """How many inputs it has; None where that is not known."""
+    learned: int
+    """How many samples are learned, over all epochs."""
+    failed: int
+    """How many samples failed; they are tried again."""
+
+
+def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
+    """Return the runs of a store that can be resumed, in the order in which they began.
+
+    Args:
+        skillbook: The book; one without a store has none.
+
+    Example:
+        >>> from ace.skillbook import Skillbook
+        >>> unfinished_runs(Skillbook())
+        []
+    """
+    store = skillbook.store
+    return [] if store is None else [_summary(store, row) for row in _unfinished(store)]
+
+
+@final
+class RunRecord:
+    """The progress of one run in a store.
+
+    Args:
+        store: The store.
+        run_id: The name of the run.
+        about: What is noted about the run as a whole.
+    """
+
+    def __init__(self, store: SkillbookStore, run_id: str, about: dict[str, Any]) -> None:
+        self._store = store
+        self._about = about
+        self.run_id = run_id
+        self._rows = {row.key: row for row in store.progress(run_id)}
+        self.is_resumed = bool(self._rows)
+        store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
+
+    @classmethod
+    def begun(cls, store: SkillbookStore, options: RunOptions, *, runner: str, epochs: int, total: int | None) -> Self:
+        """Note in a store that a run begins, or find the one that shall go on.
+
+        Args:
+            store: The store.
+            options: What the run was told.
+            runner: What kind of runner it is.
+            epochs: How often the inputs are gone through.
+            total: How many inputs there are.
+
+        Raises:
+            ValueError: The run is there already and shall not be resumed, or is not there and shall be.
+        """
+        about = {"runner": runner, "started": _now(), "epochs": epochs, "total": total, "state": "running"}
+        run_id = options.run_id
+        if run_id is None:
+            run_id = _last_unfinished(store, runner) if options.resume else None
+            return cls(store, uuid.uuid4().hex if run_id is None else run_id, about)
+        is_known = any(row.key.sample == run_id for row in store.progress(_RUNS))
+        if options.resume and not is_known:
+            known = ", ".join(repr(row.key.sample) for row in _unfinished(store)) or "none"
+            raise ValueError(
+                f"there is no run {run_id!r} in this store to resume (unfinished: {known}); "
+                "leave resume out to begin it"
+            )
+        if is_known and not options.resume:
+            raise ValueError(
+                f"there is a run {run_id!r} in this store already; give resume=True to go on with it, or another run_id"
+            )
+        return cls(store, run_id, about)
+
+    def is_over(self, key: SampleKey) -> bool:
+        """Whether a sample has passed all steps."""
+        row = self._rows.get(key)
+        return row is not None and bool(json.loads(row.note).get("ended"))
+
+    def is_committed(self, key: SampleKey) -> bool:
+        """Whether the store has what a sample taught."""
+        row = self._rows.get(key)
+        return row is not None and row.version is not None
+
+    def attempt(self, key: SampleKey) -> int:
+        """How often a sample has failed."""
+        row = self._rows.get(key)
+        return 0 if row is None else int(json.loads(row.note).get("attempt", 0))
+
+    def note_over(self, sample: SampleUnderway) -> None:
+        """Note that a sample has passed all steps."""
+        self._note(sample, {"attempt": sample.attempt, "ended": True})
+
+    def note_failed(self, sample: SampleUnderway) -> None:
+        """Note that a sample failed once more: when it is tried again, the model is asked anew."""
+        self._note(sample, {"attempt": sample.attempt + 1})
+
+    def _note(self, sample: SampleUnderway, outcome: dict[str, Any]) -> None:
+        note = {"trace_id": sample.drawn.trace_id, "index": sample.global_index, **outcome}
+        self._store.note_progress(sample.key, json.dumps(note), _now())
+
+    def note_finished(self) -> None:
+        """Note that the run has gone through all of its inputs."""
+        self._about = {**self._about, "state": "finished"}
+        self._store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
+
+
+def _run_key(run_id: str) -> SampleKey:
+    return SampleKey(_RUNS, 0, run_id)
+
+
+def _unfinished(store: SkillbookStore) -> list[ProgressRow]:
+    return [row for row in store.progress(_RUNS) if json.loads(row.note)["state"] != "finished"]
+
+
+def _last_unfinished(store: SkillbookStore, runner: str) -> str | None:
+    found = [row.key.sample for row in _unfinished(store) if json.loads(row.note)["runner"] == runner]
+    if not found:
+        logger.info("There is no unfinished run to resume, so a new one begins")
+    return found[-1] if found else None
+
+
+def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:
+    about = json.loads(row.note)
+    notes = [(each.version, json.loads(each.note)) for each in store.progress(row.key.sample)]
+    learned = sum(version is not None or bool(note.get("ended")) for version, note in notes)
+    failed = sum(version is None and note.get("attempt", 0) > 0 and not note.get("ended") for version, note in notes)
+    return UnfinishedRun(
+        run_id=row.key.sample,
+        runner=about["runner"],
+        started=about["started"],
+        epochs=about["epochs"],
+        total=about["total"],
+        learned=learned,
+        failed=failed,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

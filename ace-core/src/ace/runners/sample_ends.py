@@ -1,0 +1,141 @@
+"""Notes durably, and tells, what became of each sample of a run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, final
+
+from ace.pipeline import PipelineCancelled
+from ace.protocols.observers import SampleEnded, emit, is_observed
+from ace.runners.failures import keys_of
+from ace.steps.apply import ApplyStep
+from ace.steps.tag import tags_key
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import Pipeline, SampleResult
+    from ace.runners.failures import FailureLog
+    from ace.runners.run_limits import RunLimits
+    from ace.runners.run_record import RunRecord
+    from ace.runners.underway import SampleUnderway
+    from ace.skillbook import Skillbook
+
+__all__ = ["SampleEnds"]
+
+logger = logging.getLogger(__name__)
+
+
+@final
+class SampleEnds:
+    """Notes what became of each sample, at once, so that a kill loses none of it.
+
+    Args:
+        run_id: The name of the run.
+        runner: What kind of runner it is.
+        pipeline: The steps of the run.
+        skillbook: The book that they write.
+        record: What the store keeps about the run, if there is one.
+        failure_log: What takes failed samples.
+        limits: Told of failed samples.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        runner: str,
+        pipeline: Pipeline[ACEStepContext],
+        skillbook: Skillbook,
+        record: RunRecord | None,
+        failure_log: FailureLog,
+        limits: RunLimits,
+    ) -> None:
+        self._run_id = run_id
+        self._runner = runner
+        self._skillbook = skillbook
+        self._record = record
+        self._failure_log = failure_log
+        self._limits = limits
+        self._keys = keys_of(pipeline.steps)
+        self._lane_steps = {type(step).__name__ for step in pipeline.steps if getattr(step, "lane", None) is not None}
+        # Then a sample is over when it is committed, and that needs no note of its own.
+        self._commit_is_last = bool(pipeline.steps) and isinstance(pipeline.steps[-1], ApplyStep)
+        self._lock = threading.Lock()
+        self.counts: Counter[str] = Counter()
+        """How many samples were learned, already_learned, failed, cancelled."""
+        self.problems: list[Exception] = []
+        """What kept the end of a sample from being noted."""
+
+    def is_over(self, sample: SampleUnderway) -> bool:
+        """Whether an earlier call of the run has done all that there is to do with a sample."""
+        if self._record is None:
+            return False
+        return self._record.is_over(sample.key) or (self._commit_is_last and self._record.is_committed(sample.key))
+
+    def passed_over(self, sample: SampleUnderway) -> None:
+        """Count a sample that an earlier call of the run has learned."""
+        self._count("already_learned")
+        self._tell(sample, None, None, 0.0)
+
+    def ended(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
+        """Note the end of a sample, in the foreground or the background.
+
+        Args:
+            sample: The sample.
+            result: Its result.
+        """
+        try:
+            self._note(sample, result)
+        except Exception as error:  # the run has to go on; it tells this at its end
+            logger.error("The end of sample %s could not be noted: %s", sample.drawn.trace_id, error)
+            with self._lock:
+                self.problems.append(error)
+        self._tell(sample, result.error, result.failed_at, time.monotonic() - sample.started)
+
+    def _note(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
+        if result.error is None:
+            self._count("already_learned" if sample.already_learned else "learned")
+            if self._record is not None and not self._commit_is_last:
+                self._record.note_over(sample)
+            return
+        self._keep_changes(sample, result)
+        if isinstance(result.error, PipelineCancelled):
+            self._count("cancelled")
+            return
+        self._count("failed")
+        self._limits.sample_failed()
+        try:
+            self._failure_log.add(sample.drawn, result, result.error, self._keys)
+        finally:
+            if self._record is not None:
+                self._record.note_failed(sample)
+
+    def _keep_changes(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
+        """Commit what a sample changed in the book before it failed. It holds the lane until this returns."""
+        if result.failed_at not in self._lane_steps or not self._skillbook.has_uncommitted_changes:
+            return
+        store = self._skillbook.store
+        is_committed = store is not None and store.committed_version(sample.key) is not None
+        self._skillbook.commit(author=self._runner, key=None if is_committed else tags_key(sample.key))
+
+    def _count(self, outcome: str) -> None:
+        with self._lock:
+            self.counts[outcome] += 1
+
+    def _tell(self, sample: SampleUnderway, error: BaseException | None, failed_at: str | None, seconds: float) -> None:
+        if is_observed():
+            drawn = sample.drawn
+            emit(
+                SampleEnded(
+                    self._run_id,
+                    drawn.trace_id,
+                    drawn.epoch,
+                    drawn.index,
+                    error,
+                    failed_at,
+                    seconds,
+                    sample.already_learned,
+                )
+            )
