@@ -21,6 +21,7 @@ from .merge import (
 )
 from .planned_step import PlannedStep, plan_step
 from .step import StepProtocol
+from .surroundings import Surroundings, limited, placed
 from .threads import threads
 
 C = TypeVar("C", bound=StepContext)
@@ -82,6 +83,7 @@ class Branch(Generic[C]):
         if not pipelines:
             raise PipelineConfigError("a branch needs at least one pipeline: Branch(Pipeline([...]), ...)")
         self._children: tuple[PlannedStep[C], ...] = tuple(plan_step(child) for child in pipelines)
+        self._placed_children: dict[Surroundings, tuple[PlannedStep[C], ...]] = {}
         for index, child in enumerate(self._children):
             if child.async_boundary or child.has_inner_boundary:
                 raise PipelineConfigError(
@@ -117,20 +119,41 @@ class Branch(Generic[C]):
             from .event_loop import engine_loop
 
             return engine_loop.run(self.__call_async__(ctx))
-        with may_block_loop():
-            outcomes = self._run_children(ctx)
-        return self._join(ctx, outcomes)
+        return self._run(self._children, ctx)
 
     async def __call_async__(self, ctx: C) -> C:
         """The asynchronous twin of calling the branch."""
+        return await self._run_async(self._children, ctx)
+
+    def call_within(self, surroundings: Surroundings, ctx: C) -> C:
+        """Call the branch as a step in these surroundings, which limit its inner steps."""
+        return self._run(self._children_within(surroundings), ctx)
+
+    async def call_async_within(self, surroundings: Surroundings, ctx: C) -> C:
+        """The asynchronous twin of `call_within`."""
+        return await self._run_async(self._children_within(surroundings), ctx)
+
+    def _children_within(self, surroundings: Surroundings) -> Sequence[PlannedStep[C]]:
+        children = self._placed_children.get(surroundings)
+        if children is None:
+            children = tuple(limited(placed(child, surroundings), surroundings) for child in self._children)
+            self._placed_children[surroundings] = children
+        return children
+
+    def _run(self, children: Sequence[PlannedStep[C]], ctx: C) -> C:
+        with may_block_loop():
+            outcomes = self._run_children(children, ctx)
+        return self._join(ctx, outcomes)
+
+    async def _run_async(self, children: Sequence[PlannedStep[C]], ctx: C) -> C:
         import asyncio
 
-        return self._join(ctx, await asyncio.gather(*(_outcome_async(child, ctx) for child in self._children)))
+        return self._join(ctx, await asyncio.gather(*(_outcome_async(child, ctx) for child in children)))
 
-    def _run_children(self, ctx: C) -> list[_Outcome[C]]:
+    def _run_children(self, children: Sequence[PlannedStep[C]], ctx: C) -> list[_Outcome[C]]:
         """Run all but the first child on threads, and the first one here meanwhile."""
-        first, *others = self._children
-        outcomes: list[_Outcome[C]] = [_Outcome()] * len(self._children)
+        first, *others = children
+        outcomes: list[_Outcome[C]] = [_Outcome()] * len(children)
         ended: SimpleQueue[None] = SimpleQueue()
 
         def start(index: int, child: PlannedStep[C]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -9,7 +10,8 @@ from .context import StepContext
 from .diagram import draw_mermaid, one_line
 from .hooks import PipelineHook
 from .plan import Plan
-from .segment import Position
+from .segment import Position, Segment
+from .surroundings import Surroundings
 
 C = TypeVar("C", bound=StepContext)
 
@@ -87,21 +89,35 @@ class PipelineAsStep(Generic[C]):
             from .event_loop import engine_loop
 
             return engine_loop.run(self.__call_async__(ctx))
-        self._has_run = True
-        position = Position()
-        self._plan.inputs.check(ctx, position)
-        for segment in self._plan.through:
-            ctx = segment.run(ctx, position, None, self._hooks)
-        return ctx
+        return self._pass_through(self._plan.through, ctx)
 
     async def __call_async__(self, ctx: C) -> C:
         """The asynchronous twin of calling the pipeline."""
+        return await self._pass_through_async(self._plan.through, ctx)
+
+    def call_within(self, surroundings: Surroundings, ctx: C) -> C:
+        """Call the pipeline as a step of another one in these surroundings, which limit its steps."""
+        return self._pass_through(self._plan.through_within(surroundings), ctx)
+
+    async def call_async_within(self, surroundings: Surroundings, ctx: C) -> C:
+        """The asynchronous twin of `call_within`."""
+        return await self._pass_through_async(self._plan.through_within(surroundings), ctx)
+
+    def _pass_through(self, segments: Sequence[Segment[C]], ctx: C) -> C:
+        self._has_run = True
+        position = Position()
+        self._plan.inputs.check(ctx, position)
+        for segment in segments:
+            ctx = segment.run(ctx, position, None, self._hooks)
+        return ctx
+
+    async def _pass_through_async(self, segments: Sequence[Segment[C]], ctx: C) -> C:
         from .event_loop import call_in_thread
 
         self._has_run = True
         position = Position()
         self._plan.inputs.check(ctx, position)
-        for segment in self._plan.through:
+        for segment in segments:
             if segment.is_async:
                 ctx = await segment.run_async(ctx, position, None, self._hooks)
             else:

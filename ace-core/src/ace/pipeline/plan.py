@@ -15,6 +15,7 @@ from .segment import Segment, fuse
 from .stage import LaneStage, ParallelStage
 from .step import StepProtocol
 from .step_observer import StepObserver, observed
+from .surroundings import Surroundings, limited, placed
 from .validation import (
     InputCheck,
     check_boundaries,
@@ -41,7 +42,7 @@ class Plan(Generic[C]):
         foreground: What a sample passes before the boundary, in order.
         stages: What it passes behind the boundary, in order.
         lanes: The lanes of its lane sections, in order, foreground first.
-        through: All steps in one go, for a pipeline that is a step of another one.
+        through: All steps in one go, for a pipeline that is called, or a step in the foreground of another one.
 
     Raises:
         PipelineConfigError, PipelineOrderError: If the steps do not fit together.
@@ -57,7 +58,8 @@ class Plan(Generic[C]):
         self.inputs = InputCheck[C](wanted)
         self.first_step = steps[0].name if steps else None
         self._observer = observer
-        self.through = fuse(self._observed(self.steps, background=False))
+        self.through = fuse(self._prepared(self.steps, Surroundings.FOREGROUND))
+        self._through_within: dict[Surroundings, tuple[Segment[C], ...]] = {}
         self.has_async_steps = any(step.is_async for step in steps)
         self.boundary = next((index for index, step in enumerate(steps) if step.async_boundary), len(steps))
         self.lanes: list[Lane] = []
@@ -84,28 +86,41 @@ class Plan(Generic[C]):
 
     def _foreground(self) -> tuple[Segment[C] | LaneSegment[C], ...]:
         parts: list[Segment[C] | LaneSegment[C]] = []
-        for section in cut_into_sections(self._observed(self.steps[: self.boundary], background=False)):
+        for section in cut_into_sections(self.steps[: self.boundary]):
+            steps = self._prepared(section.steps, Surroundings.FOREGROUND)
             if section.lane is None:
-                parts.extend(fuse(section.steps))
+                parts.extend(fuse(steps))
             else:
                 lane = self._enlist(section.lane, section.lane_key)
-                parts.append(LaneSegment(lane, section.steps, len(self.lanes) - 1))
+                parts.append(LaneSegment(lane, steps, len(self.lanes) - 1))
         return tuple(parts)
 
     def _stages(self) -> tuple[Stage[C], ...]:
         stages: list[Stage[C]] = []
-        for section in cut_into_sections(self._observed(self.steps[self.boundary :], background=True)):
+        for section in cut_into_sections(self.steps[self.boundary :]):
             if section.lane is None:
-                stages.extend(ParallelStage(step) for step in section.steps)
+                steps = self._prepared(section.steps, Surroundings.BACKGROUND)
+                stages.extend(ParallelStage(step) for step in steps)
             else:
                 lane = self._enlist(section.lane, section.lane_key)
-                stages.append(LaneStage(lane, section.steps, len(self.lanes) - 1))
+                steps = self._prepared(section.steps, Surroundings.LANE)
+                stages.append(LaneStage(lane, steps, len(self.lanes) - 1))
         return tuple(stages)
 
-    def _observed(self, steps: Sequence[PlannedStep[C]], *, background: bool) -> Sequence[PlannedStep[C]]:
+    def through_within(self, surroundings: Surroundings) -> tuple[Segment[C], ...]:
+        """Return all steps in one go, for a pipeline that is a step of another one in these surroundings."""
+        segments = self._through_within.get(surroundings)
+        if segments is None:
+            steps = self._prepared(self.steps, surroundings)
+            segments = self._through_within[surroundings] = fuse([limited(step, surroundings) for step in steps])
+        return segments
+
+    def _prepared(self, steps: Sequence[PlannedStep[C]], surroundings: Surroundings) -> list[PlannedStep[C]]:
+        """Return steps with what has to be around their calls there."""
+        prepared = [placed(step, surroundings) for step in steps]
         if self._observer is None:
-            return steps
-        return [observed(step, self._observer, background) for step in steps]
+            return prepared
+        return [observed(step, self._observer, surroundings.is_background) for step in prepared]
 
     def _enlist(self, name: str, key: object | None) -> Lane:
         lane = lane_for(name, key)

@@ -27,7 +27,7 @@ class ParallelStage(Generic[C]):
     def submit(self, job: Job[C]) -> None:
         """Have the job performed when there is a place in the step."""
         if isinstance(self._station, AsyncStation):
-            self._station.submit(partial(job.perform_async, self._run_async), job.context)
+            self._station.submit(partial(job.perform_async, self._run_async), job.context, job.order, job.index)
         else:
             self._station.submit(partial(job.perform, self._run), job.order, job.index)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, final
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakValueDictionary
 
+from .places import Places, Turn
 from .planned_step import PlannedStep
 from .threads import Work, threads
 
@@ -21,31 +20,16 @@ AsyncWork = Callable[[], Coroutine[Any, Any, Work]]
 
 
 @final
-class Station:
+class Station(Places[Work]):
     """Does plain work, at most `limit` pieces at once.
 
-    Runs take turns in the order in which their work arrives; of the work of one run the earliest sample is done
-    first. A later stage that needs the input order then waits less.
-
-    A station holds a kept thread only while it has work. The work must not raise.
-
-    Args:
-        limit: How many pieces of work may be under way at once.
-        owner: What the limit belongs to; kept alive as long as the station.
+    It holds a kept thread only while it has work. The work must not raise. Who has a thread already can `enter`
+    and `leave` instead; that takes a place as work does.
     """
 
-    def __init__(self, limit: int, owner: object = None) -> None:
-        self.limit = limit
-        self.owner = owner
-        self._forget()
-        _stations.add(self)
-
     def _forget(self) -> None:
-        """Start empty. A forked child calls it too: its parent does the work that was waiting."""
-        self._lock = threading.Lock()
-        self._turns: deque[object] = deque()  # for each piece of waiting work, its run
-        self._waiting: dict[object, list[tuple[int, Work]]] = {}  # by run, each a heap
-        self._serving = 0
+        super()._forget()
+        self._servers: set[int] = set()
 
     def submit(self, work: Work, run: object = None, index: int = 0) -> None:
         """Do `work` as soon as there is a place for it.
@@ -53,57 +37,82 @@ class Station:
         Args:
             work: What is to be done.
             run: What the index counts in: work of another one has its own turns.
-            index: The place in the order of the run; no other waiting work of it has the same.
+            index: The place in the order of the run.
         """
-        with self._lock:
-            if self._serving >= self.limit:
-                self._turns.append(run)
-                heappush(self._waiting.setdefault(run, []), (index, work))
-                return
-            self._serving += 1
+        if self._take_or_wait(work, run, index):
+            self._start(work)
+
+    def enter(self) -> bool:
+        """Take a place, and wait for it if there is none.
+
+        Returns:
+            Whether one was taken, which has to be given back with `leave`. None is needed on a thread that serves
+            here: where the system has no thread left, it does what comes after its work before it leaves.
+        """
+        if threading.get_ident() in self._servers:
+            return False
+        if self._take():
+            return True
+        here = threading.Event()
+        turn = Turn(here.set)
+        if not self._take_or_wait(turn):
+            try:
+                here.wait()
+            except BaseException:
+                if self._withdraw(turn):
+                    self.leave()
+                raise
+        return True
+
+    def leave(self) -> None:
+        """Give back a place."""
+        following = self._pass_on()
+        if isinstance(following, Turn):
+            following.tell()
+        elif following is not None:
+            self._start(following)
+
+    def _start(self, work: Work) -> None:
         try:
             threads.start(lambda: self._serve(work))
         except RuntimeError:  # the system has no thread left: the caller's own does the work
             self._serve(work)
 
     def _serve(self, work: Work) -> None:
+        ident = threading.get_ident()
+        is_outermost = ident not in self._servers
+        self._servers.add(ident)
         while True:
             work()
-            with self._lock:
-                if not self._turns:
-                    self._serving -= 1
-                    return
-                run = self._turns.popleft()
-                _, work = heappop(self._waiting[run])
-                if not self._waiting[run]:
-                    del self._waiting[run]
+            following = self._pass_on()
+            if following is None or isinstance(following, Turn):
+                break
+            work = following
+        if is_outermost:
+            self._servers.discard(ident)
+        if following is not None:
+            following.tell()
 
 
 @final
-class AsyncStation:
+class AsyncStation(Places[tuple[AsyncWork, Context]]):
     """Does asynchronous work on the engine's loop, at most `limit` pieces at once.
 
     Each piece returns what is to be called when it has ended. Neither must raise.
-
-    Args:
-        limit: How many pieces of work may be under way at once.
-        owner: What the limit belongs to; kept alive as long as the station.
     """
 
-    def __init__(self, limit: int, owner: object = None) -> None:
-        self.limit = limit
-        self.owner = owner
-        self._forget()
-        _stations.add(self)
-
     def _forget(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: deque[tuple[AsyncWork, Context]] = deque()
-        self._serving = 0
+        super()._forget()
         self._tasks: set[asyncio.Task[Work]] = set()  # the loop itself holds its tasks only weakly
 
-    def submit(self, work: AsyncWork, context: Context) -> None:
+    def submit(self, work: AsyncWork, context: Context, run: object = None, index: int = 0) -> None:
         """Await `work` in `context` as soon as there is a place for it.
+
+        Args:
+            work: What is to be done.
+            context: The context variables that it sees.
+            run: What the index counts in: work of another one has its own turns.
+            index: The place in the order of the run.
 
         Raises:
             RuntimeError: If the loop has to be started and the system has no thread left to give.
@@ -111,12 +120,33 @@ class AsyncStation:
         from .event_loop import engine_loop
 
         loop = engine_loop.loop
-        with self._lock:
-            if self._serving >= self.limit:
-                self._waiting.append((work, context))
-                return
-            self._serving += 1
-        loop.call_soon_threadsafe(self._begin, work, context)
+        if self._take_or_wait((work, context), run, index):
+            loop.call_soon_threadsafe(self._begin, work, context)
+
+    async def enter(self) -> None:
+        """Take a place, and wait for it if there is none, without blocking the loop."""
+        import asyncio
+
+        if self._take():
+            return
+        loop = asyncio.get_running_loop()
+        here: asyncio.Future[None] = loop.create_future()
+        turn = Turn(lambda: loop.call_soon_threadsafe(_set, here))
+        if not self._take_or_wait(turn):
+            try:
+                await here
+            except BaseException:
+                if self._withdraw(turn):
+                    self.leave()
+                raise
+
+    def leave(self) -> None:
+        """Give back a place. Must be called on a running loop."""
+        following = self._pass_on()
+        if isinstance(following, Turn):
+            following.tell()
+        elif following is not None:
+            self._begin(*following)
 
     def _begin(self, work: AsyncWork, context: Context) -> None:
         import asyncio
@@ -128,15 +158,14 @@ class AsyncStation:
     def _go_on(self, ended: asyncio.Task[Work]) -> None:
         self._tasks.discard(ended)
         ended.result()()
-        with self._lock:
-            if not self._waiting:
-                self._serving -= 1
-                return
-            work, context = self._waiting.popleft()
-        self._begin(work, context)
+        self.leave()
 
 
-_stations: WeakSet[Station | AsyncStation] = WeakSet()
+def _set(here: asyncio.Future[None]) -> None:
+    if not here.done():
+        here.set_result(None)
+
+
 _shared: WeakValueDictionary[int, Station | AsyncStation] = WeakValueDictionary()
 _shared_lock = threading.Lock()
 
@@ -156,11 +185,9 @@ def station_for(step: PlannedStep[Any]) -> Station | AsyncStation:
         return station
 
 
-def _forget_all() -> None:
+def _forget_lock() -> None:
     global _shared_lock
     _shared_lock = threading.Lock()
-    for station in list(_stations):
-        station._forget()
 
 
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_forget_lock)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Collection
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from .context import StepContext
+
+if TYPE_CHECKING:
+    from .surroundings import Surroundings
 
 StepContextT = TypeVar("StepContextT", bound=StepContext)
 
@@ -64,4 +67,12 @@ class CompositeStep(Protocol[StepContextT]):
 
     async def __call_async__(self, ctx: StepContextT) -> StepContextT:
         """The asynchronous twin of calling the step."""
+        ...
+
+    def call_within(self, surroundings: Surroundings, ctx: StepContextT) -> StepContextT:
+        """Call the step where these are its surroundings, which limit its inner steps."""
+        ...
+
+    async def call_async_within(self, surroundings: Surroundings, ctx: StepContextT) -> StepContextT:
+        """The asynchronous twin of `call_within`."""
         ...
