@@ -27,6 +27,16 @@ class Stage(Protocol[C]):
 
 
 @final
+class Tally:
+    """How many samples of one run are in the background."""
+
+    __slots__ = ("inside",)
+
+    def __init__(self) -> None:
+        self.inside = 0
+
+
+@final
 @dataclass(slots=True, eq=False)
 class Job(Generic[C]):
     """One sample on its way through the background."""
@@ -37,6 +47,7 @@ class Job(Generic[C]):
     context: Context
     order: InputOrder
     index: int
+    tally: Tally
     stage_index: int = 0
 
     def proceed(self) -> None:
@@ -45,7 +56,7 @@ class Job(Generic[C]):
         if self.stage_index == len(stages):
             self.result.output = self.ctx
             announce_end(self.context, self.result)
-            self.background.leave(failed=False)
+            self.background.leave(self.tally, failed=False)
         else:
             try:
                 stages[self.stage_index].submit(self)
@@ -87,7 +98,7 @@ class Job(Generic[C]):
         record_failure(self.result, error, step_name)
         announce_end(self.context, self.result)
         self.order.give_up(self.index)
-        self.background.leave(failed=True)
+        self.background.leave(self.tally, failed=True)
 
 
 @final
@@ -150,13 +161,15 @@ class Background(Generic[C]):
         if self._inside == 0:
             interpreter_exit.watch(self)
         self._inside += 1
+        job.tally.inside += 1
         job.order.settle(job.index)
         self._wake()
 
-    def leave(self, *, failed: bool) -> None:
+    def leave(self, tally: Tally, *, failed: bool) -> None:
         """Count a sample that has passed all stages, or failed in one."""
         with self._lock:
             self._inside -= 1
+            tally.inside -= 1
             self._completed += 1
             self._failed += failed
             self._wake()
@@ -191,6 +204,15 @@ class Background(Generic[C]):
                     f"{count} {'sample is' if count == 1 else 'samples are'} still in the background after "
                     f"{timeout:g} s; they go on, wait again to see them end"
                 )
+
+    def wait_for(self, tally: Tally) -> None:
+        """Block until nothing of one run is inside."""
+        with self._changed:
+            self._waiting += 1
+            try:
+                self._changed.wait_for(lambda: tally.inside == 0)
+            finally:
+                self._waiting -= 1
 
     @property
     def pending(self) -> int:

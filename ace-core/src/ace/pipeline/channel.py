@@ -55,11 +55,15 @@ class Channel(Generic[T]):
             self._changed.notify_all()
 
     def abandon(self) -> None:
-        """Say that nobody takes items any more, and wait until nobody puts any."""
-        with may_block_loop(), self._changed:
+        """Say that nobody takes items any more."""
+        with self._changed:
             self._abandoned = True
             self._items.clear()
             self._changed.notify_all()
+
+    def wait_until_ended(self) -> None:
+        """Wait until nobody puts items any more."""
+        with may_block_loop(), self._changed:
             self._changed.wait_for(lambda: self._ended)
 
     def __iter__(self) -> Channel[T]:
@@ -67,7 +71,7 @@ class Channel(Generic[T]):
 
     def __next__(self) -> T:
         with may_block_loop(), self._changed:
-            self._changed.wait_for(lambda: bool(self._items) or self._ended)
+            self._changed.wait_for(lambda: bool(self._items) or self._ended or self._abandoned)
             if not self._items:
                 raise StopIteration
             item = self._items.popleft()

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator
 from typing import Generic, TypeVar, final
 
 from .channel import Channel
+from .closing import Closing
 from .context import StepContext
 from .result import SampleResult
 from .run import Run
@@ -112,18 +113,27 @@ async def _await_threads(run: Run[C], contexts: Iterable[C], workers: int, resul
     await wait_through_cancellation(ended, on_cancel=run.stop)
 
 
-def iterate(run: Run[C], contexts: Iterable[C], workers: int) -> Iterator[SampleResult[C]]:
+def iterate(run: Run[C], contexts: Iterable[C], workers: int, closing: Closing) -> Iterator[SampleResult[C]]:
     """Yield each result as soon as its foreground is over. Closing the iterator stops the run."""
+    closing.mark(run.variables)
     if workers == 1 and not run.plan.awaits_in_foreground and not is_in_event_loop():
-        yield from process_one_by_one(run, iter(contexts))
+        for result in process_one_by_one(run, iter(contexts)):
+            if closing.is_asked:
+                return
+            yield result
         return
     channel = Channel[SampleResult[C]](capacity=workers)
+    closing.on_ask(run.stop, channel.abandon)
     _feed(channel, run, contexts, workers)
     try:
         yield from channel
     finally:
-        run.stop()
-        channel.abandon()
+        closing.ask()
+        closing.end()
+        if closing.may_wait:
+            channel.wait_until_ended()
+        else:
+            run.is_left_behind = True
     if run.failure is not None:
         raise run.failure
 
@@ -150,11 +160,18 @@ def _feed(channel: Channel[SampleResult[C]], run: Run[C], contexts: Iterable[C],
     engine_loop.submit(drive())
 
 
+_left_behind: set[object] = set()
+"""Tasks that go on though nobody waits for them; their loop holds them only weakly."""
+
+
 async def iterate_async(
     run: Run[C], contexts: Iterable[C] | AsyncIterable[C], workers: int
 ) -> AsyncGenerator[SampleResult[C]]:
     """Like `iterate`, without blocking the caller's loop."""
     import asyncio
+
+    closing = Closing()
+    closing.mark(run.variables)
 
     from .event_loop import wait_through_cancellation
     from .task_driver import TaskDriver
@@ -186,9 +203,14 @@ async def iterate_async(
         run.stop()
         for _ in range(2 * workers):
             room.release()  # nobody takes results any more: let the workers put theirs and end
-        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        driving.add_done_callback(lambda _: ended.set_result(None))
-        await wait_through_cancellation(ended, on_cancel=driving.cancel)
+        if closing.may_wait:
+            ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            driving.add_done_callback(lambda _: ended.set_result(None))
+            await wait_through_cancellation(ended, on_cancel=driving.cancel)
+        else:
+            run.is_left_behind = True
+            _left_behind.add(driving)
+            driving.add_done_callback(_left_behind.discard)
     if run.failure is not None:
         raise run.failure
 

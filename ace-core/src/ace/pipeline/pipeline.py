@@ -12,6 +12,7 @@ from .background import Background
 from .blocking import may_block_loop
 from .branch import Branch
 from .cancellation import CancellationToken
+from .closing import Closing, ResultStream
 from .context import StepContext
 from .errors import PipelineConfigError
 from .foreground import collect, collect_async, iterate, iterate_async
@@ -85,7 +86,7 @@ class Pipeline(PipelineAsStep[C]):
                 f"ace.pipeline.StepObserver"
             )
         self._background_limit = background_limit
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may close a stream while it is held
         self._has_run = False
         self._runs = 0
         self._use(Plan[C]((), step_observer))
@@ -180,10 +181,10 @@ class Pipeline(PipelineAsStep[C]):
             with may_block_loop():
                 return collect(run, contexts, workers)
         except (KeyboardInterrupt, SystemExit):
-            self._drain()
+            self._drain(run)
             raise
         finally:
-            self._end()
+            self._end(run)
 
     async def run_async(
         self,
@@ -205,10 +206,10 @@ class Pipeline(PipelineAsStep[C]):
         try:
             return await collect_async(run, contexts, workers)
         except (KeyboardInterrupt, SystemExit):
-            await self._drain_async()
+            await self._drain_async(run)
             raise
         finally:
-            self._end()
+            self._end(run)
 
     def stream(
         self,
@@ -220,11 +221,12 @@ class Pipeline(PipelineAsStep[C]):
         """Yield results as the foregrounds finish, in bounded memory however long the input is.
 
         Work begins when the first result is asked for. At most twice `workers` samples are drawn and not yet
-        taken. Closing the iterator draws no more samples, and waits for those in a step. Arguments and errors are
-        those of `run`.
+        taken. Closing the iterator draws no more samples, and waits for those in a step; if a step or a callback of
+        the stream itself closes it, nobody waits. Arguments and errors are those of `run`.
         """
         check_call(contexts, workers, asynchronous=False)
-        return self._stream(contexts, workers, on_sample_done, cancel_token)
+        closing = Closing()
+        return ResultStream(self._stream(contexts, workers, on_sample_done, cancel_token, closing), closing)
 
     def _stream(
         self,
@@ -232,15 +234,16 @@ class Pipeline(PipelineAsStep[C]):
         workers: int,
         on_sample_done: Callable[[SampleResult[C]], None] | None,
         cancel_token: CancellationToken | None,
+        closing: Closing,
     ) -> Generator[SampleResult[C], None, None]:
         run = self._begin(on_sample_done, cancel_token)
         try:
-            yield from iterate(run, contexts, workers)
+            yield from iterate(run, contexts, workers, closing)
         except (KeyboardInterrupt, SystemExit):
-            self._drain()
+            self._drain(run)
             raise
         finally:
-            self._end()
+            self._end(run)
 
     def astream(
         self,
@@ -266,11 +269,11 @@ class Pipeline(PipelineAsStep[C]):
             async for result in results:
                 yield result
         except (KeyboardInterrupt, SystemExit):
-            await self._drain_async()
+            await self._drain_async(run)
             raise
         finally:
             await results.aclose()
-            self._end()
+            self._end(run)
 
     def wait_for_background(self, timeout: float | None = None) -> None:
         """Block until no sample is in the background.
@@ -326,20 +329,22 @@ class Pipeline(PipelineAsStep[C]):
         needs_order = background is not None or bool(self._plan.lanes)
         return Run(self._plan, background, order if needs_order else None, self._hooks, cancel_token, on_sample_done)
 
-    def _end(self) -> None:
+    def _end(self, run: Run[C]) -> None:
         with self._lock:
             self._runs -= 1
+            if run.is_left_behind:  # its workers go on numbering their samples
+                self._order = InputOrder(self._plan.lanes)
 
-    async def _drain_async(self) -> None:
+    async def _drain_async(self, run: Run[C]) -> None:
         from .event_loop import call_in_thread
 
-        await call_in_thread(self._drain)
+        await call_in_thread(lambda: self._drain(run))
 
-    def _drain(self) -> None:
+    def _drain(self, run: Run[C]) -> None:
         """Finish the background of a run that was interrupted, whose order may lack a sample."""
         with self._lock:
             self._order = InputOrder(self._plan.lanes)
-        pending = self._background.pending
+        pending = run.tally.inside
         if pending:
             logger.warning("the run was interrupted: waiting for %d samples in the background", pending)
-            self._background.wait()
+            self._background.wait_for(run.tally)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, final
 
-from .background import Background, Job
+from .background import Background, Job, Tally
 from .cancellation import CancellationToken, cancel_token_var
 from .context import StepContext
 from .errors import PipelineCancelled
@@ -53,6 +53,8 @@ class Run(Generic[C]):
         self.hooks = tuple(hooks)
         self.token = token
         self.stopped = False
+        self.is_left_behind = False  # nobody waits for its workers
+        self.tally = Tally()
         self.failure: BaseException | None = None
         self.variables = contextvars.copy_context()
         if token is not None:
@@ -96,7 +98,7 @@ class Run(Generic[C]):
         self._announce(result)
         if self.background is None or self.order is None:
             return None
-        return Job(self.background, result, ctx, contextvars.copy_context(), self.order, index)
+        return Job(self.background, result, ctx, contextvars.copy_context(), self.order, index, self.tally)
 
     def fail(self, index: int, result: SampleResult[C], error: BaseException, position: Position) -> None:
         """Record that a foreground failed, or was cancelled."""

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Sequence
-from enum import Enum
 from functools import partial
-from typing import Final, Generic, TypeVar, final
+from typing import Generic, TypeVar, final
 
 from .context import StepContext
+from .end_of_input import END, EndOfInput
 from .event_loop import call_in_thread
 from .run import Run
 
 C = TypeVar("C", bound=StepContext)
-
-
-class _End(Enum):
-    """The end of the input, which no context can be."""
-
-    END = "end"
-
-
-_END: Final = _End.END
 
 
 @final
@@ -45,15 +36,15 @@ class Source(Generic[C]):
 
     def draw_at_once(self) -> tuple[int, int, C] | None:
         """Return the next (place, number, context) of a sequence, or None at the end."""
-        return None if self._run.stopped else self._numbered(next(self._iterator, _END))
+        return None if self._run.stopped else self._numbered(next(self._iterator, END))
 
     async def draw(self) -> tuple[int, int, C] | None:
         """Return the next (place, number, context), or None at the end."""
         async with self._drawing:
             return None if self._run.stopped else self._numbered(await self._ask())
 
-    def _numbered(self, ctx: C | _End) -> tuple[int, int, C] | None:
-        if ctx is _END:
+    def _numbered(self, ctx: C | EndOfInput) -> tuple[int, int, C] | None:
+        if ctx is END:
             self._run.stop()
             return None
         place = self._drawn
@@ -61,8 +52,8 @@ class Source(Generic[C]):
         return place, self._run.number(), ctx
 
 
-def _asker(contexts: Iterable[C] | AsyncIterable[C]) -> Callable[[], Awaitable[C | _End]]:
+def _asker(contexts: Iterable[C] | AsyncIterable[C]) -> Callable[[], Awaitable[C | EndOfInput]]:
     if isinstance(contexts, AsyncIterable):
         source = aiter(contexts)
-        return lambda: anext(source, _END)
-    return partial(call_in_thread, partial(next, iter(contexts), _END))
+        return lambda: anext(source, END)
+    return partial(call_in_thread, partial(next, iter(contexts), END))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar, final
 
 from .context import StepContext
+from .end_of_input import END, EndOfInput
 from .lane_segment import LaneSegment
 from .result import SampleResult
 from .run import Run
@@ -83,6 +84,7 @@ class ThreadDriver(Generic[C]):
         self._deliver = deliver
         self._on_end = on_end
         self._drawing = threading.Lock()
+        self._variables = run.variables.copy()  # the input's: one thread at a time draws
         self._counting = threading.Lock()
         self._drawn = 0
         self._started = 0
@@ -118,12 +120,13 @@ class ThreadDriver(Generic[C]):
         with self._drawing:
             if self._run.stopped:
                 return None
-            for ctx in self._source:
-                place = self._drawn
-                self._drawn += 1
-                return place, self._run.number(), ctx
-            self._run.stop()
-            return None
+            ctx: C | EndOfInput = self._variables.run(next, self._source, END)
+            if ctx is END:
+                self._run.stop()
+                return None
+            place = self._drawn
+            self._drawn += 1
+            return place, self._run.number(), ctx
 
     def _start_another(self) -> None:
         with self._counting:
