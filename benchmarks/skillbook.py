@@ -1,24 +1,27 @@
-"""Measures a skillbook of 10,000 skills against plain loops in the same process.
+"""Measures a skillbook of 10,000 skills against plain loops in the same process, in turns with them.
 
-Prints CPU milliseconds and the ratio to a baseline. Exits 1 if a result is wrong, never because of time.
+Prints CPU time and the ratio to a baseline, with `--markdown` as a table. Exits 1 if a result is wrong, never
+because of time.
 """
 
 from __future__ import annotations
 
-import gc
 import json
+import os
+import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from ace.skill import InsightSource, Skill
 from ace.skillbook import SampleKey, Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
+from benchmarks.ratios import Ratio, cpu_ms, in_turns, show
 
 SIZE = 10_000
 LARGE = 50_000
+DIMENSIONS = 384
 PROBLEMS: list[str] = []
 
 
@@ -45,96 +48,122 @@ def filled(size: int) -> Skillbook:
     return book
 
 
-def cpu_ms(action: Callable[[], object], rounds: int = 5, before: Callable[[int], object] | None = None) -> float:
-    """Return the smallest CPU time of the process for one call, in milliseconds."""
-    times = []
-    for round_number in range(rounds):
-        if before is not None:
-            before(round_number)
-        gc.collect()
-        start = time.process_time_ns()
-        action()
-        times.append((time.process_time_ns() - start) / 1e6)
-    return min(times)
-
-
 def check(right: bool, what: str) -> None:
     if not right:
         PROBLEMS.append(what)
 
 
-def show(goal: str, what: str, measured: float, baseline_name: str, baseline: float, goal_ratio: str) -> None:
-    ratio = measured / baseline if baseline else float("inf")
-    print(f"{goal:>4}  {what:<40} {measured:10.4f} ms {ratio:8.2f} x {baseline_name}; {goal_ratio}")
+def lines(skills: list[Skill]) -> str:
+    return "\n".join([f"- [{skill.id}] {skill.content} ({skill.helpful}, {skill.harmful})" for skill in skills])
 
 
-def prompts(book: Skillbook) -> None:
+def prompts(book: Skillbook) -> list[Ratio]:
     skills = book.skills()
-
-    def lines(skills: list[Skill]) -> str:
-        return "\n".join([f"- [{skill.id}] {skill.content} ({skill.helpful}, {skill.harmful})" for skill in skills])
-
-    ready = lines(skills).split("\n")
-    join = cpu_ms(lambda: "\n".join(ready))
     document = book.dumps()
     copies = [Skillbook.loads(document) for _ in range(10)]
-    plain = [copy.skills() for copy in copies[5:]]
-    loop = cpu_ms(lambda: lines(plain.pop()))
-    unused = iter(copies[:5])
-    cold = cpu_ms(lambda: next(unused).as_prompt())
+    fresh, plain = iter(copies[:5]), iter([copy.skills() for copy in copies[5:]])
+    cold, loop = in_turns(lambda: next(fresh).as_prompt(), lambda: lines(next(plain)))
+    ready = lines(skills).split("\n")
     book.as_prompt()
-    changed = cpu_ms(book.as_prompt, before=lambda number: book.tag_skill(skills[number * 7].id, "helpful"), rounds=9)
-    show("14", "as_prompt cold, 10,000", cold, "f-string loop over a fresh book", loop, "goal 2.4 x")
-    show("14", "as_prompt after one change", changed, "join of ready lines", join, "goal 1.9 x")
-    check(
-        book.as_prompt() == Skillbook.loads(book.dumps()).as_prompt(),
-        "cached prompt differs from a fresh one",
-    )
+    after, joins = [], []
+    for number in range(9):
+        book.tag_skill(skills[number * 7].id, "helpful")
+        after.append(cpu_ms(book.as_prompt))
+        joins.append(cpu_ms(lambda: "\n".join(ready)))
+    check(book.as_prompt() == Skillbook.loads(book.dumps()).as_prompt(), "cached prompt differs from a fresh one")
+    return [
+        Ratio("as_prompt of a fresh book, 10,000 skills", cold, "f-string loop over a fresh book", loop, 2.4),
+        Ratio("as_prompt after one change", min(after), "join of ready lines", min(joins), 1.9),
+    ]
 
 
-def single_operations(book: Skillbook, large: Skillbook) -> None:
+def single_operations(book: Skillbook, large: Skillbook) -> list[Ratio]:
     count = 20_000
 
-    def per_call(action: Callable[[], object]) -> float:
-        return cpu_ms(lambda: [action() for _ in range(count)]) / count
+    def repeated(action: object) -> None:
+        assert callable(action)
+        for _ in range(count):
+            action()
 
-    stamps = per_call(lambda: book._clock().isoformat())
-    bare = per_call(lambda: len(()))
-    show("15", "len(book), 10,000", per_call(lambda: len(book)), "len(())", bare, "goal 4 x")
+    length, bare = in_turns(lambda: repeated(lambda: len(book)), lambda: repeated(lambda: len(())))
+    rows = [Ratio("len(book), 10,000 skills", length / count * 1e6, "len(())", bare / count * 1e6, 4, unit="ns")]
     small = Skillbook()
     small.add_skill("a", "b")
-    for name, target in (("1", small), ("50,000", large)):
-        ids: list[str] = []
-
-        def add(target: Skillbook = target, ids: list[str] = ids) -> None:
-            ids.append(target.add_skill("section 3", "Check it.").id)
-
+    for name, target in (("1 skill", small), ("50,000 skills", large)):
         size = len(target)
-        adding = per_call(add)
-        show("15", f"add_skill to {name}", adding, "timestamp", stamps, "goal 5 us")
-        check(len(target) == size + len(ids) == size + len(set(ids)), "adds were lost")
-        start = time.process_time_ns()
-        for id in ids:
-            target.remove_skill(id)
-        removing = (time.process_time_ns() - start) / 1e6 / len(ids)
-        show("15", f"remove_skill from {name}", removing, "timestamp", stamps, "goal 2 us")
-        check(len(target) == size, "removes were lost")
+        added: list[str] = []
+
+        def add(target: Skillbook = target, added: list[str] = added) -> None:
+            added.append(target.add_skill("section 3", "Check it.").id)
+
+        def remove(target: Skillbook = target, added: list[str] = added) -> None:
+            target.remove_skill(added.pop())
+
+        adding, stamps = in_turns(lambda: repeated(add), lambda: repeated(lambda: book._clock().isoformat()), 3)
+        check(len(target) == size + len(added) == size + len(set(added)), "adds were lost")
+        removing, _ = in_turns(lambda: repeated(remove), lambda: None, 3)
+        check(len(target) == size and not added, "removes were lost")
+        for what, measured, most in (("add_skill to", adding, 5), ("remove_skill from", removing, 2)):
+            microseconds = measured / count * 1e3
+            stamp = stamps / count * 1e3
+            rows.append(Ratio(f"{what} {name}", microseconds, "one timestamp", stamp, most_measured=most, unit="µs"))
+    return rows
 
 
-def files(book: Skillbook, folder: Path) -> None:
+def files(book: Skillbook, folder: Path) -> list[Ratio]:
     document = book.to_dict()
-    encode = cpu_ms(lambda: json.dumps(document))
-    path = folder / "book.json"
-    save = cpu_ms(lambda: book.save_to_file(path))
-    show("16", "save, 10,000, atomic", save, "json.dumps of a ready dict", encode, "goal 1.5 x")
     compact = json.dumps(document, separators=(",", ":"))
-    decode = cpu_ms(lambda: json.loads(compact))
-    load = cpu_ms(lambda: Skillbook.load_from_file(path))
-    show("17", "load, 10,000, to objects", load, "json.loads, compact", decode, "goal 1.1 x")
+    path = folder / "book.json"
+    save, encode = in_turns(lambda: book.save_to_file(path), lambda: json.dumps(document))
+    load, decode = in_turns(lambda: Skillbook.load_from_file(path), lambda: json.loads(compact), 9)
     check(Skillbook.load_from_file(path).dumps() == book.dumps(), "a saved book reads back differently")
+    return [
+        Ratio("save as JSON, 10,000 skills", save, "json.dumps of a ready dict", encode, 1.5),
+        Ratio("load from JSON, 10,000 skills", load, "json.loads, compact", decode, 1.1),
+    ]
 
 
-def commits(books: dict[int, Skillbook], folder: Path) -> None:
+def vectors(source: Skillbook, folder: Path) -> list[Ratio]:
+    path = folder / "vectors.db"
+    data = {skill.id: os.urandom(4 * DIMENSIONS) for skill in source.skills()}
+    raw = b"".join(data.values())
+
+    def write() -> None:
+        with (folder / "raw").open("wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+
+    with Skillbook.open(path) as book:
+        book.import_skills(source)
+        before = size_of(path)
+        setting = cpu_ms(lambda: book.set_embeddings(data))
+        plain = min(cpu_ms(write) for _ in range(5))
+        grown = size_of(path) - before
+    with Skillbook.open(path) as again:
+        check({skill.id: skill.embedding for skill in again} == data, "vectors read back differently")
+    mebibyte = 2**20
+    return [
+        Ratio("set 10,000 vectors in a store", setting, "one write of the same bytes", plain, most_measured=40),
+        Ratio(
+            "10,000 vectors on the disk",
+            grown / mebibyte,
+            "their bytes",
+            len(raw) / mebibyte,
+            most_measured=16,
+            unit="MiB",
+        ),
+    ]
+
+
+def size_of(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    connection.close()
+    return path.stat().st_size
+
+
+def commits(books: dict[int, Skillbook], folder: Path) -> list[Ratio]:
     times = {}
     for size, source in books.items():
         path = folder / f"{size}.db"
@@ -158,25 +187,21 @@ def commits(books: dict[int, Skillbook], folder: Path) -> None:
             check(again.dumps() == expected, f"the store of {size} reads back differently")
             check(again.version == 201, f"the store of {size} has version {again.version}")
     smallest = times[min(times)]
-    for size, measured in times.items():
-        show(
-            "18",
-            f"commit of 3 operations, {size:,} skills",
-            measured,
-            "the smallest book",
-            smallest,
-            "goal 1 x",
-        )
+    return [
+        Ratio(f"commit of 3 operations, {size:,} skills", measured, "the same with 100 skills", smallest)
+        for size, measured in times.items()
+    ]
 
 
 def main() -> int:
     book = filled(SIZE)
     with tempfile.TemporaryDirectory() as name:
-        prompts(book)
-        files(book, Path(name))
+        folder = Path(name)
+        rows = [*prompts(book), *files(book, folder), *vectors(book, folder)]
         large = filled(LARGE)
-        single_operations(book, large)
-        commits({100: filled(100), SIZE: book, LARGE: large}, Path(name))
+        rows += single_operations(book, large)
+        rows += commits({100: filled(100), SIZE: book, LARGE: large}, folder)
+    show(rows, markdown="--markdown" in sys.argv[1:])
     for problem in PROBLEMS:
         print(f"WRONG: {problem}")
     return 1 if PROBLEMS else 0

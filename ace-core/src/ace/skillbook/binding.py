@@ -12,6 +12,7 @@ from ace.skill import SimilarityDecision, Skill
 from ace.skillbook import history
 from ace.skillbook.changes import apply_event
 from ace.skillbook.checked import decision_pair
+from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.event_codec import decode_events, encode_events, event_dict
 from ace.skillbook.events import Embedded, RolledBack, touched_ids
@@ -55,8 +56,9 @@ class StoreBinding:
 
     def load(self, state: BookState) -> None:
         """Make the book what the store holds."""
-        stored = self.store.load()
-        state.become(_state_of(stored.skills, stored.decisions, stored.head))
+        with paused_collection():
+            stored = self.store.load()
+            state.become(_state_of(stored.skills, stored.decisions, stored.head))
         self.version = stored.head.version
 
     def catch_up(self, state: BookState, journal: Journal, rebase: Rebase) -> None:

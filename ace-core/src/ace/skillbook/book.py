@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.journal import Journal, Rebase
@@ -134,7 +135,8 @@ class Skillbook(WritableSkillbook):
         Raises:
             SkillbookFileError: If it is none; the error names place and reason.
         """
-        return cls._holding(read_text(text))
+        with paused_collection():
+            return cls._holding(read_text(text))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Skillbook:
@@ -231,7 +233,8 @@ class Skillbook(WritableSkillbook):
         if path.suffix.lower() in TEXT_SUFFIXES:
             self._state.become(state_from(_read_text_file(path, self._now())))
             return
-        self._state.become(state_from(self._files.read(path)))
+        with paused_collection():
+            self._state.become(state_from(self._files.read(path)))
         self._journal = Journal(self._state)
 
     def _bind(self, path: Path, store: SkillbookStore) -> None:
