@@ -12,7 +12,7 @@ from typing import Any
 from tests.requirement import missing
 
 PREPARE = """
-import json, os, sqlite3, subprocess, sys
+import json, os, shutil, sqlite3, subprocess, sys
 from pathlib import Path
 from ace.skillbook import Skillbook, SkillbookError
 from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
@@ -131,6 +131,14 @@ READ_ONLY = """
 with Skillbook.open(folder / "skills.db") as book:
     add(book, "Kept.")
     book.save_to_file(folder / "skills.json")
+(folder / "logged").mkdir()
+with Skillbook.open(folder / "skills.db") as book:
+    book.rollback(1)
+    add(book, "In the log.")
+    for name in ("skills.db", "skills.db-wal"):
+        shutil.copy(folder / name, folder / "logged")
+    book.rollback(1)
+(folder / "link.db").symlink_to(folder / "logged" / "skills.db")
 connection = sqlite3.connect(folder / "older.db", isolation_level=None)
 bring_up_to_date(connection, folder / "older.db", MIGRATIONS[:3])
 connection.close()
@@ -145,6 +153,7 @@ print(json.dumps({
     "json": outcome(lambda: plain.save_to_file(folder / "skills.json")),
     "new": outcome(lambda: Skillbook.open(folder / "new.db")),
     "older": outcome(lambda: Skillbook.open(folder / "older.db")),
+    "logged": [outcome(lambda: len(Skillbook.open(folder / name))) for name in ("logged/skills.db", "link.db")],
 }))
 """
 
@@ -156,4 +165,6 @@ def test_a_read_only_disk_can_be_read(tmp_path: Path) -> None:
     assert result.pop("json").startswith("OSError: [Errno 30] Read-only file system: ")
     assert result.pop("new").startswith(f"SkillbookFileError: {folder}/new.db: the store cannot be opened")
     assert result.pop("older").startswith(f"SkillbookFileError: {folder}/older.db: the store is of an older ace")
-    assert result == {"read": [1, 1, 1, 1, 2], "book": 1}
+    for told in result.pop("logged"):
+        assert "cannot be opened" in str(told), "the log was passed over"
+    assert result == {"read": [1, 4, 4, 1, 2], "book": 1}

@@ -47,5 +47,6 @@ def _is_frozen(path: Path) -> bool:
     """Return whether nobody can write the file, nor the log and the index that SQLite wants beside it."""
     if not hasattr(os, "statvfs") or not path.is_file():
         return False
-    log = path.with_name(f"{path.name}-wal")
+    file = path.resolve()
+    log = file.with_name(f"{file.name}-wal")
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not (log.exists() and log.stat().st_size)
