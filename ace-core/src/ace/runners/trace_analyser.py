@@ -10,6 +10,7 @@ from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_from_model
+from ace.runners.learning_lag import check_lag
 from ace.runners.recorded_trace import RecordedTrace
 from ace.runners.run_options import OnSampleDone
 from ace.runners.settings import LearningOptions, LearningSettings
@@ -97,6 +98,7 @@ class TraceAnalyser(ACERunner):
         epochs: int = 1,
         *,
         wait: bool = True,
+        lag: int | None = None,
         workers: int | None = None,
         on_sample_done: OnSampleDone | None = None,
         cancel_token: CancellationToken | None = None,
@@ -111,6 +113,8 @@ class TraceAnalyser(ACERunner):
             traces: The traces, of any type, or `RecordedTrace`s; a sequence if there are several epochs.
             epochs: How often.
             wait: Whether to return only when everything is learned.
+            lag: How many earlier traces may not be learned yet when one begins. 0 is strictly online: then the same
+                answers give the same skillbook, byte for byte. By default the engine sets the limit.
             workers: How many traces are reflected on at once in this run; by default three, which all runs of
                 the process share.
             on_sample_done: Called with each result when the trace has been taken in.
@@ -131,10 +135,12 @@ class TraceAnalyser(ACERunner):
             TypeError: The traces are no iterable of traces.
             ValueError: An argument makes no sense, a trace is None, or there is no run to resume under this name.
         """
+        check_lag(lag)
         return self._run(
             traces,
             epochs=epochs,
             wait=wait,
+            most_under_way=lag,
             on_sample_done=on_sample_done,
             cancel_token=cancel_token,
             run_id=run_id,

@@ -1,0 +1,95 @@
+"""A process that learns in children of its own, which a test can kill.
+
+It imports what they need once, so that a child starts at once. Each line of its input is the path of a store; it
+answers with the process id of the child that learns into it and then, when that has ended, with its exit status.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import traceback
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from ace.context import ACEStepContext
+from ace.implementations import Reflector, SkillManager
+from ace.protocols import DeduplicationConfig, LLMCallError
+from ace.providers import LiteLLMClient
+from ace.runners import RecordedTrace, TraceAnalyser
+from ace.skillbook import Skillbook
+
+TRACES = 200
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class TakesItsTime:
+    """A step behind the commit, as somebody who notes each sample elsewhere would have it."""
+
+    requires = frozenset({"global_sample_index"})
+    provides: frozenset[str] = frozenset()
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        time.sleep(0.008)
+        return ctx
+
+
+def traces() -> list[RecordedTrace]:
+    """Return the input, the same in every process."""
+    return [RecordedTrace({"task": f"Do job {number}."}, f"jobs.jsonl#{number}") for number in range(1, TRACES + 1)]
+
+
+def opened(path: str | Path) -> Skillbook:
+    """Open a store whose time goes on with its versions, so that a run taken up again meets the same times."""
+    books: list[Skillbook] = []
+    book = Skillbook.open(path, clock=lambda: START + timedelta(seconds=books[0].version or 0))
+    books.append(book)
+    return book
+
+
+def learn(path: str, api_base: str) -> None:
+    """Learn from all traces, strictly online, or go on with that."""
+    client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="k" * 9)
+    runner = TraceAnalyser.from_roles(
+        reflector=Reflector(client),
+        skill_manager=SkillManager(client),
+        skillbook=opened(path),
+        dedup_config=DeduplicationConfig(embedding_provider="lexical", similarity_threshold=1.0),
+        dedup_interval=10,
+        checkpoint_dir=Path(path).with_suffix(".checkpoints"),
+        checkpoint_interval=7,
+        extra_steps=[TakesItsTime()],
+    )
+    results = runner.run(traces(), lag=0, resume=True)
+    assert [result.error for result in results] == [None] * TRACES
+    assert [result.sample for result in results] == traces()
+
+
+def warm_up() -> None:
+    """Make a call that is refused: litellm imports much on its first call, which each child would do again."""
+    client = LiteLLMClient("openai/scripted", api_base="http://127.0.0.1:9", api_key="k" * 9, max_retries=0)
+    with contextlib.suppress(LLMCallError):
+        client.complete("Is anybody there?")
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    api_base = sys.argv[1]
+    warm_up()
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                learn(line.strip(), api_base)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        print(child, flush=True)
+        print(os.waitpid(child, 0)[1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
