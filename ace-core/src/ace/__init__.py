@@ -8,6 +8,8 @@ Example:
     2
 """
 
+from ace.lazy_plugins import set_filler
+
 # Type checkers take it for true; importing it from `typing` would load a dozen modules.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,11 +168,19 @@ def __dir__() -> list[str]:
 
 
 def _integration(name: str) -> object:
-    from importlib import import_module
-    from importlib.util import find_spec
+    from ace.plugins import UnknownPluginError, get_runner
 
-    plugin = _INTEGRATIONS[name]
-    if find_spec("ace.plugins") is None:
-        raise ImportError(f"{name} comes with the integration {plugin!r}, which this version of ace-core cannot load")
-    runner: object = import_module("ace.plugins").get_runner(plugin)
+    try:
+        runner: object = get_runner(_INTEGRATIONS[name])
+    except UnknownPluginError as error:
+        raise ImportError(f"ace.{name}: {error}") from error
     return runner
+
+
+def _fill_registry(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
+    from ace.plugins.registering import fill
+
+    fill(kind, name=name, built_in=built_in)
+
+
+set_filler(_fill_registry)

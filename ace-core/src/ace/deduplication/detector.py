@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ace.deduplication.lexical import lexically_similar
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike
+from ace.protocols.embedders import find_embedder
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 
@@ -157,11 +158,13 @@ def _embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
     provider = config.embedding_provider
     if provider == "lexical" or (provider == "auto" and config.embedding_model is None):
         return None
-    if provider == "local":
+    if provider == "local" and find_embedder(provider) is None:
         raise ValueError(
             "embedding_provider 'local' needs an embedder: DeduplicationManager(config, embedder=...); "
             "'lexical' compares words and needs nothing"
         )
-    from ace.providers.litellm_embedder import LiteLLMEmbedder  # only where a model is named
-
-    return LiteLLMEmbedder(config.embedding_model or DEFAULT_EMBEDDING_MODEL)
+    name = "litellm" if provider == "auto" else provider
+    factory = find_embedder(name)
+    if factory is None:
+        raise ValueError(f"there is no embedder {name!r} any more; the plugin that gave it is gone")
+    return factory(config.embedding_model or (DEFAULT_EMBEDDING_MODEL if name == "litellm" else None))

@@ -8,6 +8,13 @@ from ace.protocols.deduplication import (
     EmbedderLike,
     SkillConsolidatorLike,
 )
+from ace.protocols.embedders import (
+    EmbedderFactory,
+    embedder_names,
+    find_embedder,
+    register_embedder,
+    unregister_embedder,
+)
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError, LLMError, UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, LLMResponse, Usage
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
@@ -38,6 +45,7 @@ __all__ = [
     "CallScope",
     "DeduplicationConfig",
     "DeduplicationManagerLike",
+    "EmbedderFactory",
     "EmbedderLike",
     "LLMAuthenticationError",
     "LLMCallError",
@@ -57,13 +65,17 @@ __all__ = [
     "call_scope",
     "current_answer_budget",
     "current_call_scope",
+    "embedder_names",
+    "find_embedder",
     "find_model_prefix",
     "find_trace_converter",
     "model_prefixes",
     "note_model_call",
+    "register_embedder",
     "register_model_prefix",
     "register_trace_converter",
     "trace_converters",
+    "unregister_embedder",
     "unregister_model_prefix",
     "unregister_trace_converter",
 ]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeduplicationConfig", "DeduplicationManagerLike", "EmbedderLike", "SkillConsolidatorLike"]
 
-EMBEDDING_PROVIDERS: Final = ("auto", "litellm", "local", "lexical")
+BUILT_IN_PROVIDERS: Final = ("auto", "litellm", "local", "lexical")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class DeduplicationConfig:
         similarity_threshold: Cosine similarity from 0 to 1, from which two skills count as similar.
         within_section_only: True compares only skills of one section.
         embedding_provider: `auto` uses LiteLLM if `embedding_model` is set, else a local model, else
-            a lexical similarity that needs nothing; `litellm`, `local` and `lexical` choose one.
+            a lexical similarity that needs nothing; `litellm`, `local`, `lexical` or the name of a plugin
+            choose one.
         embedding_model: The model string for LiteLLM embeddings; `litellm` without one takes
             `text-embedding-3-small`.
 
@@ -40,8 +41,12 @@ class DeduplicationConfig:
     def __post_init__(self) -> None:
         if not 0.0 <= self.similarity_threshold <= 1.0:
             raise ValueError(f"similarity_threshold must lie between 0 and 1, got {self.similarity_threshold!r}")
-        if self.embedding_provider not in EMBEDDING_PROVIDERS:
-            known = ", ".join(repr(name) for name in EMBEDDING_PROVIDERS)
+        if self.embedding_provider in BUILT_IN_PROVIDERS:
+            return
+        from ace.protocols.embedders import embedder_names, find_embedder  # it imports this module
+
+        if find_embedder(self.embedding_provider) is None:
+            known = ", ".join(repr(name) for name in dict.fromkeys([*BUILT_IN_PROVIDERS, *embedder_names()]))
             raise ValueError(f"embedding_provider must be one of {known}, got {self.embedding_provider!r}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any, Protocol
 
+from ace.lazy_plugins import fill
 from ace.protocols.llm import LLMClientLike
 
 __all__ = [
@@ -65,6 +66,7 @@ def unregister_model_prefix(prefix: str) -> None:
 
 def model_prefixes() -> list[str]:
     """Return the registered prefixes, sorted."""
+    fill("llm_clients")
     with _lock:
         return sorted(_factories)
 
@@ -77,8 +79,13 @@ def find_model_prefix(model: str) -> tuple[ModelClientFactory, str] | None:
 
     Returns:
         The factory and the rest of the string, or None if no prefix fits.
+
+    Raises:
+        PluginError: There is a plugin of this name, and it cannot be loaded.
     """
     prefix, slash, rest = model.partition("/")
+    if slash:
+        fill("llm_clients", name=prefix)
     with _lock:
         factory = _factories.get(prefix) if slash else None
     return None if factory is None else (factory, rest)

@@ -1,6 +1,6 @@
 """The registry of converters from a framework's result to the standard trace dict.
 
-`ace.plugins` fills it; the trace reader looks into it. It imports no plugin.
+`ace.plugins` fills it when it is first looked into; the trace reader does that.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from ace.lazy_plugins import fill
 
 __all__ = [
     "AmbiguousTraceError",
@@ -74,6 +76,7 @@ def unregister_trace_converter(name: str) -> None:
 
 def trace_converters() -> list[TraceConverter]:
     """Return the registered converters, sorted by name."""
+    fill("trace_converters")
     with _lock:
         return [_converters[name] for name in sorted(_converters)]
 

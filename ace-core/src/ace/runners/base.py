@@ -16,7 +16,8 @@ from ace.runners.inputs import check_items
 from ace.runners.rebinding import rebound_steps, with_save_path
 from ace.runners.run_options import OnSampleDone, RunOptions
 from ace.runners.run_session import RunSession
-from ace.skillbook.book import STORE_SUFFIXES, Skillbook
+from ace.skillbook.book import Skillbook
+from ace.skillbook.stores import find_store
 
 if TYPE_CHECKING:
     from ace.runners.settings import LearningSettings
@@ -232,7 +233,7 @@ class ACERunner:
         with self._running:
             new = Skillbook.load_from_file(path)
             self.wait_for_background()
-            home = None if Path(path).suffix.lower() in STORE_SUFFIXES else Path(path)
+            home = None if find_store(path) is not None else Path(path)
             steps = with_save_path(rebound_steps(self.pipeline.steps, self.skillbook, new), home)
             self.pipeline = Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks)
             self.skillbook = new

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ace.skillbook.book import STORE_SUFFIXES, TEXT_SUFFIXES, Skillbook
+from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
+from ace.skillbook.stores import find_store, has_scheme
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -49,7 +50,8 @@ class LearningSettings:
     skillbook: Skillbook | None = None
     """The book that learns; by default a new one."""
     skillbook_path: str | Path | None = None
-    """Its file: `.db` is a store with history, `.json` is read if it is there, and saved."""
+    """Its file: `.db` is a store with history, as is one of a plugin, such as `acme://team/skills`; `.json` is read
+    if it is there, and saved."""
     dedup_manager: DeduplicationManagerLike | None = None
     """Who merges similar skills."""
     dedup_config: DeduplicationConfig | None = None
@@ -103,7 +105,7 @@ class LearningSettings:
             checkpoint_interval=self.checkpoint_interval,
         )
         path = self.skillbook_path
-        if path is not None and Path(path).suffix.lower() not in STORE_SUFFIXES:
+        if path is not None and find_store(path) is None:
             steps.append(SaveSkillbookStep(path, skillbook, interval=self.checkpoint_interval))
         return [*steps, *(self.extra_steps or ())]
 
@@ -111,7 +113,9 @@ class LearningSettings:
         """Return the file that takes the failed samples; None where nothing of the run is kept in files."""
         if self.checkpoint_dir is not None:
             return Path(self.checkpoint_dir) / "failures.jsonl"
-        return None if self.skillbook_path is None else Path(self.skillbook_path).with_name("failures.jsonl")
+        if self.skillbook_path is None or has_scheme(self.skillbook_path):
+            return None
+        return Path(self.skillbook_path).with_name("failures.jsonl")
 
     def moved(self, old: Skillbook, new: Skillbook, path: str | Path) -> LearningSettings:
         """Return the settings for another book; steps of the caller that wrote the old one write the new one.

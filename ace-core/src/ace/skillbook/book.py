@@ -17,6 +17,7 @@ from ace.skillbook.reading import Clock, system_clock
 from ace.skillbook.selection import Ranker, TokenCounter, estimate_tokens
 from ace.skillbook.skill_folder import write_skill_folder
 from ace.skillbook.state import BookState
+from ace.skillbook.stores import find_store, has_scheme
 from ace.skillbook.writing import WritableSkillbook, logger
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
     from ace.skillbook.store import SkillbookStore
 
-STORE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
 
 
@@ -61,17 +61,22 @@ class Skillbook(WritableSkillbook):
 
         Args:
             path: `.db`, `.sqlite` or `.sqlite3` is a store with history: every change is on the disk when
-                the call returns. Anything else is a JSON file, which `save_to_file` writes.
+                the call returns. Plugins add stores of their own, such as `acme://team/skills`. Anything else
+                is a JSON file, which `save_to_file` writes.
             store: Another store than SQLite; the path is only a name then.
             clock: Gives the time of each change.
 
         Raises:
             SkillbookFileError: If the file is no skillbook. It is left as it is.
+            ValueError: If no store has the scheme of the path.
         """
+        kind = None if store is not None else find_store(path)
+        if kind is not None:
+            store = kind.open(str(path))
         path = Path(path)
         book = cls(clock=clock)
-        if store is not None or path.suffix.lower() in STORE_SUFFIXES:
-            book._bind(path, store if store is not None else _sqlite(path))
+        if store is not None:
+            book._bind(path, store)
         elif path.exists():
             book._read(path)
         else:
@@ -87,8 +92,7 @@ class Skillbook(WritableSkillbook):
             FileNotFoundError: If there is no such file.
             SkillbookFileError: If it is no skillbook; the error names file, place and reason.
         """
-        path = Path(path)
-        if not path.exists():
+        if not has_scheme(path) and not Path(path).exists():
             raise FileNotFoundError(f"there is no skillbook {str(path)!r}")
         return cls.open(path)
 
@@ -104,11 +108,12 @@ class Skillbook(WritableSkillbook):
             SkillbookFileError: If there is a file that is no skillbook; it is never overwritten.
             OSError: If it cannot be written; the old file stays.
         """
+        kind, location = find_store(path), path
         path = Path(path)
         suffix = path.suffix.lower()
         with self._lock:
-            if suffix in STORE_SUFFIXES:
-                self._save_to_store(path)
+            if kind is not None:
+                self._save_to_store(path, location)
             elif suffix in TEXT_SUFFIXES:
                 raise ValueError(
                     f"{path}: a skillbook is saved as .json or .db; for text use as_markdown or as_playbook"
@@ -249,13 +254,15 @@ class Skillbook(WritableSkillbook):
         self._journal = Journal(self._state)
         self._files.home = path.resolve()
 
-    def _save_to_store(self, path: Path) -> None:
+    def _save_to_store(self, path: Path, location: str | Path) -> None:
         if self._binding is not None and path.resolve() == self._files.home:
             self.commit()
             return
         if path.exists():
             raise FileExistsError(f"{path}: there is a store already; open it and use import_skills to add to it")
-        with type(self).open(path, clock=self._clock) as copy:
+        with type(self).open(location, clock=self._clock) as copy:
+            if copy.version:
+                raise FileExistsError(f"{location}: there is a skillbook already; open it and use import_skills")
             copy.import_skills(self)
 
     def _in_step(self, path: Path, written: BookState) -> None:
@@ -271,12 +278,6 @@ class Skillbook(WritableSkillbook):
                 "this skillbook keeps no history; Skillbook.open('skills.db') opens one that does"
             )
         return self._binding
-
-
-def _sqlite(path: Path) -> SkillbookStore:
-    from ace.skillbook.sqlite_store import SqliteStore  # sqlite3 is loaded by those who use a store
-
-    return SqliteStore(path)
 
 
 def _read_text_file(path: Path, at: str) -> BookContents:

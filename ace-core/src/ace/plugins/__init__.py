@@ -1,0 +1,96 @@
+"""Plugins: what other distributions give to ace. Nothing is imported before it is used.
+
+Users ask for what a plugin gives by its name; authors write a hook module with `hookimpl` and specs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ace.plugins.access import get_execute_step, get_llm_client, get_runner, get_trace_converter
+    from ace.plugins.discovery import Discovery, InstalledPlugin, discover
+    from ace.plugins.errors import (
+        MissingFrameworkError,
+        PluginApiError,
+        PluginConflictError,
+        PluginError,
+        PluginLoadError,
+        UnknownPluginError,
+    )
+    from ace.plugins.hooks import hookimpl
+    from ace.plugins.listing import PluginInfo, list_plugins
+    from ace.plugins.specs import (
+        CommandSpec,
+        EmbedderSpec,
+        ExecuteStepSpec,
+        LLMClientSpec,
+        ObserverSpec,
+        RunnerSpec,
+        StoreSpec,
+        TraceConverterSpec,
+    )
+    from ace.plugins.temporary_plugin import temporary
+
+__all__ = [
+    "CommandSpec",
+    "Discovery",
+    "EmbedderSpec",
+    "ExecuteStepSpec",
+    "InstalledPlugin",
+    "LLMClientSpec",
+    "MissingFrameworkError",
+    "ObserverSpec",
+    "PluginApiError",
+    "PluginConflictError",
+    "PluginError",
+    "PluginInfo",
+    "PluginLoadError",
+    "RunnerSpec",
+    "StoreSpec",
+    "TraceConverterSpec",
+    "UnknownPluginError",
+    "discover",
+    "get_execute_step",
+    "get_llm_client",
+    "get_runner",
+    "get_trace_converter",
+    "hookimpl",
+    "list_plugins",
+    "temporary",
+]
+
+_HOMES = {
+    "CommandSpec": "specs",
+    "Discovery": "discovery",
+    "EmbedderSpec": "specs",
+    "ExecuteStepSpec": "specs",
+    "InstalledPlugin": "discovery",
+    "LLMClientSpec": "specs",
+    "MissingFrameworkError": "errors",
+    "ObserverSpec": "specs",
+    "PluginApiError": "errors",
+    "PluginConflictError": "errors",
+    "PluginError": "errors",
+    "PluginInfo": "listing",
+    "PluginLoadError": "errors",
+    "RunnerSpec": "specs",
+    "StoreSpec": "specs",
+    "TraceConverterSpec": "specs",
+    "UnknownPluginError": "errors",
+    "discover": "discovery",
+    "get_execute_step": "access",
+    "get_llm_client": "access",
+    "get_runner": "access",
+    "get_trace_converter": "access",
+    "hookimpl": "hooks",
+    "list_plugins": "listing",
+    "temporary": "temporary_plugin",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

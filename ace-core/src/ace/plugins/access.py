@@ -1,0 +1,113 @@
+"""What plugins give, by name. One plugin is imported, and nothing of the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ace.plugins.catalogue import catalogue
+from ace.plugins.errors import PluginLoadError, UnknownPluginError
+from ace.plugins.specs import ExecuteStepSpec, LLMClientSpec, RunnerSpec, Spec, TraceConverterSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ace.pipeline import StepProtocol
+    from ace.plugins.loading import LoadedPlugin
+    from ace.protocols import ModelClientFactory
+
+__all__ = ["get_execute_step", "get_llm_client", "get_runner", "get_trace_converter"]
+
+SomeSpec = TypeVar("SomeSpec", bound=Spec)
+
+_KINDS: dict[type[Spec], str] = {
+    ExecuteStepSpec: "an execute step",
+    TraceConverterSpec: "a trace converter",
+    LLMClientSpec: "an LLM client",
+    RunnerSpec: "a runner",
+}
+
+
+def get_runner(name: str) -> Any:  # the class is the plugin's own; its constructors differ
+    """Return the runner class of a plugin, or one composed of its execute step and its trace converter.
+
+    Args:
+        name: The name of the plugin, with hyphens or underscores.
+
+    Raises:
+        UnknownPluginError: There is no such plugin, or it gives no runner.
+        PluginError: It cannot be loaded; see `ace.plugins`.
+    """
+    from ace.plugins.composed import composed_runner
+
+    plugin = catalogue().find(name).load()
+    own = plugin.specs_of(RunnerSpec)
+    if own:
+        return _called_later(plugin, own[0])
+    steps, converters = plugin.specs_of(ExecuteStepSpec), plugin.specs_of(TraceConverterSpec)
+    if not steps or not converters:
+        raise _not_given(plugin, "a runner, nor an execute step and a trace converter to compose one of")
+    return composed_runner(plugin.name, _called_later(plugin, steps[0]), _called_later(plugin, converters[0]))
+
+
+def get_execute_step(name: str) -> Callable[..., StepProtocol[Any]]:
+    """Return the class of the step with which a plugin runs its framework.
+
+    Args:
+        name: The name of the plugin, with hyphens or underscores.
+
+    Raises:
+        UnknownPluginError: There is no such plugin, or it gives no such step.
+        PluginError: It cannot be loaded; see `ace.plugins`.
+    """
+    found: Callable[..., StepProtocol[Any]] = _only(name, ExecuteStepSpec)
+    return found
+
+
+def get_trace_converter(name: str) -> Callable[[], StepProtocol[Any]]:
+    """Return the class of the step with which a plugin turns its results into the standard trace dict.
+
+    Args:
+        name: The name of the plugin, with hyphens or underscores.
+
+    Raises:
+        UnknownPluginError: There is no such plugin, or it gives no converter.
+        PluginError: It cannot be loaded; see `ace.plugins`.
+    """
+    found: Callable[[], StepProtocol[Any]] = _only(name, TraceConverterSpec)
+    return found
+
+
+def get_llm_client(name: str) -> ModelClientFactory:
+    """Return what makes the LLM clients of a plugin; usually their class.
+
+    Args:
+        name: The name of the plugin, with hyphens or underscores.
+
+    Raises:
+        UnknownPluginError: There is no such plugin, or it gives no LLM client.
+        PluginError: It cannot be loaded; see `ace.plugins`.
+    """
+    found: ModelClientFactory = _only(name, LLMClientSpec)
+    return found
+
+
+def _only(name: str, kind: type[SomeSpec]) -> Any:
+    plugin = catalogue().find(name).load()
+    specs = plugin.specs_of(kind)
+    if not specs:
+        raise _not_given(plugin, _KINDS[kind])
+    return _called_later(plugin, specs[0])
+
+
+def _called_later(plugin: LoadedPlugin, spec: Spec) -> Any:
+    found = plugin.resolve(spec)
+    if not callable(found):
+        raise PluginLoadError(
+            f"{plugin.targets.owner}: {spec.target!r} must be a class or a function, and is a {type(found).__name__}"
+        )
+    return found
+
+
+def _not_given(plugin: LoadedPlugin, what: str) -> UnknownPluginError:
+    given = ", ".join(plugin.specs)
+    return UnknownPluginError(f"{plugin.targets.owner} gives no such thing as {what}; it gives: {given}")

@@ -1,0 +1,33 @@
+"""What comes with ace, through the hooks that strangers use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ace.plugins.hooks import hookimpl
+from ace.plugins.specs import EmbedderSpec, StoreSpec
+
+__all__ = ["ACE_API", "ace_embedders", "ace_stores"]
+
+ACE_API = 1
+
+
+@hookimpl
+def ace_stores() -> Iterator[StoreSpec]:
+    """Give SQLite."""
+    yield StoreSpec(
+        name="sqlite",
+        target="ace.skillbook.sqlite_store:SqliteStore",
+        suffixes=(".db", ".sqlite", ".sqlite3"),
+        summary="Skillbooks with history in one file on a local disk",
+    )
+
+
+@hookimpl
+def ace_embedders() -> Iterator[EmbedderSpec]:
+    """Give the embedding models that LiteLLM knows."""
+    yield EmbedderSpec(
+        name="litellm",
+        target="ace.providers.litellm_embedder:LiteLLMEmbedder",
+        summary="Vectors of any embedding model that LiteLLM knows",
+    )

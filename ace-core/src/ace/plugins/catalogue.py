@@ -1,0 +1,184 @@
+"""The plugins of this process: what is installed, what is loaded, what is wrong with it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, final
+
+from ace.plugins.api_version import check_api
+from ace.plugins.discovery import RESERVED, Discovery, InstalledPlugin, discover
+from ace.plugins.errors import PluginError, UnknownPluginError
+from ace.plugins.hooks import ENTRY_POINT_GROUP
+
+if TYPE_CHECKING:
+    from ace.plugins.hook_source import HookSource
+    from ace.plugins.loading import LoadedPlugin
+
+__all__ = ["Catalogue", "CataloguedPlugin", "catalogue"]
+
+
+@final
+class CataloguedPlugin:
+    """A plugin, loaded when it is first used. An error is kept, and raised each time.
+
+    Args:
+        installed: Its metadata.
+        loaded: What it gives, if that is known already.
+    """
+
+    def __init__(self, installed: InstalledPlugin, loaded: LoadedPlugin | None = None) -> None:
+        self.installed = installed
+        self.error: PluginError | None = installed.problem
+        self._loaded = loaded
+        self._lock = threading.RLock()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether its hooks have been called."""
+        return self._loaded is not None
+
+    @cached_property
+    def source(self) -> HookSource | None:
+        """What is known of it without importing it."""
+        from ace.plugins.hook_source import read_hook_source
+
+        return read_hook_source(self.installed.module)
+
+    @property
+    def owner(self) -> str:
+        """The plugin and its distribution, for errors."""
+        return f"plugin {self.installed.name!r} of {self.installed.origin}"
+
+    @property
+    def kinds(self) -> tuple[str, ...] | None:
+        """What it gives; None if that cannot be known without importing it."""
+        if self._loaded is not None:
+            return tuple(self._loaded.specs)
+        return None if self.source is None else self.source.kinds
+
+    def may_give(self, kind: str) -> bool:
+        """Tell whether it can be that it gives something of a kind; nothing is imported for that."""
+        if not self.installed.is_enabled or self.installed.problem is not None:
+            return False
+        return self.kinds is None or kind in self.kinds
+
+    def known_problem(self) -> PluginError | None:
+        """Return what is wrong with it, as far as that can be known without importing it."""
+        from ace.plugins.requirements import check_requirements
+
+        if self.error is not None or self.source is None:
+            return self.error
+        try:
+            check_api(self.source.api, self.owner)
+            check_requirements(self.source.requires, needed_by=self.owner)
+        except PluginError as error:
+            return error
+        return None
+
+    def load(self) -> LoadedPlugin:
+        """Return the loaded plugin.
+
+        Raises:
+            PluginError: It cannot be loaded.
+        """
+        from ace.plugins.loading import load
+
+        with self._lock:
+            if self._loaded is None:
+                if self.error is not None:
+                    raise self.error
+                try:
+                    if self.source is not None:  # what is for another API is not even imported
+                        check_api(self.source.api, self.owner)
+                    self._loaded = load(self.installed)
+                except PluginError as error:
+                    self.error = error
+                    raise
+            return self._loaded
+
+
+@final
+class Catalogue:
+    """All plugins that are installed, and those of `temporary`.
+
+    Args:
+        discovery: What is installed.
+    """
+
+    def __init__(self, discovery: Discovery) -> None:
+        self.warnings = discovery.warnings
+        self._installed = [CataloguedPlugin(plugin) for plugin in discovery.plugins]
+        self._temporary: list[CataloguedPlugin] = []
+
+    def plugins(self) -> list[CataloguedPlugin]:
+        """Return all of them; a temporary one hides those of its name."""
+        hidden = {plugin.installed.name for plugin in self._temporary}
+        return [*self._temporary, *(plugin for plugin in self._installed if plugin.installed.name not in hidden)]
+
+    def giving(self, kind: str) -> list[CataloguedPlugin]:
+        """Return those that give something of a kind, and those of which that cannot be known yet."""
+        return [plugin for plugin in self.plugins() if plugin.may_give(kind)]
+
+    def find(self, name: str) -> CataloguedPlugin:
+        """Return the plugin of a name, written with hyphens or underscores.
+
+        Raises:
+            UnknownPluginError: There is none, or it is switched off.
+            PluginConflictError: Several distributions claim the name.
+        """
+        wanted = name.strip().replace("-", "_")
+        found = [plugin for plugin in self.plugins() if plugin.installed.name == wanted]
+        enabled = [plugin for plugin in found if plugin.installed.is_enabled]
+        usable = next((plugin for plugin in enabled if plugin.installed.problem is None), None)
+        if usable is not None:
+            return usable
+        if enabled:
+            assert enabled[0].installed.problem is not None
+            raise enabled[0].installed.problem
+        raise UnknownPluginError(_switched_off(found[0].installed) if found else self._unknown(name, wanted))
+
+    @contextmanager
+    def including(self, plugin: CataloguedPlugin) -> Iterator[None]:
+        """Have one more plugin within a `with` block."""
+        self._temporary.insert(0, plugin)
+        try:
+            yield
+        finally:
+            self._temporary.remove(plugin)
+
+    def _unknown(self, name: str, wanted: str) -> str:
+        if wanted in RESERVED:
+            return f"plugin {wanted!r} is not installed; it comes with {RESERVED[wanted]!r}"
+        known = sorted({plugin.installed.name for plugin in self.plugins()})
+        near = difflib.get_close_matches(wanted, known, n=1)
+        if near:
+            return f"there is no plugin {name!r}; did you mean {near[0]!r}?"
+        listed = ", ".join(map(repr, known)) or "none"
+        return f"there is no plugin {name!r}; installed are: {listed}"
+
+
+_lock = threading.Lock()
+_catalogue: Catalogue | None = None
+
+
+def catalogue() -> Catalogue:
+    """Return the plugins of this process, as the environment was when they were first asked for."""
+    global _catalogue  # one for the process, made when it is first needed
+    with _lock:
+        if _catalogue is None:
+            from importlib_metadata import entry_points
+
+            _catalogue = Catalogue(discover(entry_points(group=ENTRY_POINT_GROUP), os.environ))
+        return _catalogue
+
+
+def _switched_off(plugin: InstalledPlugin) -> str:
+    return (
+        f"plugin {plugin.name!r} of {plugin.origin} is switched off by ACE_PLUGINS or ACE_PLUGINS_DISABLED; "
+        "change them to use it"
+    )

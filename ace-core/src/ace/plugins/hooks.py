@@ -1,0 +1,149 @@
+"""The hooks: what a plugin can give. None takes an argument, all return data; see `ace.plugins.specs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import pluggy
+
+if TYPE_CHECKING:
+    from ace.plugins.specs import (
+        CommandSpec,
+        EmbedderSpec,
+        ExecuteStepSpec,
+        LLMClientSpec,
+        ObserverSpec,
+        RunnerSpec,
+        StoreSpec,
+        TraceConverterSpec,
+    )
+
+__all__ = ["ENTRY_POINT_GROUP", "HOOKS", "hookimpl"]
+
+ENTRY_POINT_GROUP: Final = "ace.plugins"
+"""The group of entry points; the name of an entry point is the name of the plugin."""
+
+hookimpl = pluggy.HookimplMarker("ace")
+"""The decorator for the hooks of a plugin."""
+_hookspec = pluggy.HookspecMarker("ace")
+
+
+@_hookspec
+def ace_execute_steps() -> Iterable[ExecuteStepSpec]:
+    """Give the step that runs tasks with a framework.
+
+    Example:
+        @hookimpl
+        def ace_execute_steps():
+            yield ExecuteStepSpec(
+                name="acme",
+                target="ace_acme.execute:AcmeExecuteStep",
+                produces="ace_acme.result:AcmeResult",
+                requires=("acme-agent>=2,<3",),
+                summary="Run tasks with Acme agents",
+            )
+    """
+    raise NotImplementedError
+
+
+@_hookspec
+def ace_trace_converters() -> Iterable[TraceConverterSpec]:
+    """Give the step that turns the framework's result, or a stored record, into the standard trace dict.
+
+    Example:
+        @hookimpl
+        def ace_trace_converters():
+            yield TraceConverterSpec(
+                name="acme",
+                target="ace_acme.to_trace:AcmeToTrace",
+                accepts="ace_acme.result:AcmeResult",
+                recognises="ace_acme.recognise:score",
+            )
+    """
+    raise NotImplementedError
+
+
+@_hookspec
+def ace_runners() -> Iterable[RunnerSpec]:
+    """Give a runner class of your own, where the one composed of the two steps is not enough.
+
+    Example:
+        @hookimpl
+        def ace_runners():
+            yield RunnerSpec(name="acme", target="ace_acme.runner:Acme", requires=("acme-agent>=2,<3",))
+    """
+    raise NotImplementedError
+
+
+@_hookspec
+def ace_llm_clients() -> Iterable[LLMClientSpec]:
+    """Give a client of a language model; `acme/large` in any model string then reaches it with `"large"`.
+
+    Example:
+        @hookimpl
+        def ace_llm_clients():
+            yield LLMClientSpec(name="acme", target="ace_acme.llm:AcmeLLMClient")
+    """
+    raise NotImplementedError
+
+
+@_hookspec
+def ace_commands() -> Iterable[CommandSpec]:
+    """Give a subcommand, here `ace acme`.
+
+    Example:
+        @hookimpl
+        def ace_commands():
+            yield CommandSpec(name="acme", target="ace_acme.cli:app", summary="Look at what Acme agents did")
+    """
+    raise NotImplementedError
+
+
+@_hookspec
+def ace_observers() -> Iterable[ObserverSpec]:
+    """Give a callable that is told every event of runs, samples, steps, model calls and skills.
+
+    Example:
+        @hookimpl
+        def ace_observers():
+            yield ObserverSpec(name="acme", target="ace_acme.observe:send_event")
+    """
+    raise NotImplementedError
+
+
+@_hookspec
+def ace_stores() -> Iterable[StoreSpec]:
+    """Give a store; `Skillbook.open("acme://team/skills")` then opens it.
+
+    Example:
+        @hookimpl
+        def ace_stores():
+            yield StoreSpec(name="acme", target="ace_acme.store:AcmeStore", schemes=("acme",))
+    """
+    raise NotImplementedError
+
+
+@_hookspec
+def ace_embedders() -> Iterable[EmbedderSpec]:
+    """Give what turns texts into vectors; `DeduplicationConfig(embedding_provider="acme")` then uses it.
+
+    Example:
+        @hookimpl
+        def ace_embedders():
+            yield EmbedderSpec(name="acme", target="ace_acme.embed:AcmeEmbedder")
+    """
+    raise NotImplementedError
+
+
+HOOKS: Final = {
+    "execute_steps": "ExecuteStepSpec",
+    "trace_converters": "TraceConverterSpec",
+    "runners": "RunnerSpec",
+    "llm_clients": "LLMClientSpec",
+    "commands": "CommandSpec",
+    "observers": "ObserverSpec",
+    "stores": "StoreSpec",
+    "embedders": "EmbedderSpec",
+}
+"""The kinds of what a plugin can give, each with its spec; the hook of `runners` is `ace_runners`."""

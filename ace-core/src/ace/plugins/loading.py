@@ -1,0 +1,148 @@
+"""Loads one plugin: imports its hook module, calls its hooks, and checks what they yield."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pluggy
+
+from ace.plugins import hooks, specs
+from ace.plugins.api_version import check_api
+from ace.plugins.errors import PluginError, PluginLoadError
+from ace.plugins.hooks import HOOKS
+from ace.plugins.specs import Spec
+from ace.plugins.targets import Targets
+
+if TYPE_CHECKING:
+    from ace.plugins.discovery import InstalledPlugin
+
+__all__ = ["LoadedPlugin", "load", "load_hooks"]
+
+SomeSpec = TypeVar("SomeSpec", bound=Spec)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPlugin:
+    """A plugin whose hooks have been called. None of its targets has to be imported."""
+
+    name: str
+    specs: Mapping[str, tuple[Spec, ...]]
+    """What it gives, by kind."""
+    targets: Targets
+
+    def specs_of(self, kind: type[SomeSpec]) -> list[SomeSpec]:
+        """Return its specs of one class."""
+        return [spec for found in self.specs.values() for spec in found if isinstance(spec, kind)]
+
+    def resolve(self, spec: Spec) -> Any:
+        """Return what a spec of this plugin names, see `Targets.resolve`."""
+        return self.targets.resolve(spec.target, spec.requires)
+
+
+def load(plugin: InstalledPlugin) -> LoadedPlugin:
+    """Import the hook module of a plugin, and load what it gives.
+
+    Args:
+        plugin: An installed plugin.
+
+    Raises:
+        PluginError: It cannot be loaded; the text says why.
+    """
+    owner = f"plugin {plugin.name!r} of {plugin.origin}"
+    module, _, attributes = plugin.module.partition(":")
+    try:
+        hook_module: object = import_module(module)
+        for attribute in filter(None, attributes.split(".")):
+            hook_module = getattr(hook_module, attribute)
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginLoadError(
+            f"{owner}: its hook module {plugin.module!r} cannot be imported: {type(error).__name__}: {error}; "
+            f"uninstall or update it, or switch it off: ACE_PLUGINS_DISABLED={plugin.name}"
+        ) from error
+    return load_hooks(hook_module, plugin.name, owner)
+
+
+def load_hooks(hook_module: object, name: str, owner: str, *, own_names: bool = True) -> LoadedPlugin:
+    """Call the hooks of a module or another object that has them, in a plugin manager of its own.
+
+    Args:
+        hook_module: The object.
+        name: The name of the plugin.
+        owner: The plugin and its distribution, for errors.
+        own_names: Whether all specs must have the name of the plugin.
+
+    Raises:
+        PluginError: A hook or a spec is wrong.
+    """
+    check_api(getattr(hook_module, "ACE_API", None), owner)
+    _check_decorators(hook_module, owner)
+    manager = pluggy.PluginManager("ace")
+    manager.add_hookspecs(hooks)
+    _register(manager, hook_module, name, owner)
+    found = {kind: _yielded(manager, kind, owner) for kind in HOOKS}
+    given = {kind: specs for kind, specs in found.items() if specs}
+    if not given:
+        raise PluginLoadError(f"{owner}: it gives nothing; the hooks are {_hook_names()}, each under @hookimpl")
+    if own_names:
+        _check_names(given, name, owner)
+    return LoadedPlugin(name, given, Targets(owner))
+
+
+def _register(manager: pluggy.PluginManager, hook_module: object, name: str, owner: str) -> None:
+    try:
+        manager.register(hook_module, name)
+    except pluggy.PluginValidationError as error:
+        said = " ".join(str(error).split())
+        raise PluginLoadError(f"{owner}: a hook takes no arguments: {said}") from error
+    try:
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        callers = manager.get_hookcallers(hook_module) or []
+        unknown = next(caller.name for caller in callers if caller.name.removeprefix("ace_") not in HOOKS)
+        raise PluginLoadError(f"{owner}: {unknown!r} is no hook; the hooks are {_hook_names()}") from error
+
+
+def _check_decorators(hook_module: object, owner: str) -> None:
+    for kind in HOOKS:
+        hook = getattr(hook_module, f"ace_{kind}", None)
+        if callable(hook) and not hasattr(hook, "ace_impl"):
+            raise PluginLoadError(f"{owner}: ace_{kind} is no hook yet; write @hookimpl above it")
+
+
+def _yielded(manager: pluggy.PluginManager, kind: str, owner: str) -> tuple[Spec, ...]:
+    """Call one hook and check what it yields."""
+    wanted: type[Spec] = getattr(specs, HOOKS[kind])
+    try:
+        found = [spec for result in getattr(manager.hook, f"ace_{kind}")() for spec in _iterable(result, kind, wanted)]
+    except (Exception, SystemExit) as error:
+        raise PluginLoadError(f"{owner}: ace_{kind} failed: {type(error).__name__}: {error}") from error
+    for spec in found:
+        if type(spec) is not wanted:
+            raise PluginLoadError(f"{owner}: ace_{kind} yields {wanted.__name__}, not {type(spec).__name__}: {spec!r}")
+    return tuple(found)
+
+
+def _iterable(result: object, kind: str, wanted: type[Spec]) -> Iterable[Any]:
+    if not isinstance(result, Iterable):
+        raise TypeError(f"it returns a {type(result).__name__}; yield {wanted.__name__}(...)")
+    return result
+
+
+def _check_names(given: Mapping[str, tuple[Spec, ...]], name: str, owner: str) -> None:
+    for kind, found in given.items():
+        wrong = next((spec for spec in found if spec.name != name), None)
+        if wrong is not None:
+            raise PluginLoadError(
+                f"{owner}: ace_{kind} yields the name {wrong.name!r}; it must be that of the entry point, {name!r}"
+            )
+        if len(found) > 1:
+            raise PluginLoadError(f"{owner}: ace_{kind} yields {name!r} {len(found)} times; one is enough")
+
+
+def _hook_names() -> str:
+    return ", ".join(f"ace_{kind}" for kind in HOOKS)

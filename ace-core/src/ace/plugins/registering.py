@@ -1,0 +1,154 @@
+"""Puts what plugins give into the registries of the lower layers, which ask for it when they are looked into."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ace.plugins.errors import PluginConflictError, PluginError
+from ace.plugins.selection import is_strict
+from ace.plugins.specs import EmbedderSpec, LLMClientSpec, Spec, StoreSpec, TraceConverterSpec
+
+if TYPE_CHECKING:
+    from ace.plugins.catalogue import CataloguedPlugin
+    from ace.plugins.loading import LoadedPlugin
+
+__all__ = ["fill", "forget"]
+
+_logger = logging.getLogger(__name__)
+_lock = threading.RLock()
+_working = False
+_done: set[tuple[str, str | None, bool]] = set()
+_tried: set[tuple[str, CataloguedPlugin]] = set()
+_undo: dict[CataloguedPlugin, list[Callable[[], None]]] = {}
+_built_in: LoadedPlugin | None = None
+
+
+def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
+    """Register what plugins give of one kind, as far as that has not been done.
+
+    Args:
+        kind: Such as `trace_converters`.
+        name: Only of the plugin with this name, if there is one.
+        built_in: Only what comes with ace.
+
+    Raises:
+        PluginError: The plugin of this name cannot be loaded. (Others are passed over, with a warning, except
+            under `ACE_PLUGINS_STRICT=1`.)
+    """
+    global _working
+    if (kind, name, built_in) in _done:
+        return
+    with _lock:
+        if _working:  # a plugin that is being loaded looks into a registry
+            return
+        _working = True
+        try:
+            _register_built_in(kind)
+            if not built_in:
+                _register_installed(kind, name)
+        finally:
+            _working = False
+        _done.add((kind, name, built_in))
+
+
+def forget(plugin: CataloguedPlugin) -> None:
+    """Take what a plugin gave out of the registries, and look anew at the next question.
+
+    Args:
+        plugin: The plugin.
+    """
+    with _lock:
+        for undo in _undo.pop(plugin, []):
+            undo()
+        _tried.difference_update({pair for pair in _tried if pair[1] is plugin})
+        _done.clear()
+
+
+def _register_built_in(kind: str) -> None:
+    global _built_in
+    if _built_in is None:
+        from ace.plugins import built_in
+        from ace.plugins.loading import load_hooks
+
+        _built_in = load_hooks(built_in, "ace", "ace-core", own_names=False)
+    if (kind, None, True) not in _done:
+        for spec in _built_in.specs.get(kind, ()):
+            _register(_built_in, spec)
+        _done.add((kind, None, True))
+
+
+def _register_installed(kind: str, name: str | None) -> None:
+    from ace.plugins.catalogue import catalogue
+
+    plugins = catalogue()
+    if name is not None and any(
+        each.installed.name == name and each.installed.is_enabled for each in plugins.plugins()
+    ):
+        plugins.find(name)  # raises where the name is in conflict
+    for plugin in plugins.giving(kind):
+        if (kind, plugin) in _tried or name not in (None, plugin.installed.name):
+            continue
+        try:
+            loaded = plugin.load()
+            _undo.setdefault(plugin, []).extend(_register(loaded, spec) for spec in loaded.specs.get(kind, ()))
+        except PluginError as error:
+            if name is not None or is_strict(os.environ):
+                raise
+            _logger.warning("%s", error)
+        _tried.add((kind, plugin))
+
+
+def _register(plugin: LoadedPlugin, spec: Spec) -> Callable[[], None]:
+    """Put one spec into its registry; returns what takes it out again."""
+    try:
+        return _REGISTRARS[type(spec)](plugin, spec)
+    except ValueError as error:
+        raise PluginConflictError(f"{plugin.targets.owner}: {error}") from error
+
+
+def _register_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> Callable[[], None]:
+    from ace.plugins.conversion import trace_converter
+    from ace.protocols.trace_converters import register_trace_converter, unregister_trace_converter
+
+    register_trace_converter(trace_converter(plugin, spec))
+    return lambda: unregister_trace_converter(spec.name)
+
+
+def _register_client(plugin: LoadedPlugin, spec: LLMClientSpec) -> Callable[[], None]:
+    from ace.protocols.model_prefixes import register_model_prefix, unregister_model_prefix
+
+    register_model_prefix(spec.name, lambda model, **settings: plugin.resolve(spec)(model, **settings))
+    return lambda: unregister_model_prefix(spec.name)
+
+
+def _register_store(plugin: LoadedPlugin, spec: StoreSpec) -> Callable[[], None]:
+    from ace.skillbook.stores import StoreKind, register_store, unregister_store
+
+    register_store(
+        StoreKind(
+            name=spec.name,
+            open=lambda location: plugin.resolve(spec)(location),
+            schemes=spec.schemes,
+            suffixes=spec.suffixes,
+        )
+    )
+    return lambda: unregister_store(spec.name)
+
+
+def _register_embedder(plugin: LoadedPlugin, spec: EmbedderSpec) -> Callable[[], None]:
+    from ace.protocols.embedders import register_embedder, unregister_embedder
+
+    register_embedder(spec.name, lambda model: plugin.resolve(spec)(model))
+    return lambda: unregister_embedder(spec.name)
+
+
+_REGISTRARS: dict[type[Spec], Callable[[LoadedPlugin, Any], Callable[[], None]]] = {
+    TraceConverterSpec: _register_converter,
+    LLMClientSpec: _register_client,
+    StoreSpec: _register_store,
+    EmbedderSpec: _register_embedder,
+}

@@ -1,0 +1,160 @@
+"""What hooks yield: data that tells what a plugin gives and where it is. No spec holds a type of a framework."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = [
+    "CommandSpec",
+    "EmbedderSpec",
+    "ExecuteStepSpec",
+    "LLMClientSpec",
+    "ObserverSpec",
+    "RunnerSpec",
+    "Spec",
+    "StoreSpec",
+    "TraceConverterSpec",
+]
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_TARGET: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What all specs have.
+
+    Raises:
+        ValueError: A name, a target, a class or a requirement is not written as it must be.
+
+    Example:
+        >>> RunnerSpec(name="acme", target="ace_acme.runner")
+        Traceback (most recent call last):
+        ...
+        ValueError: RunnerSpec 'acme': target is written 'package.module:attribute', not 'ace_acme.runner'
+    """
+
+    name: str
+    """The name of the plugin, that of its entry point: `[a-z][a-z0-9_]*`."""
+    target: str
+    """What is given, as `package.module:attribute`. It is imported when it is first used."""
+    summary: str = ""
+    """One line for lists and help."""
+    requires: tuple[str, ...] = ()
+    """The distributions that the target needs, as PEP 508 requirements. They are checked before it is imported."""
+
+    def __post_init__(self) -> None:
+        if not _is_written(_NAME, self.name):
+            raise ValueError(f"{type(self).__name__}: name is written [a-z][a-z0-9_]*, not {self.name!r}")
+        self._check_reference("target", self.target)
+        self._check_texts("requires", self.requires)
+        for requirement in self.requires:
+            self._check_requirement(requirement)
+
+    def _check_reference(self, field: str, reference: str) -> None:
+        if not _is_written(_TARGET, reference):
+            raise self._wrong(field, "'package.module:attribute'", reference)
+
+    def _check_texts(self, field: str, texts: object) -> None:
+        if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
+            raise self._wrong(field, "as a tuple of texts", texts)
+
+    def _check_requirement(self, requirement: str) -> None:
+        # Imported here: most specs require nothing, and every hook module loads this one.
+        from packaging.requirements import InvalidRequirement, Requirement
+
+        try:
+            Requirement(requirement)
+        except InvalidRequirement as error:
+            raise self._wrong("a requirement", "as in PEP 508", requirement) from error
+
+    def _wrong(self, field: str, form: str, value: object) -> ValueError:
+        return ValueError(f"{type(self).__name__} {self.name!r}: {field} is written {form}, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecuteStepSpec(Spec):
+    """A step that runs a framework: it injects the skills and puts the result on `ctx.trace`."""
+
+    produces: str | None = None
+    """The class of the result, as `package.module:Class`."""
+    is_async: bool = False
+    """Whether the step is called asynchronously."""
+
+    def __post_init__(self) -> None:
+        Spec.__post_init__(self)
+        if self.produces is not None:
+            self._check_reference("produces", self.produces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceConverterSpec(Spec):
+    """A step without arguments that turns a framework's result, or a stored record, into the standard trace dict."""
+
+    accepts: str | None = None
+    """The class of the result, as `package.module:Class`. Instances of it are this plugin's, for sure."""
+    recognises: str | None = None
+    """A light function, as `package.module:function`, that needs no framework: it takes a record or the head of a
+    file and returns a score from 0 (not mine) to 1 (surely mine). The higher score wins."""
+
+    def __post_init__(self) -> None:
+        Spec.__post_init__(self)
+        if self.accepts is not None:
+            self._check_reference("accepts", self.accepts)
+        if self.recognises is not None:
+            self._check_reference("recognises", self.recognises)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerSpec(Spec):
+    """A runner class. A plugin without one, but with both steps, gets one that is composed of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LLMClientSpec(Spec):
+    """A client of a language model, reached as `name/...` in any model string.
+
+    The target is called with the rest of the model string and with settings such as `max_tokens`.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSpec(Spec):
+    """A subcommand of `ace`: a typed function or a cyclopts `App`. Users see and type hyphens for underscores.
+
+    Written with plain texts, its name and summary are read without importing anything.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserverSpec(Spec):
+    """A callable that is told the events of runs, samples, steps, model calls and skills."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSpec(Spec):
+    """A store of skillbooks. The target is called with the location that the user gave."""
+
+    schemes: tuple[str, ...] = ()
+    """The beginnings of locations that are this store's: `("acme",)` for `acme://...`."""
+    suffixes: tuple[str, ...] = ()
+    """The endings of files that are this store's, such as `(".acme",)`."""
+
+    def __post_init__(self) -> None:
+        Spec.__post_init__(self)
+        self._check_texts("schemes", self.schemes)
+        self._check_texts("suffixes", self.suffixes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderSpec(Spec):
+    """What turns texts into vectors, reached as `embedding_provider=name`.
+
+    The target is called with the name of the embedding model, or None for its own choice.
+    """
+
+
+def _is_written(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None

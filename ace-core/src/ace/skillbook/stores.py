@@ -1,0 +1,134 @@
+"""The registry of stores, by which a location such as `skills.db` or `acme://team/skills` finds the store it is in.
+
+`ace.plugins` fills it; SQLite comes the same way.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ace.lazy_plugins import fill
+
+if TYPE_CHECKING:
+    from ace.skillbook.store import SkillbookStore
+
+__all__ = ["StoreKind", "find_store", "has_scheme", "register_store", "store_kinds", "unregister_store"]
+
+FILE_SUFFIXES: Final = (".json", ".md", ".markdown", ".txt")
+"""Files that are read and written whole; no store can claim them."""
+
+_lock = threading.Lock()
+_kinds: dict[str, StoreKind] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreKind:
+    """A kind of store."""
+
+    name: str
+    """The unique name, that of the plugin."""
+    open: Callable[[str], SkillbookStore]
+    """Opens the store of a location, as the user gave it."""
+    schemes: tuple[str, ...] = ()
+    """`acme` for locations that begin with `acme://`."""
+    suffixes: tuple[str, ...] = ()
+    """`.db` for files whose name ends so."""
+
+
+def register_store(kind: StoreKind) -> None:
+    """Make a kind of store known.
+
+    Args:
+        kind: The kind.
+
+    Raises:
+        ValueError: Its name, a scheme or a suffix is taken, or the suffix is that of a file without history.
+    """
+    with _lock:
+        for known in _kinds.values():
+            if known == kind:
+                return
+            taken = _taken(kind, known)
+            if taken:
+                raise ValueError(f"the stores {known.name!r} and {kind.name!r} both claim {taken!r}")
+        if set(kind.suffixes) & set(FILE_SUFFIXES):
+            raise ValueError(f"the store {kind.name!r} claims one of {', '.join(FILE_SUFFIXES)}, which are plain files")
+        _kinds[kind.name] = kind
+
+
+def unregister_store(name: str) -> None:
+    """Forget a kind of store; an unknown name is no error.
+
+    Args:
+        name: The name of the kind.
+    """
+    with _lock:
+        _kinds.pop(name, None)
+
+
+def store_kinds() -> list[StoreKind]:
+    """Return the kinds of stores that are known, sorted by name."""
+    fill("stores")
+    with _lock:
+        return [_kinds[name] for name in sorted(_kinds)]
+
+
+def find_store(location: str | Path) -> StoreKind | None:
+    """Return the kind of store that a location is in, or None if it is a plain file.
+
+    Args:
+        location: A file or `scheme://...`.
+
+    Raises:
+        ValueError: No store has this scheme.
+
+    Example:
+        >>> find_store("skills.json") is None
+        True
+    """
+    text = str(location)
+    if not has_scheme(location) and Path(text).suffix.lower() in FILE_SUFFIXES:
+        return None
+    for built_in in (True, False):
+        fill("stores", built_in=built_in)
+        found = _fitting(text)
+        if found is not None:
+            return found
+    if has_scheme(location):
+        names = ", ".join(repr(kind.name) for kind in store_kinds())
+        raise ValueError(f"no store is installed for {text!r}; there are: {names}")
+    return None
+
+
+def has_scheme(location: str | Path) -> bool:
+    """Tell whether a location begins with a scheme, and is no file.
+
+    Args:
+        location: A file or `scheme://...`.
+
+    Example:
+        >>> has_scheme("acme://team/skills"), has_scheme("skills.db")
+        (True, False)
+    """
+    return isinstance(location, str) and "://" in location
+
+
+def _fitting(location: str) -> StoreKind | None:
+    scheme = location.partition("://")[0] if has_scheme(location) else None
+    suffix = Path(location).suffix.lower()
+    with _lock:
+        for kind in _kinds.values():
+            if scheme in kind.schemes if scheme is not None else suffix in kind.suffixes:
+                return kind
+    return None
+
+
+def _taken(first: StoreKind, second: StoreKind) -> str:
+    if first.name == second.name:
+        return first.name
+    both = {*first.schemes, *first.suffixes} & {*second.schemes, *second.suffixes}
+    return min(both, default="")
