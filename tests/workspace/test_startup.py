@@ -25,6 +25,15 @@ __import__(name)
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
+COMMAND_PROGRAM = """
+import json, sys
+arguments, *folders = sys.argv[1:]
+sys.path += folders
+from ace.cli import main
+main(json.loads(arguments))
+print(json.dumps(sorted(sys.modules)))
+"""
+
 
 def modules_loaded_by(name: str) -> set[str]:
     """The modules that one import adds in a fresh interpreter.
@@ -45,6 +54,16 @@ def test_an_import_loads_nothing_heavy(name: str) -> None:
     loaded = modules_loaded_by(name)
     assert name in loaded
     assert sorted(HEAVY & set(map(top_level, loaded))) == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"], ["nonsense"]])
+def test_a_command_that_calls_no_model_loads_nothing_heavy(arguments: list[str]) -> None:
+    folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
+    command = [sys.executable, "-I", "-S", "-c", COMMAND_PROGRAM, json.dumps(arguments), *folders]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert "ace.cli.app" in loaded
+    assert sorted((HEAVY - {"asyncio"}) & set(map(top_level, loaded))) == []
 
 
 @pytest.mark.parametrize(("name", "budget"), list(BUDGETS.items()))

@@ -1,0 +1,117 @@
+"""How results look: tables in a terminal, plain lines elsewhere, one JSON object under `--json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+__all__ = ["JSON_SCHEMA", "is_terminal", "note", "print_json", "print_table", "print_text", "visible"]
+
+JSON_SCHEMA = 1
+"""The number in every `--json` object. It rises when a field is removed or changes its meaning."""
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Tell whether a person looks at a stream.
+
+    Args:
+        stream: `sys.stdout` or `sys.stderr`.
+    """
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def print_json(result: Mapping[str, object]) -> None:
+    """Print a result as one JSON object with the number of its schema first.
+
+    Args:
+        result: Names and JSON values.
+
+    Example:
+        >>> print_json({"traces": 2})
+        {
+          "schema": 1,
+          "traces": 2
+        }
+    """
+    print_text(json.dumps({"schema": JSON_SCHEMA, **result}, indent=2, ensure_ascii=False))
+
+
+def print_text(text: str) -> None:
+    """Print text as it is to standard output. What the terminal cannot show is escaped.
+
+    Args:
+        text: The text, without the line feed at its end.
+    """
+    print(_writable(text, sys.stdout), flush=True)  # noqa: T201  # the command line talks to its user
+
+
+def note(text: str) -> None:
+    """Print a line for the person at the terminal, apart from the result: to standard error.
+
+    Args:
+        text: The line.
+    """
+    print(_writable(text, sys.stderr), file=sys.stderr, flush=True)  # noqa: T201  # the command line talks to its user
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
+    """Print a table: drawn in a terminal, else columns parted by two blanks, with no line broken.
+
+    Args:
+        columns: The headings.
+        rows: The cells, as texts without line feeds.
+        title: A line above it.
+
+    Example:
+        >>> print_table(["id", "section"], [["geo-00001", "geo"]])
+        id         section
+        geo-00001  geo
+    """
+    if is_terminal(sys.stdout):
+        _print_drawn(columns, rows, title)
+        return
+    lines = [list(columns), *([_one_line(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    drawn = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    print_text("\n".join([title, *drawn] if title else drawn))
+
+
+def _print_drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    Console(soft_wrap=False).print(table)
+
+
+def _one_line(cell: str) -> str:
+    return " ".join(visible(cell).split())
+
+
+def visible(text: str) -> str:
+    """Return a text with control characters escaped: what stands in a trace must not steer the terminal.
+
+    Args:
+        text: Any text.
+
+    Example:
+        >>> len(visible(chr(27))), visible("plain")
+        (4, 'plain')
+    """
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
+        for character in text
+    )
+
+
+def _writable(text: str, stream: TextIO) -> str:
+    encoding = stream.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

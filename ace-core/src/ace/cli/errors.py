@@ -1,0 +1,87 @@
+"""What the command line says when something goes wrong, and the exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+__all__ = [
+    "DONE",
+    "INTERRUPTED",
+    "WITH_FAILURES",
+    "WRONG_USAGE",
+    "InterruptedRunError",
+    "UsageError",
+    "exit_code_of",
+    "print_error",
+]
+
+DONE: Final = 0
+WITH_FAILURES: Final = 1
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as it was given. The text says why, and what to do.
+
+    Example:
+        >>> raise UsageError("there is no file 'runs.jsonl'; give the path of recorded traces")
+        Traceback (most recent call last):
+        ...
+        ace.cli.errors.UsageError: there is no file 'runs.jsonl'; give the path of recorded traces
+    """
+
+
+class InterruptedRunError(Exception):
+    """The user broke a command off. The text says what was kept, and how to go on."""
+
+
+def print_error(message: str) -> None:
+    """Write one sentence to standard error.
+
+    Args:
+        message: The sentence, without a capital letter or a prefix.
+    """
+    from ace.cli.console import note, visible
+    from ace.protocols.redaction import redact
+
+    note(visible(redact(f"ace: {message}")))
+
+
+def exit_code_of(error: BaseException) -> int | None:
+    """Tell the user about an error that is no bug.
+
+    Args:
+        error: What a command raised.
+
+    Returns:
+        The exit code; None if the error is a bug, which a traceback has to show.
+    """
+    if isinstance(error, BrokenPipeError):
+        # Whoever read our output has gone. Without this, Python would complain again when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return WITH_FAILURES
+    if isinstance(error, KeyboardInterrupt):
+        print_error("interrupted")
+        return INTERRUPTED
+    if isinstance(error, InterruptedRunError):
+        print_error(str(error))
+        return INTERRUPTED
+    message = _sentence(error)
+    if message is None:
+        return None
+    print_error(message)
+    return WRONG_USAGE
+
+
+def _sentence(error: BaseException) -> str | None:
+    if isinstance(error, UsageError):
+        return str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror or error}"
+    from ace.protocols.errors import LLMError
+    from ace.skillbook.errors import SkillbookError
+
+    return str(error) if isinstance(error, LLMError | SkillbookError) else None

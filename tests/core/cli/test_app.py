@@ -1,0 +1,51 @@
+"""The frame of the command line: help, versions, mistakes."""
+
+import importlib.metadata
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import ACE, ace, command_environment
+
+
+def test_help_lists_the_commands_and_the_exit_codes(tmp_path: Path) -> None:
+    done = ace("--help", folder=tmp_path)
+    assert done.code == 0
+    assert "completion" in done.out
+    assert "2 wrong usage" in done.out
+
+
+def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:
+    assert ace("--version", folder=tmp_path).out == f"ace {importlib.metadata.version('ace-core')}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(["nonsense"], "nonsense"), (["completion", "tcsh"], "tcsh"), (["completion", "bash", "--odd"], "--odd")],
+)
+def test_wrong_usage_is_one_line_and_exit_2(tmp_path: Path, arguments: list[str], named: str) -> None:
+    done = ace(*arguments, folder=tmp_path)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.count("\n") == 1 and done.err.startswith("ace: ") and named in done.err
+    assert "--help" in done.err
+
+
+def test_the_completion_script_is_valid_bash_and_knows_the_commands(tmp_path: Path) -> None:
+    script = ace("completion", "bash", folder=tmp_path).out
+    assert "completion" in script
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
+    line = f"'{ACE}' completion bash | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=tmp_path,
+        env=command_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
