@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
 
 import ace
-from ace.cli.command_table import CommandRow, built_in_commands
+from ace.cli import command_table
 from ace.cli.errors import WRONG_USAGE, exit_code_of, print_error
+from ace.cli.plugin_commands import add_plugin_commands
+from ace.cli.plugin_options import without_plugin_options
+from ace.plugins import CommandSpec
+from ace.plugins.loading import load_hooks
 
 __all__ = ["build_app", "run"]
 
 HELP = "ACE: AI agents learn from their own runs."
-EPILOGUE = "Exit codes: 0 done, 1 done with failures, 2 wrong usage, 130 interrupted."
+EPILOGUE = (
+    "--no-plugins works without any plugin, -P no:NAME without one of them.\n\n"
+    "Exit codes: 0 done, 1 done with failures, 2 wrong usage, 130 interrupted."
+)
 
 
-def build_app(commands: Iterable[CommandRow] | None = None) -> App:
-    """Return the app with all commands; none of their modules is imported.
+def build_app(arguments: Sequence[str] = ()) -> App:
+    """Return the app with all commands. Of built-in ones no module is imported, of plugins the one that is called.
 
     Args:
-        commands: The rows of the table; by default the built-in ones.
+        arguments: What follows `ace`.
+
+    Raises:
+        PluginError: The command of a plugin that is called cannot be imported.
     """
     app = App(
         name="ace",
@@ -30,8 +41,10 @@ def build_app(commands: Iterable[CommandRow] | None = None) -> App:
         version=lambda: f"ace {ace.__version__}",
         version_format="plaintext",
     )
-    for row in built_in_commands() if commands is None else commands:
-        app.command(row.target, name=row.name, help=row.summary)
+    built_in = load_hooks(command_table, "ace", "ace-core", own_names=False).specs_of(CommandSpec)
+    for spec in built_in:
+        app.command(spec.target, name=spec.name.replace("_", "-"), help=spec.summary)
+    add_plugin_commands(app, arguments, {spec.name.replace("_", "-") for spec in built_in})
     return app
 
 
@@ -45,10 +58,9 @@ def run(arguments: Sequence[str]) -> int:
         The exit code.
     """
     try:
-        app = build_app()
-        result = app(
-            list(arguments), exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value"
-        )
+        own = without_plugin_options(arguments, os.environ)
+        app = build_app(own)
+        result = app(own, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value")
     except CycloptsError as error:
         print_error(_usage_sentence(error))
         return WRONG_USAGE

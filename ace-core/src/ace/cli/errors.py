@@ -81,7 +81,8 @@ def _sentence(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror or error}"
+    from ace.plugins import PluginError
     from ace.protocols.errors import LLMError
     from ace.skillbook.errors import SkillbookError
 
-    return str(error) if isinstance(error, LLMError | SkillbookError) else None
+    return str(error) if isinstance(error, LLMError | PluginError | SkillbookError) else None

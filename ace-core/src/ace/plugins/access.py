@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ace.plugins.catalogue import catalogue
 from ace.plugins.errors import PluginLoadError, UnknownPluginError
-from ace.plugins.specs import ExecuteStepSpec, LLMClientSpec, RunnerSpec, Spec, TraceConverterSpec
+from ace.plugins.specs import CommandSpec, ExecuteStepSpec, LLMClientSpec, RunnerSpec, Spec, TraceConverterSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ace.plugins.loading import LoadedPlugin
     from ace.protocols import ModelClientFactory
 
-__all__ = ["get_execute_step", "get_llm_client", "get_runner", "get_trace_converter"]
+__all__ = ["get_execute_step", "get_llm_client", "get_runner", "get_trace_converter", "only"]
 
 SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
@@ -23,7 +23,7 @@ _KINDS: dict[type[Spec], str] = {
     ExecuteStepSpec: "an execute step",
     TraceConverterSpec: "a trace converter",
     LLMClientSpec: "an LLM client",
-    RunnerSpec: "a runner",
+    CommandSpec: "a command",
 }
 
 
@@ -59,7 +59,7 @@ def get_execute_step(name: str) -> Callable[..., StepProtocol[Any]]:
         UnknownPluginError: There is no such plugin, or it gives no such step.
         PluginError: It cannot be loaded; see `ace.plugins`.
     """
-    found: Callable[..., StepProtocol[Any]] = _only(name, ExecuteStepSpec)
+    found: Callable[..., StepProtocol[Any]] = only(name, ExecuteStepSpec)
     return found
 
 
@@ -73,7 +73,7 @@ def get_trace_converter(name: str) -> Callable[[], StepProtocol[Any]]:
         UnknownPluginError: There is no such plugin, or it gives no converter.
         PluginError: It cannot be loaded; see `ace.plugins`.
     """
-    found: Callable[[], StepProtocol[Any]] = _only(name, TraceConverterSpec)
+    found: Callable[[], StepProtocol[Any]] = only(name, TraceConverterSpec)
     return found
 
 
@@ -87,11 +87,20 @@ def get_llm_client(name: str) -> ModelClientFactory:
         UnknownPluginError: There is no such plugin, or it gives no LLM client.
         PluginError: It cannot be loaded; see `ace.plugins`.
     """
-    found: ModelClientFactory = _only(name, LLMClientSpec)
+    found: ModelClientFactory = only(name, LLMClientSpec)
     return found
 
 
-def _only(name: str, kind: type[SomeSpec]) -> Any:
+def only(name: str, kind: type[SomeSpec]) -> Any:
+    """Return what the one spec of a class of a plugin names.
+
+    Args:
+        name: The name of the plugin, with hyphens or underscores.
+        kind: The class of the spec.
+
+    Raises:
+        PluginError: There is no such plugin, it has no such spec, or it cannot be loaded.
+    """
     plugin = catalogue().find(name).load()
     specs = plugin.specs_of(kind)
     if not specs:

@@ -91,7 +91,7 @@ class CataloguedPlugin:
         with self._lock:
             if self._loaded is None:
                 if self.error is not None:
-                    raise self.error
+                    raise self.error.with_traceback(None)  # else it would grow with each call
                 try:
                     if self.source is not None:  # what is for another API is not even imported
                         check_api(self.source.api, self.owner)
@@ -124,6 +124,23 @@ class Catalogue:
         """Return those that give something of a kind, and those of which that cannot be known yet."""
         return [plugin for plugin in self.plugins() if plugin.may_give(kind)]
 
+    def named(self, name: str | None) -> list[CataloguedPlugin]:
+        """Return all plugins, or those of one name.
+
+        Args:
+            name: The name, with hyphens or underscores.
+
+        Raises:
+            UnknownPluginError: There is none of this name.
+        """
+        if name is None:
+            return self.plugins()
+        wanted = name.strip().replace("-", "_")
+        found = [plugin for plugin in self.plugins() if plugin.installed.name == wanted]
+        if not found:
+            raise UnknownPluginError(self._unknown(name, wanted))
+        return found
+
     def find(self, name: str) -> CataloguedPlugin:
         """Return the plugin of a name, written with hyphens or underscores.
 
@@ -131,16 +148,15 @@ class Catalogue:
             UnknownPluginError: There is none, or it is switched off.
             PluginConflictError: Several distributions claim the name.
         """
-        wanted = name.strip().replace("-", "_")
-        found = [plugin for plugin in self.plugins() if plugin.installed.name == wanted]
+        found = self.named(name)
         enabled = [plugin for plugin in found if plugin.installed.is_enabled]
         usable = next((plugin for plugin in enabled if plugin.installed.problem is None), None)
         if usable is not None:
             return usable
         if enabled:
             assert enabled[0].installed.problem is not None
-            raise enabled[0].installed.problem
-        raise UnknownPluginError(_switched_off(found[0].installed) if found else self._unknown(name, wanted))
+            raise enabled[0].installed.problem.with_traceback(None)
+        raise UnknownPluginError(_switched_off(found[0].installed))
 
     @contextmanager
     def including(self, plugin: CataloguedPlugin) -> Iterator[None]:

@@ -28,14 +28,8 @@ def check_plugins(name: str | None = None) -> list[tuple[PluginInfo, list[Plugin
     Raises:
         UnknownPluginError: There is no plugin of this name.
     """
-    plugins = catalogue().plugins()
-    if name is not None:
-        wanted = name.strip().replace("-", "_")
-        plugins = [plugin for plugin in plugins if plugin.installed.name == wanted]
-        if not plugins:
-            catalogue().find(name)
     found = []
-    for plugin in plugins:
+    for plugin in catalogue().named(name):
         errors = list(_problems(plugin)) if plugin.installed.is_enabled else []
         found.append((described(plugin, errors[0] if errors else None), errors))
     return found

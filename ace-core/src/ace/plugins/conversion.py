@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from ace.protocols.trace_converters import TraceConverter
 
@@ -11,7 +12,10 @@ if TYPE_CHECKING:
     from ace.plugins.loading import LoadedPlugin
     from ace.plugins.specs import TraceConverterSpec
 
-__all__ = ["trace_converter"]
+__all__ = ["HEAD_SIZE", "trace_converter"]
+
+HEAD_SIZE: Final = 64 * 1024
+"""How many bytes of a file a recogniser gets to see."""
 
 
 def trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceConverter:
@@ -28,7 +32,7 @@ def trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceConv
         if spec.recognises is None:
             return 0.0
         score: Any = plugin.targets.resolve(spec.recognises)
-        return float(score(trace))
+        return float(score(_head_of(trace) if isinstance(trace, Path) else trace))
 
     def convert(trace: object) -> Mapping[str, object]:
         from ace.context import ACEStepContext
@@ -42,6 +46,15 @@ def trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceConv
         return converted
 
     return TraceConverter(name=spec.name, recognises=recognises, convert=convert)
+
+
+def _head_of(path: Path) -> bytes:
+    """Return the beginning of a file; empty if it cannot be read, of which whoever reads it will tell."""
+    try:
+        with path.open("rb") as file:
+            return file.read(HEAD_SIZE)
+    except OSError:
+        return b""
 
 
 def _class_names(value: object) -> list[str]:

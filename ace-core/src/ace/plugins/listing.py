@@ -44,14 +44,20 @@ _STATUSES: Sequence[tuple[type[PluginError], str]] = (
 )
 
 
-def list_plugins() -> list[PluginInfo]:
+def list_plugins(name: str | None = None) -> list[PluginInfo]:
     """Return what is installed, by name. Metadata and source are read, nothing is imported.
+
+    Args:
+        name: Only the plugins of this name; several have it where they conflict.
+
+    Raises:
+        UnknownPluginError: There is no plugin of this name.
 
     Example:
         >>> isinstance(list_plugins(), list)
         True
     """
-    return [described(plugin) for plugin in catalogue().plugins()]
+    return [described(plugin) for plugin in catalogue().named(name)]
 
 
 def described(plugin: CataloguedPlugin, error: PluginError | None = None) -> PluginInfo:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ace.plugins.errors import PluginConflictError, PluginError
 from ace.plugins.selection import is_strict
-from ace.plugins.specs import EmbedderSpec, LLMClientSpec, Spec, StoreSpec, TraceConverterSpec
+from ace.plugins.specs import EmbedderSpec, LLMClientSpec, ObserverSpec, Spec, StoreSpec, TraceConverterSpec
 
 if TYPE_CHECKING:
     from ace.plugins.catalogue import CataloguedPlugin
@@ -85,10 +85,8 @@ def _register_installed(kind: str, name: str | None) -> None:
     from ace.plugins.catalogue import catalogue
 
     plugins = catalogue()
-    if name is not None and any(
-        each.installed.name == name and each.installed.is_enabled for each in plugins.plugins()
-    ):
-        plugins.find(name)  # raises where the name is in conflict
+    if name in {plugin.installed.name for plugin in plugins.plugins() if plugin.installed.is_enabled}:
+        plugins.find(str(name))  # raises where the name is in conflict
     for plugin in plugins.giving(kind):
         if (kind, plugin) in _tried or name not in (None, plugin.installed.name):
             continue
@@ -146,9 +144,17 @@ def _register_embedder(plugin: LoadedPlugin, spec: EmbedderSpec) -> Callable[[],
     return lambda: unregister_embedder(spec.name)
 
 
+def _register_observer(plugin: LoadedPlugin, spec: ObserverSpec) -> Callable[[], None]:
+    from ace.protocols.observers import register_observer, unregister_observer
+
+    register_observer(spec.name, lambda event: plugin.resolve(spec)(event))
+    return lambda: unregister_observer(spec.name)
+
+
 _REGISTRARS: dict[type[Spec], Callable[[LoadedPlugin, Any], Callable[[], None]]] = {
     TraceConverterSpec: _register_converter,
     LLMClientSpec: _register_client,
     StoreSpec: _register_store,
     EmbedderSpec: _register_embedder,
+    ObserverSpec: _register_observer,
 }

@@ -96,8 +96,9 @@ class TraceConverterSpec(Spec):
     accepts: str | None = None
     """The class of the result, as `package.module:Class`. Instances of it are this plugin's, for sure."""
     recognises: str | None = None
-    """A light function, as `package.module:function`, that needs no framework: it takes a record or the head of a
-    file and returns a score from 0 (not mine) to 1 (surely mine). The higher score wins."""
+    """A light function, as `package.module:function`, that needs no framework. It takes a record of any type, or the
+    first 64 KiB of a file as bytes, and returns a score from 0 (not mine) to 1 (surely mine). The higher one wins.
+    Of a file that it claims, the step then gets the `Path`."""
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ace.lazy_plugins import fill
 from ace.protocols.events import (
     Event,
     ModelCalled,
@@ -51,6 +52,7 @@ _observers: tuple[tuple[str, Observer], ...] = ()
 
 def is_observed() -> bool:
     """Tell whether anybody watches. Who emits asks first, so that an event nobody sees is not even made."""
+    fill("observers")
     return bool(_observers)
 
 

@@ -1,0 +1,101 @@
+"""`ace plugins`: what is installed, and what is wrong with it."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from ace.cli.console import note, print_json, print_table, print_text
+from ace.cli.errors import DONE, WITH_FAILURES, UsageError
+
+if TYPE_CHECKING:
+    from ace.plugins import PluginInfo
+
+__all__ = ["app"]
+
+app = App(name="plugins")
+
+
+@app.default
+def plugins(
+    name: str | None = None,
+    /,
+    *,
+    check: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> int:
+    """List the plugins that are installed. Nothing of them is imported, unless they are checked.
+
+    Args:
+        name: Only the plugin of this name.
+        check: Load everything that they give, and show what is wrong.
+        as_json: Print one JSON object.
+    """
+    from ace.plugins import UnknownPluginError
+
+    try:
+        return _check(name, as_json) if check else _list(name, as_json)
+    except UnknownPluginError as error:
+        raise UsageError(str(error)) from error
+
+
+def _list(name: str | None, as_json: bool) -> int:
+    from ace.plugins import list_plugins
+    from ace.plugins.catalogue import catalogue
+
+    _print(list_plugins(name), list(catalogue().warnings), as_json)
+    return DONE
+
+
+def _check(name: str | None, as_json: bool) -> int:
+    from ace.plugins.catalogue import catalogue
+    from ace.plugins.checking import check_plugins, foreign_providers_of_ace
+
+    checked = check_plugins(name)
+    warnings = [
+        *catalogue().warnings,
+        *(
+            f"the distribution {other!r} brings an import package 'ace' too, which may hide that of ace-core; "
+            f"run: pip uninstall {other}, then install ace-core again"
+            for other in foreign_providers_of_ace()
+        ),
+    ]
+    _print([info for info, _ in checked], warnings, as_json, with_problems=False)
+    for info, errors in checked:
+        for error in errors:
+            note(f"\n{info.name} ({info.distribution} {info.version}): {error}")
+            if error.__cause__ is not None:
+                note("".join(traceback.format_exception(error.__cause__)).rstrip())
+    return WITH_FAILURES if any(errors for _, errors in checked) else DONE
+
+
+def _print(infos: list[PluginInfo], warnings: list[str], as_json: bool, *, with_problems: bool = True) -> None:
+    if as_json:
+        print_json({"plugins": [asdict(info) for info in infos], "warnings": warnings})
+        return
+    for warning in warnings:
+        note(f"ace: warning: {warning}")
+    if not infos:
+        print_text("There are no plugins.")
+        return
+    print_table(
+        ["name", "kinds", "distribution", "version", "API", "status", "summary"],
+        [
+            [
+                info.name.replace("_", "-"),
+                ", ".join(info.kinds) or "?",
+                info.distribution,
+                info.version,
+                "?" if info.api is None else str(info.api),
+                info.status,
+                info.summary,
+            ]
+            for info in infos
+        ],
+    )
+    for info in infos:
+        if info.problem and with_problems:
+            note(f"ace: {info.problem}")
