@@ -8,9 +8,13 @@ from cyclopts import App
 
 from ace.cli.console import note
 
-__all__ = ["add_plugin_commands"]
+__all__ = ["add_plugin_commands", "not_called"]
 
 GROUP = "Commands of plugins"
+
+
+def not_called() -> None:
+    """Stand for a command that is not the one that is called; so it is not imported to show the help."""
 
 
 def add_plugin_commands(app: App, arguments: Sequence[str], built_in: Collection[str]) -> None:
@@ -33,7 +37,6 @@ def add_plugin_commands(app: App, arguments: Sequence[str], built_in: Collection
             continue
         names = [shown] if shown == command.name else [shown, command.name]
         if arguments and arguments[0] in names:
-            app.command(load_command(command.name), name=arguments[0], help=command.summary, group=GROUP)
+            app.command(load_command(command.name), name=arguments[0], group=GROUP)
         else:
-            # The text is never looked up: another command is called, or only the help is shown.
             app.command("ace.cli.plugin_commands:not_called", name=shown, help=command.summary, group=GROUP)

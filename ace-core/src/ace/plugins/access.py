@@ -20,10 +20,10 @@ __all__ = ["get_execute_step", "get_llm_client", "get_runner", "get_trace_conver
 SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
 _KINDS: dict[type[Spec], str] = {
-    ExecuteStepSpec: "an execute step",
-    TraceConverterSpec: "a trace converter",
-    LLMClientSpec: "an LLM client",
-    CommandSpec: "a command",
+    ExecuteStepSpec: "execute step",
+    TraceConverterSpec: "trace converter",
+    LLMClientSpec: "LLM client",
+    CommandSpec: "command",
 }
 
 
@@ -45,7 +45,7 @@ def get_runner(name: str) -> Any:  # the class is the plugin's own; its construc
         return _called_later(plugin, own[0])
     steps, converters = plugin.specs_of(ExecuteStepSpec), plugin.specs_of(TraceConverterSpec)
     if not steps or not converters:
-        raise _not_given(plugin, "a runner, nor an execute step and a trace converter to compose one of")
+        raise _not_given(plugin, "runner, and no execute step with a trace converter, to compose one of them")
     return composed_runner(plugin.name, _called_later(plugin, steps[0]), _called_later(plugin, converters[0]))
 
 
@@ -119,4 +119,4 @@ def _called_later(plugin: LoadedPlugin, spec: Spec) -> Any:
 
 def _not_given(plugin: LoadedPlugin, what: str) -> UnknownPluginError:
     given = ", ".join(plugin.specs)
-    return UnknownPluginError(f"{plugin.targets.owner} gives no such thing as {what}; it gives: {given}")
+    return UnknownPluginError(f"{plugin.targets.owner} gives no {what}; it gives: {given}")

@@ -14,6 +14,7 @@ from ace.plugins.api_version import check_api
 from ace.plugins.discovery import RESERVED, Discovery, InstalledPlugin, discover
 from ace.plugins.errors import PluginError, UnknownPluginError
 from ace.plugins.hooks import ENTRY_POINT_GROUP
+from ace.plugins.selection import normalised
 
 if TYPE_CHECKING:
     from ace.plugins.hook_source import HookSource
@@ -135,10 +136,10 @@ class Catalogue:
         """
         if name is None:
             return self.plugins()
-        wanted = name.strip().replace("-", "_")
-        found = [plugin for plugin in self.plugins() if plugin.installed.name == wanted]
+        wanted = normalised(name)
+        found = [plugin for plugin in self.plugins() if normalised(plugin.installed.name) == wanted]
         if not found:
-            raise UnknownPluginError(self._unknown(name, wanted))
+            raise UnknownPluginError(self._unknown(name))
         return found
 
     def find(self, name: str) -> CataloguedPlugin:
@@ -167,7 +168,8 @@ class Catalogue:
         finally:
             self._temporary.remove(plugin)
 
-    def _unknown(self, name: str, wanted: str) -> str:
+    def _unknown(self, name: str) -> str:
+        wanted = normalised(name).replace("-", "_")
         if wanted in RESERVED:
             return f"plugin {wanted!r} is not installed; it comes with {RESERVED[wanted]!r}"
         known = sorted({plugin.installed.name for plugin in self.plugins()})

@@ -70,6 +70,8 @@ def described(plugin: CataloguedPlugin, error: PluginError | None = None) -> Plu
     installed = plugin.installed
     source = plugin.source
     found = error if error is not None else plugin.known_problem()
+    if not installed.is_enabled:
+        found = None
     return PluginInfo(
         name=installed.name,
         kinds=plugin.kinds or (),

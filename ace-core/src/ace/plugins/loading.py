@@ -123,7 +123,7 @@ def _yielded(manager: pluggy.PluginManager, kind: str, owner: str) -> tuple[Spec
         raise PluginLoadError(f"{owner}: ace_{kind} failed: {type(error).__name__}: {error}") from error
     for spec in found:
         if type(spec) is not wanted:
-            raise PluginLoadError(f"{owner}: ace_{kind} yields {wanted.__name__}, not {type(spec).__name__}: {spec!r}")
+            raise PluginLoadError(f"{owner}: ace_{kind} must yield {wanted.__name__}, and yielded {spec!r}")
     return tuple(found)
 
 

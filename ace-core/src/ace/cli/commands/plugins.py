@@ -64,9 +64,9 @@ def _check(name: str | None, as_json: bool) -> int:
         ),
     ]
     _print([info for info, _ in checked], warnings, as_json, with_problems=False)
-    for info, errors in checked:
+    for _, errors in checked:
         for error in errors:
-            note(f"\n{info.name} ({info.distribution} {info.version}): {error}")
+            note(f"\n{error}")
             if error.__cause__ is not None:
                 note("".join(traceback.format_exception(error.__cause__)).rstrip())
     return WITH_FAILURES if any(errors for _, errors in checked) else DONE
@@ -86,16 +86,15 @@ def _print(infos: list[PluginInfo], warnings: list[str], as_json: bool, *, with_
         [
             [
                 info.name.replace("_", "-"),
-                ", ".join(info.kinds) or "?",
+                ", ".join(info.kinds) or "-",
                 info.distribution,
                 info.version,
-                "?" if info.api is None else str(info.api),
+                "-" if info.api is None else str(info.api),
                 info.status,
                 info.summary,
             ]
             for info in infos
         ],
     )
-    for info in infos:
-        if info.problem and with_problems:
-            note(f"ace: {info.problem}")
+    for problem in dict.fromkeys(info.problem for info in infos if info.problem and with_problems):
+        note(f"ace: {problem}")

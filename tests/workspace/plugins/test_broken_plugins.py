@@ -1,0 +1,141 @@
+"""Wheels of good and of broken plugins side by side: each broken one fails alone, and says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.workspace.plugins.conftest import Environment
+from tests.workspace.plugins.sample_plugins import SAMPLES
+from tests.workspace.project import read_toml
+
+ERRORS = {
+    name: (expected["error"], expected["text"])
+    for name, expected in read_toml(Path(__file__).with_name("expected_errors.toml")).items()
+}
+
+ASK_FOR = """
+import json
+from ace.plugins import PluginError, get_execute_step, get_runner
+try:
+    get_runner({name!r})
+except PluginError as error:
+    print(json.dumps([type(error).__name__, str(error)]))
+print(json.dumps(get_execute_step("good_one").__name__))
+"""
+
+# These are not even imported: what is wrong with them is known before.
+NEVER_IMPORTED = {"too_old", "too_new", "no_api", "Bad-Name", "twin", "langchain", "god_one", "openclaw"}
+
+
+def test_every_broken_sample_is_in_the_table() -> None:
+    assert {sample.name for sample in SAMPLES} - set(ERRORS) == {"good_one"}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_a_broken_plugin_says_what_is_wrong_and_harms_no_other(name: str, environment: Environment) -> None:
+    said, good = environment.python(ASK_FOR.format(name=name)).splitlines()
+    assert tuple(json.loads(said)) == ERRORS[name]
+    assert json.loads(good) == "GoodExecuteStep"
+    packages = {sample.package for sample in SAMPLES if sample.name == name and name not in NEVER_IMPORTED}
+    assert set(environment.imported()) == {*packages, "sample_good"}
+
+
+def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
+    shown = environment.command("ace", "--help")
+    assert (shown.returncode, shown.stderr, environment.imported()) == (0, "", [])
+    assert "good-one     Say what is good" in shown.stdout
+    listed = environment.json("plugins", "--json")
+    assert environment.imported() == []
+    assert listed["schema"] == 1
+    infos = {(info["name"], info["distribution"]): info for info in listed["plugins"]}
+    assert len(infos) == len(listed["plugins"]) == len(SAMPLES)
+    assert infos["good_one", "sample-good"] == {
+        "name": "good_one",
+        "kinds": ["execute_steps", "trace_converters", "llm_clients", "commands"],
+        "distribution": "sample-good",
+        "version": "1.0",
+        "api": 1,
+        "status": "not loaded",
+        "summary": "The sample good_one.",
+        "problem": "",
+    }
+    found = {name: info["status"] for (name, _), info in infos.items() if info["status"] != "not loaded"}
+    assert found == {
+        "Bad-Name": "error",
+        "langchain": "conflict",
+        "twin": "conflict",
+        "no_api": "incompatible",
+        "too_new": "incompatible",
+        "too_old": "incompatible",
+        "no_framework": "missing framework",
+        "old_framework": "missing framework",
+    }
+    assert infos["twin", "sample-twin-two"]["problem"] == ERRORS["twin"][1]
+
+
+def test_import_ace_imports_no_plugin(environment: Environment) -> None:
+    environment.python("import ace, ace.plugins; ace.TraceAnalyser; ace.plugins.list_plugins()")
+    assert environment.imported() == []
+
+
+def test_the_check_loads_everything_and_shows_where_it_fails(environment: Environment) -> None:
+    checked = environment.command("ace", "plugins", "--check")
+    assert checked.returncode == 1
+    for name, (_, text) in ERRORS.items():
+        if name not in ("god_one", "openclaw", "bad_command"):
+            assert f"\n{text}\n" in f"{checked.stderr}\n", name
+    assert 'sample_raises/plugin.py", line 3, in <module>' in checked.stderr
+    assert "RuntimeError: the disk is made of cheese" in checked.stderr
+    good = environment.command("ace", "plugins", "--check", "good-one")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert "  ok  " in good.stdout
+    assert environment.command("ace", "plugins", "--check", "god-one").returncode == 2
+
+
+def test_a_command_that_cannot_be_imported_fails_alone(environment: Environment) -> None:
+    broken = environment.command("ace", "bad-command")
+    assert (broken.returncode, broken.stdout) == (2, "")
+    assert broken.stderr == (
+        "ace: plugin 'bad_command' of sample-bad-command 1.0: 'sample_bad_command.cli:command' cannot be imported: "
+        "RuntimeError: the disk is made of cheese; `ace plugins --check` shows where\n"
+    )
+    for name in ("good-one", "good_one"):
+        assert environment.command("ace", name, "cheese").stdout == "cheese is good\n"
+        assert environment.imported() == ["sample_good"]
+    assert "Say what is good." in environment.command("ace", "good-one", "--help").stdout
+    unknown = environment.command("ace", "nonsense")
+    assert unknown.returncode == 2 and "Traceback" not in unknown.stderr
+    assert environment.imported() == []
+
+
+def test_plugins_are_switched_off_before_they_are_imported(environment: Environment) -> None:
+    def statuses(*arguments: str, **environ: str) -> set[str]:
+        done = environment.command("ace", *arguments, "plugins", "--json", environ=environ)
+        return {info["status"] for info in json.loads(done.stdout)["plugins"] if info["name"] == "good_one"}
+
+    assert statuses("--no-plugins") == {"disabled"}
+    for name in ("good_one", "good-one", "Sample_Good"):
+        assert statuses("-P", f"no:{name}") == {"disabled"}
+    assert statuses(ACE_PLUGINS="") == {"disabled"}
+    assert statuses(ACE_PLUGINS=" twin , good-one ") == {"not loaded"}
+    assert statuses(ACE_PLUGINS_DISABLED=" sample-good ") == {"disabled"}
+    assert "good-one" not in environment.command("ace", "--no-plugins", "--help").stdout
+    assert environment.command("ace", "-P", "good-one", "plugins").returncode == 2
+    warned = environment.command("ace", "plugins", environ={"ACE_PLUGINS_DISABLED": "nonsense"})
+    assert "ACE_PLUGINS_DISABLED names 'nonsense'" in warned.stderr
+
+
+def test_one_of_two_that_claim_a_name_can_be_switched_off(environment: Environment) -> None:
+    code = "from ace.plugins import get_runner; print(get_runner('twin').__name__)"
+    assert environment.python(code, ACE_PLUGINS_DISABLED="sample-twin-two") == "TraceAnalyser\n"
+    assert environment.imported() == ["sample_twin_one"]
+
+
+def test_what_is_wrong_is_passed_over_or_raised_as_wanted(environment: Environment) -> None:
+    code = "from ace.protocols import trace_converters; print([found.name for found in trace_converters()])"
+    assert environment.python(code) == "['good_one']\n"
+    strict = environment.command("python", "-I", "-c", code, environ={"ACE_PLUGINS_STRICT": "1"})
+    assert strict.returncode == 0 and environment.imported() == ["sample_good"]
