@@ -70,7 +70,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     run(uv(), "build", "--quiet", "--all-packages", "--wheel", "--out-dir", wheels, sources)
     run(uv(), "build", "--quiet", "--wheel", "--out-dir", wheels, ROOT / "ace-core")
     run(uv(), "venv", "--quiet", environment)
-    install = [uv(), "pip", "install", "--quiet", "--python", environment / "bin" / "python"]
+    install: list[str | Path] = [uv(), "pip", "install", "--quiet", "--python", environment / "bin" / "python"]
     install += ["--constraint", ROOT / "requirements" / "dev.txt", *sorted(wheels.glob("*.whl"))]
     try:
         run(*install, "--offline")  # what `make` has fetched is in uv's cache

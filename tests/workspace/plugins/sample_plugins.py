@@ -165,6 +165,12 @@ SAMPLES = (
         "sample_lost_name", "lost_name", runner_hook("lost_name", "sample_lost_name.runner:Ruunner"), {"runner": ""}
     ),
     SamplePlugin(
+        "sample_bad_converter",
+        "bad_converter",
+        "1 / 0\n@hookimpl\ndef ace_trace_converters():\n"
+        "    yield TraceConverterSpec(name='bad_converter', target='a:b')\n",
+    ),
+    SamplePlugin(
         "sample_bad_command",
         "bad_command",
         '@hookimpl\ndef ace_commands():\n    yield CommandSpec(name="bad_command", '

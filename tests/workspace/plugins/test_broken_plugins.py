@@ -134,8 +134,13 @@ def test_one_of_two_that_claim_a_name_can_be_switched_off(environment: Environme
     assert environment.imported() == ["sample_twin_one"]
 
 
-def test_what_is_wrong_is_passed_over_or_raised_as_wanted(environment: Environment) -> None:
+def test_what_is_wrong_is_passed_over_with_a_warning_or_raised(environment: Environment) -> None:
     code = "from ace.protocols import trace_converters; print([found.name for found in trace_converters()])"
-    assert environment.python(code) == "['good_one']\n"
+    said = ERRORS["bad_converter"][1]
+    done = environment.command("python", "-I", "-c", code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['good_one']\n", f"{said}\n")
+    # Those that give nothing of this kind are not imported.
+    assert environment.imported() == ["sample_bad_converter", "sample_good"]
     strict = environment.command("python", "-I", "-c", code, environ={"ACE_PLUGINS_STRICT": "1"})
-    assert strict.returncode == 0 and environment.imported() == ["sample_good"]
+    assert strict.returncode == 1
+    assert strict.stderr.endswith(f"PluginLoadError: {said}\n")

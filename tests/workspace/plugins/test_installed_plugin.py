@@ -55,7 +55,17 @@ def test_a_composed_runner_learns_and_recorded_traces_are_recognised(environment
 
 def test_the_same_distribution_twice_on_the_path_is_no_conflict(environment: Environment, tmp_path: Path) -> None:
     wheel = next(environment.wheels.glob("sample_good-*.whl"))
-    command = [uv(), "pip", "install", "--quiet", "--no-deps", "--offline", "--target", tmp_path, wheel]
+    command: list[str | Path] = [
+        uv(),
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--offline",
+        "--target",
+        tmp_path,
+        wheel,
+    ]
     subprocess.run(command, check=True)
     for place in ("append", "insert"):
         extend = f"sys.path.{place}({'' if place == 'append' else '0, '}{str(tmp_path)!r})"

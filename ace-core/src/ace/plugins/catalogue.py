@@ -117,9 +117,11 @@ class Catalogue:
         self._temporary: list[CataloguedPlugin] = []
 
     def plugins(self) -> list[CataloguedPlugin]:
-        """Return all of them; a temporary one hides those of its name."""
-        hidden = {plugin.installed.name for plugin in self._temporary}
-        return [*self._temporary, *(plugin for plugin in self._installed if plugin.installed.name not in hidden)]
+        """Return all of them; a temporary one hides those of its name that were there before."""
+        newest: dict[str, CataloguedPlugin] = {}
+        for plugin in self._temporary:
+            newest.setdefault(plugin.installed.name, plugin)
+        return [*newest.values(), *(plugin for plugin in self._installed if plugin.installed.name not in newest)]
 
     def giving(self, kind: str) -> list[CataloguedPlugin]:
         """Return those that give something of a kind, and those of which that cannot be known yet."""

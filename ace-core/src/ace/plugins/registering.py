@@ -25,6 +25,7 @@ _done: set[tuple[str, str | None, bool]] = set()
 _tried: set[tuple[str, CataloguedPlugin]] = set()
 _undo: dict[CataloguedPlugin, list[Callable[[], None]]] = {}
 _built_in: LoadedPlugin | None = None
+_built_in_kinds: set[str] = set()
 
 
 def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
@@ -75,10 +76,10 @@ def _register_built_in(kind: str) -> None:
         from ace.plugins.loading import load_hooks
 
         _built_in = load_hooks(built_in, "ace", "ace-core", own_names=False)
-    if (kind, None, True) not in _done:
+    if kind not in _built_in_kinds:
         for spec in _built_in.specs.get(kind, ()):
             _register(_built_in, spec)
-        _done.add((kind, None, True))
+        _built_in_kinds.add(kind)
 
 
 def _register_installed(kind: str, name: str | None) -> None:

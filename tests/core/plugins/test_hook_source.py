@@ -1,0 +1,72 @@
+"""What is read from a hook module without importing it."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ace.plugins.hook_source import HookSource, read_hook_source
+
+HOOKS = """
+from ace.plugins import CommandSpec, RunnerSpec, hookimpl
+import ace.plugins
+raise RuntimeError("this module must not be imported")
+ACE_API: int = 1
+
+@hookimpl
+def ace_commands():
+    yield CommandSpec(name="acme", target="x:y", summary="Look " "at it")
+
+@ace.plugins.hookimpl(trylast=True)
+def ace_runners():
+    yield RunnerSpec(name="acme", target="x:y", requires=("acme>=2", "other"))
+
+def ace_stores(): ...
+"""
+FOUND = HookSource(kinds=("runners", "commands"), api=1, requires=("acme>=2", "other"), command_summary="Look at it")
+
+
+@pytest.mark.parametrize("is_zipped", [False, True])
+def test_kinds_api_requirements_and_summary(is_zipped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if is_zipped:
+        with zipfile.ZipFile(tmp_path / "acme.zip", "w") as archive:
+            archive.writestr("sample_hooks/__init__.py", "1 / 0\n")
+            archive.writestr("sample_hooks/plugin.py", HOOKS)
+        monkeypatch.syspath_prepend(tmp_path / "acme.zip")
+    else:
+        (tmp_path / "sample_hooks").mkdir()
+        (tmp_path / "sample_hooks" / "__init__.py").write_text("1 / 0\n", encoding="utf-8")
+        (tmp_path / "sample_hooks" / "plugin.py").write_text(HOOKS, encoding="utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+    assert read_hook_source("sample_hooks.plugin") == FOUND
+    assert read_hook_source("sample_hooks.plugin:something") == FOUND
+    assert "sample_hooks" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("source", "api"),
+    [
+        ("ACE_API = 2", 2),
+        ("ACE_API = True", None),
+        ("ACE_API = 1 + 0", None),
+        ("x = 1", None),
+        ("if 1:\n ACE_API = 1", None),
+    ],
+)
+def test_the_api_is_a_plain_number(
+    source: str, api: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sample_api.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    read = read_hook_source("sample_api")
+    assert read is not None and read.api == api
+
+
+def test_what_cannot_be_read_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sample_wrong.py").write_text("def (", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("sample_wrong", "sample_absent", "sample_absent.plugin", "math", "sample_wrong.inner"):
+        assert read_hook_source(name) is None
