@@ -16,7 +16,7 @@ from ace.protocols.embedders import (
     unregister_embedder,
 )
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError, LLMError, UnusableAnswerError
-from ace.protocols.llm import LLMClientLike, LLMResponse, Usage
+from ace.protocols.llm import LLMClientLike, LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
 from ace.protocols.model_prefixes import (
     ModelClientFactory,
@@ -58,6 +58,7 @@ __all__ = [
     "SkillConsolidatorLike",
     "SkillManagerLike",
     "SkillbookReader",
+    "StructuredAnswer",
     "TraceConverter",
     "UnusableAnswerError",
     "Usage",

@@ -4,6 +4,8 @@ from ace.providers.embedding_cache import CachedEmbedder
 from ace.providers.instructor import InstructorClient, wrap_with_instructor
 from ace.providers.litellm import LiteLLMClient, LiteLLMConfig
 from ace.providers.litellm_embedder import LiteLLMEmbedder
+from ace.providers.structured_answers import ask_until_valid
+from ace.providers.usage import UsageAccount
 
 __all__ = [
     "CachedEmbedder",
@@ -11,5 +13,7 @@ __all__ = [
     "LiteLLMClient",
     "LiteLLMConfig",
     "LiteLLMEmbedder",
+    "UsageAccount",
+    "ask_until_valid",
     "wrap_with_instructor",
 ]
