@@ -1,0 +1,45 @@
+"""ACE for LangChain and LangGraph: agents and chains that learn from their own runs.
+
+Importing it loads no framework; what is missing is told when it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ace_langchain.execute import LangChainExecuteStep
+    from ace_langchain.llm_client import LangChainLiteLLMClient, LangChainLLMClient
+    from ace_langchain.middleware import skillbook_middleware
+    from ace_langchain.result import LangChainResult
+    from ace_langchain.runner import LangChain
+    from ace_langchain.to_trace import LangChainToTrace, result_to_trace
+
+__all__ = [
+    "LangChain",
+    "LangChainExecuteStep",
+    "LangChainLLMClient",
+    "LangChainLiteLLMClient",
+    "LangChainResult",
+    "LangChainToTrace",
+    "result_to_trace",
+    "skillbook_middleware",
+]
+
+_HOMES = {
+    "LangChain": "runner",
+    "LangChainExecuteStep": "execute",
+    "LangChainLLMClient": "llm_client",
+    "LangChainLiteLLMClient": "llm_client",
+    "LangChainResult": "result",
+    "LangChainToTrace": "to_trace",
+    "result_to_trace": "to_trace",
+    "skillbook_middleware": "middleware",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

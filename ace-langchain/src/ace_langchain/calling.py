@@ -1,0 +1,102 @@
+"""Calls a runnable, and watches over the call: its time, and the cancellation of its run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from ace.pipeline import CancellationToken, PipelineCancelled
+from ace_langchain.kinds import kind_of
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable, RunnableConfig
+
+__all__ = ["CALLS", "Call", "OutOfTimeError", "call_runnable", "watched"]
+
+Call = Literal["async", "sync", "stream"]
+CALLS: tuple[Call, ...] = ("async", "sync", "stream")
+T = TypeVar("T")
+
+_LOOKING = 0.05
+"""Seconds between two looks at the cancellation token."""
+_LAST_WORDS = 2.0
+"""Seconds that a cancelled call gets to clean up."""
+
+
+class OutOfTimeError(TimeoutError):
+    """A run took longer than it may."""
+
+
+async def call_runnable(
+    runnable: Runnable[Any, Any],
+    value: object,
+    config: RunnableConfig,
+    options: Mapping[str, Any],
+    call: Call,
+    on_chunk: Callable[[Any], None] | None,
+) -> object:
+    """Call a runnable and return what it returns.
+
+    Args:
+        runnable: The runnable.
+        value: Its input.
+        config: Its config.
+        options: Further arguments of the call.
+        call: `async` awaits `ainvoke`, `sync` calls `invoke` in a thread, `stream` gathers what `astream` yields.
+        on_chunk: Gets every chunk of a stream as it comes.
+    """
+    if call == "sync":
+        return await asyncio.to_thread(runnable.invoke, value, config, **options)
+    if call == "async":
+        return await runnable.ainvoke(value, config, **options)
+    if kind_of(runnable) == "langgraph":
+        # Values are the states of the graph, messages the tokens of its models.
+        options = {"stream_mode": ["values", "messages"], **options}
+    gathered: Any = None
+    async for chunk in runnable.astream(value, config, **options):
+        if on_chunk is not None:
+            on_chunk(chunk)
+        gathered = _gathered(gathered, chunk, options.get("stream_mode"))
+    return gathered
+
+
+def _gathered(before: Any, chunk: Any, mode: object) -> Any:
+    if mode == "values":
+        return chunk
+    if isinstance(mode, list):
+        return chunk[1] if chunk[0] == "values" else before
+    return chunk if before is None else before + chunk
+
+
+async def watched(call: Awaitable[T], timeout_seconds: float | None, token: CancellationToken | None) -> T:
+    """Await a call until it is done, out of time, or cancelled.
+
+    Args:
+        call: The call.
+        timeout_seconds: How long it may take; None for as long as it wants.
+        token: The token of the run.
+
+    Raises:
+        OutOfTimeError: It is not done in time.
+        PipelineCancelled: The run was cancelled.
+    """
+    end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    task = asyncio.ensure_future(call)
+    try:
+        while not task.done():
+            if token is not None and token.is_cancelled:
+                raise PipelineCancelled("the run was cancelled while LangChain was running")
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                raise OutOfTimeError(f"no result after {timeout_seconds:g} s")
+            looks = _LOOKING if token is not None else left
+            await asyncio.wait({task}, timeout=looks if left is None or looks is None else min(looks, left))
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            # Whatever it still raises is of no interest; asyncio would report what nobody looks at.
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            await asyncio.wait({task}, timeout=_LAST_WORDS)

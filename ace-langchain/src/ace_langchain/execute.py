@@ -1,0 +1,203 @@
+"""`LangChainExecuteStep`: runs a chain, an agent or a graph with the skills in sight."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from ace.context import ACEStepContext, SkillbookView
+from ace.implementations.helpers import extract_cited_skill_ids
+from ace.implementations.prompts import wrap_skillbook_for_external_agent
+from ace.pipeline import PipelineCancelled, cancel_token_var
+from ace_langchain.calling import CALLS, Call, call_runnable, watched
+from ace_langchain.framework import load
+from ace_langchain.injection import with_skills
+from ace_langchain.inputs import conversation_before, shaped, task_of
+from ace_langchain.kinds import kind_of, unwrapped
+from ace_langchain.offer import offering
+from ace_langchain.outcome import failed, outcome_of, problem_of
+from ace_langchain.result import LangChainResult
+from ace_langchain.steps import words_of
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable, RunnableConfig
+
+    from ace_langchain.recorder import Recorder, Recording
+
+__all__ = ["Inject", "LangChainExecuteStep"]
+
+Inject = Literal["input", "middleware"] | Callable[[Any, str], Any]
+
+
+class LangChainExecuteStep:
+    """Runs a chain, an agent or a graph with the skills in sight, and puts a `LangChainResult` on the trace.
+
+    What goes wrong inside the run is recorded: the result has `success=False`, the error, and all that happened before.
+    A wrong use is raised, and so is the cancellation of the run.
+
+    Args:
+        runnable: A Runnable, an agent of `create_agent`, a compiled graph, or a legacy AgentExecutor.
+        inject: How the skills get in: `input`, with the input, by its shape; `middleware`, through the
+            `skillbook_middleware` that the agent was made with; or a function that takes the input and the skills and
+            returns the input with them.
+        input_key: The field of a dict that holds the task, where it cannot be told.
+        output_key: The field of a dict that holds the answer, where it cannot be told.
+        call: `async` awaits `ainvoke`, which also runs what is synchronous; `sync` calls `invoke` in a thread, for
+            parts that cannot be awaited; `stream` gathers what `astream` yields.
+        on_chunk: With `call="stream"`: gets every chunk. Those of a graph are pairs: `values` with a state, or
+            `messages` with a token.
+        config: A `RunnableConfig` with callbacks, tags, metadata and so on, or a function that makes one of the input.
+            A graph with a checkpointer gets a new `thread_id` for each run where it has none.
+        options: Further arguments of the call, such as `context` of a graph.
+        recursion_limit: The most steps of a graph, unless `config` says otherwise; None leaves it to the graph. (That
+            of `create_agent` is 9,999.)
+        timeout_seconds: How long a run may take.
+        budget_tokens: The most tokens that the skills may take; None takes all of them.
+
+    Raises:
+        TypeError: This is no runnable.
+        ValueError: An argument makes no sense.
+        ImportError: `langchain-core` is not installed.
+    """
+
+    requires = frozenset({"sample", "skillbook"})
+    provides = frozenset({"trace"})
+
+    def __init__(
+        self,
+        runnable: Runnable[Any, Any],
+        *,
+        inject: Inject = "input",
+        input_key: str | None = None,
+        output_key: str | None = None,
+        call: Call = "async",
+        on_chunk: Callable[[Any], None] | None = None,
+        config: RunnableConfig | Callable[[Any], RunnableConfig] | None = None,
+        options: Mapping[str, Any] | None = None,
+        recursion_limit: int | None = 50,
+        timeout_seconds: float | None = None,
+        budget_tokens: int | None = None,
+    ) -> None:
+        load("langchain_core.runnables", needed_by="LangChainExecuteStep")
+        _check_runnable(runnable)
+        if inject not in ("input", "middleware") and not callable(inject):
+            raise ValueError(f"inject is 'input', 'middleware' or a function, not {inject!r}")
+        if call not in CALLS:
+            raise ValueError(f"call is one of {', '.join(map(repr, CALLS))}, not {call!r}")
+        if on_chunk is not None and call != "stream":
+            raise ValueError(f"on_chunk needs call='stream'; with call={call!r} there are no chunks")
+        if timeout_seconds is not None and timeout_seconds <= 0:
+            raise ValueError(f"timeout_seconds must be more than 0, not {timeout_seconds!r}")
+        self.runnable = runnable
+        self.inject = inject
+        self.input_key = input_key
+        self.output_key = output_key
+        self.call: Call = call
+        self.on_chunk = on_chunk
+        self.config = config
+        self.options = dict(options or {})
+        self.recursion_limit = recursion_limit
+        self.timeout_seconds = timeout_seconds
+        self.budget_tokens = budget_tokens
+
+    async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Run the sample and put the result on the trace.
+
+        Raises:
+            ValueError: There is no place for the skills, or the input does not fit the runnable.
+            PipelineCancelled: The run was cancelled.
+        """
+        if ctx.sample is None or ctx.skillbook is None:
+            raise ValueError("LangChainExecuteStep needs the context fields 'sample' and 'skillbook'; one is None")
+        return ctx.replace(trace=await self.execute(ctx.sample, ctx.skillbook))
+
+    async def execute(self, item: Any, skillbook: SkillbookView) -> LangChainResult:
+        """Run one input and return its result.
+
+        Args:
+            item: A text, a dict, messages, a sample, or whatever else the runnable takes.
+            skillbook: The skills.
+
+        Raises:
+            ValueError: There is no place for the skills, or the input does not fit the runnable.
+            PipelineCancelled: The run was cancelled.
+        """
+        from ace_langchain.recorder import Recorder
+
+        skills = wrap_skillbook_for_external_agent(skillbook, self.budget_tokens)
+        plain = shaped(self.runnable, item, self.input_key)
+        value = self._with_skills(plain, skills)
+        recorder = Recorder()
+        config = self._config(item, recorder)
+        start = time.monotonic()
+        with offering(skills) as offer:
+            try:
+                running = call_runnable(self.runnable, value, config, self.options, self.call, self.on_chunk)
+                returned = await watched(running, self.timeout_seconds, cancel_token_var.get())
+            except (PipelineCancelled, asyncio.CancelledError):
+                raise
+            except Exception as error:
+                outcome, failed_at = failed(error), recorder.place_of(error)
+            else:
+                outcome, failed_at = outcome_of(returned, kind_of(self.runnable), value, self.output_key), ""
+        recorder.see_results(outcome.messages)
+        recording = recorder.recording()
+        if self.inject == "middleware" and recording.answers and not offer.is_taken:
+            raise ValueError(
+                "the agent called a model without the skills: inject='middleware' needs an agent that was made with "
+                "create_agent(..., middleware=[skillbook_middleware(skillbook)])"
+            )
+        problem = outcome.problem or next(filter(None, map(problem_of, recording.answers[-1:])), None)
+        return LangChainResult(
+            task=task_of(plain, self.input_key),
+            output=outcome.output,
+            result_type=outcome.result_type,
+            success=problem is None,
+            error=problem,
+            intermediate_steps=recording.tool_uses,
+            messages=outcome.messages or recording.answers,
+            raw_result=outcome.returned,
+            failed_at=failed_at,
+            steps=recording.steps,
+            context=conversation_before(plain),
+            skill_ids=_cited(recording, skillbook),
+            usage=recording.usage,
+            duration_seconds=time.monotonic() - start,
+        )
+
+    def _with_skills(self, value: object, skills: str) -> object:
+        if self.inject == "middleware":
+            return value
+        if callable(self.inject):
+            return self.inject(value, skills)
+        return with_skills(self.runnable, value, skills, self.input_key)
+
+    def _config(self, item: object, recorder: Recorder) -> RunnableConfig:
+        """Return the config of one run: the caller's, with our recorder beside the caller's callbacks."""
+        merge = load("langchain_core.runnables.config", needed_by="LangChainExecuteStep").merge_configs
+        given = self.config(item) if callable(self.config) else self.config
+        ours: dict[str, Any] = {"callbacks": [recorder]}
+        if self.recursion_limit is not None and "recursion_limit" not in (given or {}):
+            ours["recursion_limit"] = self.recursion_limit
+        config: RunnableConfig = merge(given, ours)
+        if getattr(unwrapped(self.runnable), "checkpointer", None):
+            # Runs that share a thread would see each other's conversations.
+            config["configurable"] = {"thread_id": str(uuid.uuid4()), **config.get("configurable", {})}
+        return config
+
+
+def _check_runnable(runnable: object) -> None:
+    missing = [name for name in ("invoke", "ainvoke", "astream") if not callable(getattr(runnable, name, None))]
+    if missing:
+        hint = "; compile the graph first: graph.compile()" if hasattr(runnable, "compile") else ""
+        raise TypeError(f"a {type(runnable).__name__} is no Runnable: it has no {missing[0]}(){hint}")
+
+
+def _cited(recording: Recording, skillbook: SkillbookView) -> tuple[str, ...]:
+    """Return the skills that the models cited. Only their own words count: an input echoes all that it was shown."""
+    words = "\n".join(words_of(answer) for answer in recording.answers)
+    # A task may speak of things that look like the id of a skill.
+    return tuple(found for found in extract_cited_skill_ids(words) if skillbook.get_skill(found) is not None)

@@ -1,0 +1,38 @@
+"""Loads LangChain when it is first needed, or says what to install."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+__all__ = ["load"]
+
+_REQUIREMENTS = {
+    "langchain_core": "langchain-core>=1.6,<2",
+    "langchain": "langchain>=1.4,<2",
+}
+
+
+def load(module: str, *, needed_by: str) -> ModuleType:
+    """Import a module of LangChain.
+
+    Args:
+        module: Its name, such as `langchain_core.messages`.
+        needed_by: What cannot do without it, for the error.
+
+    Raises:
+        ImportError: It cannot be imported; the text says what to install.
+
+    Example:
+        >>> load("langchain_core.messages", needed_by="this example").__name__
+        'langchain_core.messages'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        requirement = _REQUIREMENTS[module.partition(".")[0]]
+        raise ImportError(
+            f"{needed_by} needs {module!r}, which cannot be imported ({error}); "
+            f"install it with: python -m pip install {requirement!r}",
+            name=module,
+        ) from error

@@ -1,0 +1,163 @@
+"""Brings an input into the shape that a runnable takes, and says what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ace.context import ACESample
+from ace_langchain.framework import load
+from ace_langchain.kinds import kind_of, prompt_variables, state_fields
+from ace_langchain.messages import PlainMessage, plain_message, text_of
+
+__all__ = ["SKILL_FIELDS", "TEXT_FIELDS", "conversation_before", "holds_messages", "messages_of", "shaped", "task_of"]
+
+TEXT_FIELDS = ("input", "question", "query", "task", "prompt", "user_input")
+"""Names under which chains usually take the text that is asked."""
+
+SKILL_FIELDS = ("skillbook", "skills")
+"""Names under which a prompt may take the skills."""
+
+
+def shaped(runnable: object, item: object, input_key: str | None = None) -> object:
+    """Bring an input into the shape that a runnable takes.
+
+    Graphs and agents fail on other shapes, or run on an empty conversation without a word.
+
+    Args:
+        runnable: What will take it.
+        item: A text, a dict, messages, a sample, or whatever else the runnable takes.
+        input_key: The field that takes a text, where it cannot be told.
+
+    Raises:
+        ValueError: It cannot be told what the runnable would make of it.
+    """
+    if isinstance(item, ACESample):
+        item = _of_sample(runnable, item)
+    kind = kind_of(runnable)
+    if isinstance(item, str) and input_key is not None:
+        item = {input_key: item}
+    if kind == "agent":
+        return {"input": item} if isinstance(item, str) else item
+    if kind == "langgraph":
+        fields = state_fields(runnable)
+        return item if fields is None else _state(item, fields)
+    return _for_prompt(item, prompt_variables(runnable))
+
+
+def task_of(value: object, input_key: str | None = None) -> str:
+    """Return what is asked.
+
+    Args:
+        value: The shaped input.
+        input_key: The field that holds it, where it cannot be told.
+
+    Example:
+        >>> task_of({"question": "2+2?", "style": "short"})
+        '2+2?'
+    """
+    if isinstance(value, Mapping):
+        if input_key is not None and input_key in value:
+            return task_of(value[input_key])
+        if "messages" in value:
+            return task_of(value["messages"])
+        texts = [value[name] for name in TEXT_FIELDS if isinstance(value.get(name), str)]
+        return texts[0] if texts else text_of(value)
+    if holds_messages(value):
+        asked = [message["content"] for message in _plain(value) if message["type"] == "human"]
+        return asked[-1] if asked else ""
+    return text_of(value)
+
+
+def conversation_before(value: object) -> str:
+    """Return what was said before the task, as lines of text.
+
+    Args:
+        value: The shaped input.
+    """
+    held = value.get("messages") if isinstance(value, Mapping) else value
+    if not holds_messages(held):
+        return ""
+    messages = _plain(held)
+    last = max((place for place, message in enumerate(messages) if message["type"] == "human"), default=0)
+    return "\n".join(
+        f"{message['type']}: {message['content']}" for message in messages[:last] if message["type"] != "system"
+    )
+
+
+def holds_messages(value: object) -> bool:
+    """Tell whether a value is a message or a list of what may be messages.
+
+    Args:
+        value: Anything.
+    """
+    return isinstance(value, list) or hasattr(value, "to_messages") or hasattr(value, "content")
+
+
+def messages_of(value: object) -> list[Any]:
+    """Return messages of the framework for what it takes as messages.
+
+    Args:
+        value: A text, a prompt value, a message, or a list of messages, pairs and dicts.
+    """
+    to_messages = getattr(value, "to_messages", None)
+    if callable(to_messages):
+        return list(to_messages())
+    if isinstance(value, str):
+        value = [("user", value)]
+    given = value if isinstance(value, Sequence) else [value]
+    convert = load("langchain_core.messages", needed_by="ace-langchain").convert_to_messages
+    return list(convert(list(given)))
+
+
+def _plain(value: object) -> list[PlainMessage]:
+    return [plain_message(message) for message in messages_of(value)]
+
+
+def _of_sample(runnable: object, sample: ACESample) -> object:
+    names = [name for name in prompt_variables(runnable) if name not in SKILL_FIELDS]
+    if "context" in names and len(names) == 2:
+        names.remove("context")
+        return {names[0]: sample.question, "context": sample.context}
+    return f"{sample.question}\n\n{sample.context}" if sample.context else sample.question
+
+
+def _for_prompt(item: object, variables: Sequence[str]) -> object:
+    """Check the input of a chain that begins with a prompt."""
+    needed = [name for name in variables if name not in SKILL_FIELDS]
+    if not variables or not isinstance(item, str | Mapping):
+        return item
+    if isinstance(item, str):
+        if len(needed) != 1:
+            raise ValueError(
+                f"the prompt of this chain has the variables {', '.join(needed) or 'none'}; "
+                f"give a dict with them instead of a text"
+            )
+        return {needed[0]: [("user", item)] if needed[0] == "messages" else item}
+    missing = [name for name in needed if name not in item]
+    if missing:
+        raise ValueError(
+            f"the input lacks {', '.join(map(repr, missing))}, which the prompt of this chain needs; "
+            f"it has {', '.join(map(repr, item)) or 'nothing'}"
+        )
+    return item
+
+
+def _state(item: object, fields: frozenset[str]) -> object:
+    """Make the state of a graph."""
+    known = ", ".join(sorted(fields))
+    if isinstance(item, Mapping):
+        if set(item) & fields:
+            return item
+        texts = [item[name] for name in TEXT_FIELDS if isinstance(item.get(name), str)]
+        if "messages" in fields and texts:
+            return {"messages": [("user", texts[0])]}
+        raise ValueError(f"none of {', '.join(map(repr, item)) or 'no fields'} is in the state of this graph: {known}")
+    if isinstance(item, str) or holds_messages(item):
+        if "messages" not in fields:
+            raise ValueError(
+                f"the state of this graph has no 'messages' ({known}); give a dict, or name the field that takes a "
+                f"text with input_key"
+            )
+        return {"messages": messages_of(item)}
+    return item  # a Command, a state object

@@ -1,0 +1,73 @@
+"""Tells what a runnable is, without importing the packages that it may come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+__all__ = ["Kind", "kind_of", "prompt_variables", "state_fields", "unwrapped"]
+
+Kind = Literal["simple", "agent", "langgraph"]
+
+_DEEPEST_WRAPPING = 20
+_AGENT_EXECUTORS = frozenset({"langchain_classic:AgentExecutor", "langchain:AgentExecutor"})
+
+
+def kind_of(runnable: object) -> Kind:
+    """Tell what a runnable is: a graph, a legacy AgentExecutor, or any other Runnable.
+
+    Args:
+        runnable: The runnable, wrapped by `bind` or `with_config` or not.
+
+    Example:
+        >>> kind_of(object())
+        'simple'
+    """
+    names = _class_names(unwrapped(runnable))
+    if "langgraph:Pregel" in names:
+        return "langgraph"
+    return "agent" if names & _AGENT_EXECUTORS else "simple"
+
+
+def unwrapped(runnable: object) -> object:
+    """Return the runnable inside of what `bind`, `with_config` and the like made.
+
+    Args:
+        runnable: The runnable.
+    """
+    for _ in range(_DEEPEST_WRAPPING):
+        if not any(base.__name__ == "RunnableBindingBase" for base in type(runnable).__mro__):
+            break
+        runnable = getattr(runnable, "bound", runnable)
+    return runnable
+
+
+def state_fields(runnable: object) -> frozenset[str] | None:
+    """Return the fields of a graph's state; None if it takes any input.
+
+    Args:
+        runnable: A graph.
+    """
+    graph = unwrapped(runnable)
+    if "langgraph:CompiledStateGraph" not in _class_names(graph):
+        return None
+    # Channels with other names are the graph's own.
+    channels: Sequence[str] = list(getattr(graph, "channels", ()))
+    return frozenset(name for name in channels if not name.startswith("__") and ":" not in name)
+
+
+def prompt_variables(runnable: object) -> tuple[str, ...]:
+    """Return the variables of the prompt with which a chain begins; empty if it does not begin with one.
+
+    Args:
+        runnable: A chain.
+    """
+    first = unwrapped(getattr(unwrapped(runnable), "first", unwrapped(runnable)))
+    if "langchain_core:BasePromptTemplate" not in _class_names(first):
+        return ()
+    filled = set(getattr(first, "partial_variables", ()))
+    return tuple(name for name in getattr(first, "input_variables", ()) if name not in filled)
+
+
+def _class_names(value: object) -> set[str]:
+    return {f"{base.__module__.partition('.')[0]}:{base.__name__}" for base in type(value).__mro__}

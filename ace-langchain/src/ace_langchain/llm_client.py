@@ -1,0 +1,240 @@
+"""`LangChainLLMClient`: any chat model of LangChain as the model of the roles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from ace.protocols import (
+    LLMAuthenticationError,
+    LLMCallError,
+    LLMResponse,
+    StructuredAnswer,
+    UnusableAnswerError,
+    Usage,
+    current_answer_budget,
+)
+from ace.providers import UsageAccount, ask_until_valid
+from ace_langchain.framework import load
+from ace_langchain.messages import plain_message
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+
+__all__ = ["LangChainLLMClient", "LangChainLiteLLMClient", "StructuredBy"]
+
+StructuredBy = Literal["prompt", "model"]
+
+
+class LangChainLLMClient:
+    """Makes a chat model of LangChain answer for the roles. It satisfies `LLMClientLike`.
+
+    What LangChain repeats after a lost request is the model's own matter: set `max_retries` there.
+
+    Args:
+        model: A chat model, or a model string of LangChain such as `openai:gpt-4o-mini`, which needs `langchain`.
+        structured: How structured answers are asked for: `prompt`, with the schema in the prompt, which every model
+            can read; `model`, with the model's own `with_structured_output`.
+        validation_retries: How often a structured answer that does not validate is asked for again.
+        **settings: With a model string: what the model takes, such as `max_tokens` or `temperature`.
+
+    Raises:
+        TypeError: This is no chat model.
+        ValueError: A setting makes no sense.
+        ImportError: A package of LangChain is not installed; the text says how to.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> client = LangChainLLMClient(FakeListChatModel(responses=["4"]))
+        >>> client.complete("2+2?").text, client.usage.calls
+        ('4', 1)
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel | str,
+        *,
+        structured: StructuredBy = "prompt",
+        validation_retries: int = 2,
+        **settings: Any,
+    ) -> None:
+        if structured not in ("prompt", "model"):
+            raise ValueError(f"structured is 'prompt' or 'model', not {structured!r}")
+        if validation_retries < 0:
+            raise ValueError(f"validation_retries must not be negative, got {validation_retries!r}")
+        self.chat_model = _chat_model(model, settings)
+        self.structured = structured
+        self.validation_retries = validation_retries
+        self._account = UsageAccount()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+    @property
+    def model(self) -> str:
+        """The name of the model, or of its class."""
+        named = getattr(self.chat_model, "model_name", None) or getattr(self.chat_model, "model", None)
+        return named if isinstance(named, str) else type(self.chat_model).__name__
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls of this client have used so far."""
+        return self._account.total
+
+    @property
+    def input_token_limit(self) -> int | None:
+        """How many tokens of input the model takes, or None if LangChain does not know the model."""
+        profile = getattr(self.chat_model, "profile", None)
+        limit = profile.get("max_input_tokens") if isinstance(profile, dict) else None
+        return limit if isinstance(limit, int) else None
+
+    def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        """Send a prompt and return the answer.
+
+        Args:
+            prompt: The whole prompt.
+            **kwargs: `system` for a system message; everything else goes to the model's `invoke`, such as
+                `temperature` or `stop`.
+
+        Raises:
+            LLMAuthenticationError: The key is missing or was refused.
+            LLMCallError: The model did not answer.
+        """
+        return self.complete_messages(_messages(prompt, kwargs.pop("system", None)), **kwargs)
+
+    def complete_messages(self, messages: Sequence[dict[str, Any]], **kwargs: Any) -> LLMResponse:
+        """Send chat messages and return the answer.
+
+        Args:
+            messages: Messages with `role` and `content`.
+            **kwargs: Settings for this call.
+
+        Raises:
+            LLMAuthenticationError: The key is missing or was refused.
+            LLMCallError: The model did not answer.
+        """
+        try:
+            answer = self.chat_model.invoke(list(messages), **kwargs)
+        except Exception as error:
+            raise self._failed(error) from error
+        return self._response(answer)
+
+    def complete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        """Send a prompt and return the answer as an instance of a pydantic model.
+
+        An answer that does not validate is asked for again, with the error shown to the model.
+
+        Args:
+            prompt: The whole prompt.
+            response_model: The class that the answer must validate as.
+            **kwargs: As for `complete`.
+
+        Raises:
+            UnusableAnswerError: No answer validates; it carries the raw answers.
+            LLMCallError: The model did not answer.
+        """
+        system = kwargs.pop("system", None)
+        if self.structured == "model":
+            return self._ask_model(_messages(prompt, system), response_model, kwargs)
+        return ask_until_valid(
+            lambda messages: self.complete_messages(messages, **kwargs),
+            prompt,
+            response_model,
+            system=system,
+            max_retries=self.validation_retries,
+        )
+
+    def _ask_model(
+        self, start: list[dict[str, Any]], response_model: type[StructuredAnswer], settings: dict[str, Any]
+    ) -> StructuredAnswer:
+        """Ask with the model's own structured output, until an answer validates."""
+        budget = current_answer_budget()
+        asking = self.chat_model.with_structured_output(response_model, include_raw=True)
+        messages, answers = start, list[str]()
+        while True:
+            try:
+                returned: Any = asking.invoke(messages, **settings)
+            except Exception as error:
+                raise self._failed(error) from error
+            text = _raw_text(self._response(returned["raw"]).text, returned["raw"])
+            answers.append(text)
+            if budget is not None:
+                budget.record(text)
+            parsed = returned["parsed"]
+            if isinstance(parsed, response_model):
+                return _with_raw(parsed, text)
+            problem = str(returned["parsing_error"] or "the model did not use the schema")
+            if len(answers) > self.validation_retries or (budget is not None and budget.left == 0):
+                raise UnusableAnswerError(problem, raw_answers=answers)
+            again = f"Your last answer cannot be used: {problem}\nAnswer again.\n\nYour last answer was:\n{text}"
+            messages = [*start, {"role": "user", "content": again}]
+
+    def _response(self, answer: AIMessage) -> LLMResponse:
+        plain = plain_message(answer)
+        tokens = plain["usage"]
+        usage = Usage(
+            calls=1,
+            input_tokens=tokens.get("input_tokens", 0),
+            output_tokens=tokens.get("output_tokens", 0),
+            unpriced_calls=1,
+            unreported_calls=0 if tokens else 1,
+        )
+        self._account.add(usage)
+        return LLMResponse(plain["content"], answer, usage, _finish_reason(plain["stop_reason"]))
+
+    def _failed(self, error: Exception) -> LLMCallError:
+        self._account.add(Usage(failed_requests=1))
+        status = getattr(error, "status_code", None)
+        told = f"{type(error).__name__}: {error}"
+        if status in (401, 403):
+            what_to_do = "the key is missing or was refused; check the key of the chat model"
+            return LLMAuthenticationError(
+                f"model {self.model!r}: {what_to_do}. Reason: {told}", model=self.model, status_code=status
+            )
+        known = status if isinstance(status, int) else None
+        return LLMCallError(f"model {self.model!r} gave no answer: {told}", model=self.model, status_code=known)
+
+
+LangChainLiteLLMClient = LangChainLLMClient
+
+
+def _chat_model(model: BaseChatModel | str, settings: dict[str, Any]) -> BaseChatModel:
+    if isinstance(model, str):
+        made: BaseChatModel = load("langchain.chat_models", needed_by=f"the model string {model!r}").init_chat_model(
+            model, **settings
+        )
+        return made
+    base: type = load("langchain_core.language_models", needed_by="LangChainLLMClient").BaseChatModel
+    if not isinstance(model, base):
+        raise TypeError(f"a {type(model).__name__} is no chat model; give one, or a model string")
+    if settings:
+        raise TypeError(f"a chat model has its settings already; these are too many: {', '.join(settings)}")
+    return model
+
+
+def _messages(prompt: str, system: str | None) -> list[dict[str, Any]]:
+    start = [{"role": "system", "content": system}] if system else []
+    return [*start, {"role": "user", "content": prompt}]
+
+
+def _raw_text(text: str, answer: AIMessage) -> str:
+    """Return what a model wrote, which stands in the arguments of a call where it was made to call the schema."""
+    calls = plain_message(answer)["tool_calls"]
+    return text or (str(calls[0]["args"]) if calls else "")
+
+
+def _with_raw(answer: StructuredAnswer, text: str) -> StructuredAnswer:
+    """Keep the answer as it came, where there is a field for it."""
+    if "raw" in type(answer).model_fields and not getattr(answer, "raw", None):
+        return answer.model_copy(update={"raw": {"text": text}})
+    return answer
+
+
+def _finish_reason(stop_reason: str) -> str:
+    """Return the reason in the words of `LLMResponse`."""
+    return {"max_tokens": "length", "MAX_TOKENS": "length", "end_turn": "stop", "STOP": "stop"}.get(
+        stop_reason, stop_reason
+    )

@@ -1,0 +1,196 @@
+"""LangChain messages as plain data. Works on live messages and on stored ones, without the framework."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, TypeGuard
+
+__all__ = ["PlainMessage", "ToolCall", "is_message", "plain_message", "text_of"]
+
+_TYPES = ("human", "ai", "system", "tool", "function", "developer", "remove", "chat")
+_THOUGHTS = {"thinking": "thinking", "reasoning": "reasoning"}
+"""Kinds of content blocks that hold a thought, each with the field that has its text."""
+
+
+class ToolCall(TypedDict):
+    """A call of a tool that a model asked for."""
+
+    id: str
+    name: str
+    args: object
+
+
+class PlainMessage(TypedDict):
+    """A message as JSON can hold it."""
+
+    type: str
+    """`human`, `ai`, `system`, `tool` and so on."""
+    content: str
+    thought: str
+    """What the model thought, where the provider tells it."""
+    name: str
+    tool_calls: list[ToolCall]
+    tool_call_id: str
+    """Of a tool message: the call that it answers."""
+    is_error: bool
+    stop_reason: str
+    """Why the model stopped, where the provider tells it."""
+    usage: dict[str, int]
+    """Tokens, where the provider tells them."""
+
+
+def is_message(value: object) -> TypeGuard[object]:
+    """Tell whether a value is a message: live, dumped as a dict, or serialised by LangChain.
+
+    Args:
+        value: Anything.
+
+    Example:
+        >>> is_message({"type": "ai", "data": {"content": "4"}}), is_message({"role": "user", "content": "2+2?"})
+        (True, False)
+    """
+    fields = _fields(value)
+    if fields is None or fields.get("type") not in _TYPES:
+        return False
+    if not isinstance(value, Mapping):
+        return type(value).__module__.partition(".")[0].startswith("langchain")
+    wrapped = "data" in value or "lc" in value
+    return wrapped or ("content" in fields and ("additional_kwargs" in fields or "response_metadata" in fields))
+
+
+def plain_message(message: object) -> PlainMessage:
+    """Turn a message into plain data.
+
+    Args:
+        message: A live message, or what a stored one is read as.
+
+    Raises:
+        TypeError: It is no message.
+
+    Example:
+        >>> plain_message({"type": "ai", "data": {"content": [{"type": "text", "text": "4"}]}})["content"]
+        '4'
+    """
+    fields = _fields(message)
+    if fields is None:
+        raise TypeError(f"a {type(message).__name__} is no LangChain message")
+    metadata = _mapping(fields.get("response_metadata"))
+    stop_reasons = (metadata.get("finish_reason"), metadata.get("stop_reason"), fields.get("stop_reason"))
+    return PlainMessage(
+        type=str(fields.get("type") or fields.get("role") or ""),
+        content=_content_text(fields.get("content")),
+        thought=_thought(fields),
+        name=str(fields.get("name") or ""),
+        tool_calls=_tool_calls(fields),
+        tool_call_id=str(fields.get("tool_call_id") or ""),
+        is_error=fields.get("status") == "error" or fields.get("is_error") is True,
+        stop_reason=str(next(filter(None, stop_reasons), "")),
+        usage=_usage(fields),
+    )
+
+
+def text_of(value: object) -> str:
+    """Return a value as text: a message's content, a text itself, everything else as JSON.
+
+    Args:
+        value: The output of a runnable or of a tool.
+
+    Example:
+        >>> text_of({"total": 3}), text_of(None)
+        ('{"total": 3}', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return str(value)  # parsers return subclasses of str
+    if is_message(value):
+        return plain_message(value)["content"]
+    page = getattr(value, "page_content", None)
+    if isinstance(page, str):
+        return page
+    return json.dumps(value, ensure_ascii=False, default=_jsonable)
+
+
+def _jsonable(value: object) -> object:
+    if is_message(value):
+        return plain_message(value)["content"]
+    for method in ("model_dump", "_asdict"):
+        dump = getattr(value, method, None)
+        if callable(dump) and not isinstance(value, type):
+            return dump()
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    return str(value)
+
+
+def _fields(value: object) -> Mapping[str, object] | None:
+    """Return the fields of a message, whatever its form."""
+    if isinstance(value, Mapping):
+        if value.get("lc") == 1 and isinstance(value.get("kwargs"), Mapping):
+            kwargs = _mapping(value["kwargs"])
+            name = str((_sequence(value.get("id")) or [""])[-1]).lower()
+            return {"type": name.removesuffix("chunk").removesuffix("message"), **kwargs}
+        if isinstance(value.get("data"), Mapping) and "type" in value:
+            return {"type": value["type"], **_mapping(value["data"])}
+        return value
+    if not hasattr(value, "content") or not hasattr(value, "type"):
+        return None
+    names = (
+        *("content", "name", "tool_calls", "invalid_tool_calls", "tool_call_id", "status"),
+        *("usage_metadata", "response_metadata", "additional_kwargs"),
+    )
+    kind = str(value.type)
+    fields = {"type": kind, **{name: getattr(value, name, None) for name in names}}
+    return {**fields, "type": {"AIMessageChunk": "ai", "ToolMessageChunk": "tool"}.get(kind, kind)}
+
+
+def _content_text(content: object) -> str:
+    if isinstance(content, str):
+        return str(content)
+    blocks = _sequence(content)
+    texts = [text for block in blocks if (text := _block_text(block))]
+    return "\n".join(texts)
+
+
+def _block_text(block: object) -> str:
+    if isinstance(block, str):
+        return block
+    fields = _mapping(block)
+    kind = fields.get("type")
+    if kind in ("text", "output_text", "input_text") or (kind is None and "text" in fields):
+        return str(fields.get("text") or "")
+    if kind in _THOUGHTS or kind in ("tool_use", "tool_call", "redacted_thinking", "function_call"):
+        return ""  # has a place of its own, or cannot be read
+    if kind == "tool_result":
+        return _content_text(fields.get("content"))
+    return f"[{kind}]"  # an image and the like: its bytes teach nothing
+
+
+def _thought(fields: Mapping[str, object]) -> str:
+    blocks = [_mapping(block) for block in _sequence(fields.get("content"))]
+    found = [str(block.get(_THOUGHTS[str(block["type"])]) or "") for block in blocks if block.get("type") in _THOUGHTS]
+    beside = _mapping(fields.get("additional_kwargs")).get("reasoning_content") or fields.get("thought")
+    return "\n".join(text for text in [*found, str(beside or "")] if text)
+
+
+def _tool_calls(fields: Mapping[str, object]) -> list[ToolCall]:
+    calls = [*_sequence(fields.get("tool_calls")), *_sequence(fields.get("invalid_tool_calls"))]
+    return [
+        ToolCall(id=str(call.get("id") or ""), name=str(call.get("name") or ""), args=call.get("args"))
+        for call in map(_mapping, calls)
+    ]
+
+
+def _usage(fields: Mapping[str, object]) -> dict[str, int]:
+    usage = _mapping(fields.get("usage_metadata") or fields.get("usage"))
+    names = ("input_tokens", "output_tokens", "total_tokens")
+    return {name: count for name in names if isinstance(count := usage.get(name), int)}
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: object) -> Sequence[object]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else ()

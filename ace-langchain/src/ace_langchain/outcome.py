@@ -1,0 +1,168 @@
+"""Judges what a runnable returned: what is the answer, and did the run come to its end?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ace_langchain.kinds import Kind
+from ace_langchain.messages import PlainMessage, is_message, plain_message, text_of
+from ace_langchain.result import ResultType
+
+__all__ = ["Outcome", "failed", "outcome_of", "problem_of"]
+
+_GAVE_UP = (
+    "Agent stopped due to max iterations.",
+    "Agent stopped due to iteration limit or time limit.",
+    "Sorry, need more steps to process this request.",
+    "Model call limits exceeded: ",
+    "Tool call limit reached: ",
+)
+"""How LangChain's own agents and limits say, as an answer, that there is none."""
+
+_CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
+_REFUSED = ("content_filter", "refusal", "SAFETY")
+
+
+class Outcome(NamedTuple):
+    """What a runnable returned, judged."""
+
+    result_type: ResultType
+    """What ran; `error` if it broke off."""
+    output: str
+    """The answer as text."""
+    problem: str | None
+    """What keeps it from being one."""
+    messages: tuple[PlainMessage, ...]
+    """The conversation, where the runnable returned it."""
+    returned: object = None
+    """What it returned, as it came."""
+
+
+def outcome_of(returned: object, kind: Kind, given: object = None, output_key: str | None = None) -> Outcome:
+    """Judge what a runnable returned.
+
+    Args:
+        returned: What it returned.
+        kind: What it is.
+        given: Its input. A state that comes back unchanged is no answer.
+        output_key: The field of a dict that holds the answer, where it cannot be told.
+
+    Example:
+        >>> outcome_of({"input": "2+2?", "output": "Agent stopped due to max iterations."}, "agent").problem
+        'it gave up: Agent stopped due to max iterations.'
+    """
+    raw = returned
+    interrupts = getattr(returned, "interrupts", ())
+    if type(returned).__name__ == "GraphOutput":
+        returned = getattr(returned, "value", None)
+    if isinstance(returned, Mapping) and "__interrupt__" in returned:
+        interrupts = returned["__interrupt__"]
+        returned = {name: value for name, value in returned.items() if name != "__interrupt__"}
+    messages = _messages(returned)
+    answer = _answer(returned, kind, given, output_key)
+    output = _answer_text(answer)
+    if interrupts:
+        asked = ", ".join(text_of(getattr(interrupt, "value", interrupt)) for interrupt in interrupts)
+        return Outcome(kind, output, f"it was interrupted, and waits for an answer to: {asked}", messages, raw)
+    return Outcome(kind, output, _problem(returned, answer, output), messages, raw)
+
+
+def failed(error: Exception) -> Outcome:
+    """Return the outcome of a run that broke off.
+
+    Args:
+        error: What ended it.
+
+    Example:
+        >>> failed(ValueError("no such city")).problem
+        'ValueError: no such city'
+    """
+    notes = "; ".join(getattr(error, "__notes__", ()))
+    told = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return Outcome("error", "", f"{told} ({notes})" if notes else told, ())
+
+
+def problem_of(answer: PlainMessage) -> str | None:
+    """Say why the answer of a model is none; None if it is one.
+
+    Args:
+        answer: What the model answered.
+    """
+    if answer["stop_reason"] in _CUT_OFF:
+        return "the answer was cut off at the longest that the model may write"
+    if answer["stop_reason"] in _REFUSED:
+        return f"the model refused to answer: {answer['stop_reason']}"
+    return None
+
+
+def _messages(returned: object) -> tuple[PlainMessage, ...]:
+    held = _field(returned, "messages")
+    if not isinstance(held, list):
+        held = [returned] if is_message(returned) else []
+    return tuple(plain_message(message) for message in held if is_message(message))
+
+
+def _answer(returned: object, kind: Kind, given: object, output_key: str | None) -> object:
+    """Return the part of what came back that is the answer."""
+    if output_key is not None:
+        if _field(returned, output_key) is None:
+            raise ValueError(f"the runnable returned no {output_key!r}, which output_key names")
+        return _field(returned, output_key)
+    if _is_parsing(returned):
+        return _field(returned, "parsed") or _field(returned, "raw")
+    structured = _field(returned, "structured_response")
+    if structured is not None:
+        return structured
+    messages = _field(returned, "messages")
+    if kind == "langgraph" and isinstance(messages, list) and messages:
+        return messages[-1]
+    if kind == "agent" and isinstance(returned, Mapping) and "output" in returned:
+        return returned["output"]
+    if isinstance(returned, Mapping) and isinstance(given, Mapping):
+        new = {name: value for name, value in returned.items() if not _same(given.get(name, _NOTHING), value)}
+        echoes = len(new) < len(returned)
+        return next(iter(new.values())) if echoes and len(new) == 1 else new or None
+    return returned
+
+
+def _answer_text(answer: object) -> str:
+    if is_message(answer):
+        message = plain_message(answer)
+        return message["content"] or (text_of(message["tool_calls"]) if message["tool_calls"] else "")
+    return text_of(answer)
+
+
+def _problem(returned: object, answer: object, output: str) -> str | None:
+    if _is_parsing(returned) and _field(returned, "parsing_error") is not None:
+        error = _field(returned, "parsing_error")
+        return f"the answer could not be parsed: {type(error).__name__}: {error}"
+    if is_message(answer):
+        message = plain_message(answer)
+        if message["type"] != "ai":
+            return f"it ended on a message of type {message['type']!r}, without an answer"
+        if not output:
+            return problem_of(message) or "the answer is empty"
+    if output.startswith(_GAVE_UP):
+        return f"it gave up: {output}"
+    return None
+
+
+def _is_parsing(returned: object) -> bool:
+    """Tell whether this is what `with_structured_output(..., include_raw=True)` returns."""
+    return isinstance(returned, Mapping) and set(returned) == {"raw", "parsed", "parsing_error"}
+
+
+def _field(value: object, name: str) -> object:
+    """Return a field of a state, which may be a dict or an object."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+_NOTHING = object()
+
+
+def _same(first: object, second: object) -> bool:
+    # Other values may not compare to a truth value, such as arrays; a state that is handed on is the same object.
+    return first is second or (
+        isinstance(second, str | int | float) and type(first) is type(second) and first == second
+    )

@@ -1,0 +1,253 @@
+"""Records what happens inside of a run, also of one that breaks off."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import LLMResult
+
+from ace_langchain.calling import OutOfTimeError
+from ace_langchain.messages import PlainMessage, plain_message, text_of
+from ace_langchain.result import ToolUse
+from ace_langchain.run_tree import RunTree
+from ace_langchain.steps import TraceStep, arguments_text, steps_of_message
+
+__all__ = ["Recorder", "Recording"]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a recorder has seen."""
+
+    steps: tuple[TraceStep, ...]
+    """Everything, in order."""
+    tool_uses: tuple[ToolUse, ...]
+    """The uses of tools."""
+    answers: tuple[PlainMessage, ...]
+    """What the models answered."""
+    usage: dict[str, int]
+    """Model calls, tool calls and tokens."""
+
+
+@final
+class Recorder(BaseCallbackHandler):
+    """A callback handler for one run. It keeps what the framework throws away when a part of it fails."""
+
+    run_inline = True  # else an asynchronous run would call it from other threads, in any order
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tree = RunTree()
+        self._steps: list[TraceStep] = []
+        self._uses: list[ToolUse] = []
+        self._open_uses: dict[UUID, ToolUse] = {}
+        self._answers: list[PlainMessage] = []
+        self._unanswered: dict[str, str] = {}
+        self._failed: list[tuple[BaseException, str]] = []
+        self._usage: dict[str, int] = {"model_calls": 0, "tool_calls": 0}
+
+    def recording(self) -> Recording:
+        """Return what was seen so far; it does not change any more."""
+        with self._lock:
+            uses = tuple(ToolUse(**use) for use in self._uses)
+            return Recording(tuple(self._steps), uses, tuple(self._answers), dict(self._usage))
+
+    def place_of(self, error: BaseException) -> str:
+        """Return where an error came from, such as `tools/divide`; empty if it was not seen.
+
+        Of a run that was out of time, it is the part that was still at work.
+
+        Args:
+            error: The error that ended the run.
+        """
+        if isinstance(error, OutOfTimeError):
+            at_work = (place for failed, place in self._failed if isinstance(failed, asyncio.CancelledError))
+            return next(at_work, "")
+        seen: BaseException | None = error
+        while seen is not None:
+            for failed, place in self._failed:
+                if failed is seen:
+                    return place
+            seen = seen.__cause__ or seen.__context__
+        return ""
+
+    def see_results(self, messages: Sequence[object]) -> None:
+        """Take in results of tools that no tool reported: of unknown ones, or of those that a middleware answers.
+
+        Args:
+            messages: The conversation that a model is shown, or with which a graph ends.
+        """
+        with self._lock:
+            for message in messages:
+                plain = plain_message(message)
+                name = self._unanswered.pop(plain["tool_call_id"], None) if plain["type"] == "tool" else None
+                if name is not None:
+                    error = plain["content"] if plain["is_error"] else None
+                    self._add("result", plain["name"] or name, plain["content"], "", is_error=plain["is_error"])
+                    self._uses.append(ToolUse(tool=name, input=None, output=plain["content"], error=error))
+
+    def on_chain_start(
+        self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Remember which part runs inside of which."""
+        self._tree.add(run_id, parent_run_id, kwargs.get("name") or (serialized or {}).get("name"))
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Record an error once, where it arose."""
+        with self._lock:
+            if _is_control_flow(error) or any(failed is error for failed, _ in self._failed):
+                return
+            place = self._tree.path(run_id)
+            self._fail(error, place, place.rpartition("/")[2])
+
+    def on_chat_model_start(
+        self,
+        serialized: Any,
+        messages: list[list[BaseMessage]],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Look at the results that the model is shown."""
+        self._tree.add(run_id, parent_run_id, kwargs.get("name") or (serialized or {}).get("name"))
+        for conversation in messages:
+            self.see_results(conversation)
+
+    def on_llm_start(
+        self, serialized: Any, prompts: list[str], *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Remember where a model without messages runs."""
+        self._tree.add(run_id, parent_run_id, kwargs.get("name") or (serialized or {}).get("name"))
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        """Record what a model answered, and what it took."""
+        with self._lock:
+            self._usage["model_calls"] += 1
+            for generations in response.generations:
+                if not generations:
+                    continue
+                message = getattr(generations[0], "message", None)
+                answer = plain_message(message or {"type": "ai", "content": generations[0].text})
+                self._answers.append(answer)
+                self._unanswered.update({call["id"]: call["name"] for call in answer["tool_calls"] if call["id"]})
+                self._steps += steps_of_message(answer, self._place(self._tree.parent_path(run_id)))
+                for name, count in answer["usage"].items():
+                    self._usage[name] = self._usage.get(name, 0) + count
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Record that a model failed."""
+        with self._lock:
+            self._usage["model_calls"] += 1
+            self._fail(error, self._tree.path(run_id), self._tree.name(run_id))
+
+    def on_tool_start(
+        self,
+        serialized: Any,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Record the use of a tool, and the call too if no model is seen to have asked for it."""
+        name = str((serialized or {}).get("name") or kwargs.get("name") or "tool")
+        given: object = input_str if inputs is None else inputs
+        with self._lock:
+            self._tree.add(run_id, parent_run_id, name)
+            self._usage["tool_calls"] += 1
+            use = ToolUse(tool=name, input=given, output="", error=None)
+            self._uses.append(use)
+            self._open_uses[run_id] = use
+            if self._unanswered.pop(self._call_id(name, kwargs.get("tool_call_id")), None) is None:
+                self._add("call", name, arguments_text(given), self._tree.parent_path(run_id))
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Record the result of a tool."""
+        message = _tool_message(output)
+        failed = message is not None and plain_message(message)["is_error"]
+        text = text_of(output if message is None else message)
+        with self._lock:
+            use = self._open_uses.pop(run_id, None)
+            if use is not None:
+                use["output"] = text
+                use["error"] = text if failed else None
+            place = self._tree.parent_path(run_id)
+            self._add("result", self._tree.name(run_id), text, place, is_error=failed)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Record that a tool raised."""
+        with self._lock:
+            if _is_control_flow(error):
+                return
+            use = self._open_uses.pop(run_id, None)
+            if use is not None:
+                use["error"] = _told(error)
+            self._fail(error, self._tree.path(run_id), self._tree.name(run_id))
+
+    def on_retriever_start(
+        self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Record a search."""
+        name = str(kwargs.get("name") or (serialized or {}).get("name") or "retriever")
+        with self._lock:
+            self._tree.add(run_id, parent_run_id, name)
+            self._add("call", name, query, self._tree.parent_path(run_id))
+
+    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
+        """Record what a search found."""
+        with self._lock:
+            found = "\n\n".join(text_of(document) for document in documents)
+            self._add("result", self._tree.name(run_id), found, self._tree.parent_path(run_id))
+
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Record that a search failed."""
+        with self._lock:
+            self._fail(error, self._tree.path(run_id), self._tree.name(run_id))
+
+    def _call_id(self, name: str, given: object) -> str:
+        """Return the id of the call that a tool answers; older releases of LangChain do not tell it."""
+        waiting = (call_id for call_id, tool in self._unanswered.items() if tool == name)
+        return str(given) if given else next(waiting, "")
+
+    def _fail(self, error: BaseException, place: str, name: str) -> None:
+        self._failed.append((error, place))
+        self._add("result", name, _told(error), place.rpartition("/")[0], is_error=True)
+
+    def _add(self, kind: Any, name: str, content: str, path: str, *, is_error: bool = False) -> None:
+        step = TraceStep(kind=kind, name=name, content=content, is_error=is_error, place=self._place(path))
+        self._steps.append(step)
+
+    def _place(self, path: str) -> str:
+        number = len(self._steps) + 1
+        return f"{number} in {path}" if path else str(number)
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, asyncio.CancelledError):
+        return "it was still at work when the run was ended"
+    return f"{type(error).__name__}: {error}"
+
+
+def _is_control_flow(error: BaseException) -> bool:
+    """Graphs interrupt themselves, and jump to a parent, by raising."""
+    return any(base.__name__ == "GraphBubbleUp" for base in type(error).__mro__)
+
+
+def _tool_message(output: object) -> object | None:
+    """Return the message that a tool's output is, or that it puts into the state of its graph."""
+    if getattr(output, "type", None) == "tool":
+        return output
+    update = getattr(output, "update", None)
+    messages = update.get("messages") if isinstance(update, Mapping) else None
+    found = [message for message in messages or () if getattr(message, "type", None) == "tool"]
+    return found[0] if found else None

@@ -1,0 +1,105 @@
+"""Turns results, live or stored, into the standard trace dict. Works without the framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+from ace.context import ACESample, ACEStepContext
+from ace_langchain.result import LangChainResult
+from ace_langchain.steps import TraceStep, render_steps, steps_of_messages
+from ace_langchain.stored import read_stored
+
+__all__ = ["LangChainToTrace", "LangChainTrace", "result_to_trace"]
+
+
+class LangChainTrace(TypedDict):
+    """The standard trace dict, with what a run of LangChain tells beside."""
+
+    schema: int
+    question: str
+    context: str
+    reasoning: str
+    answer: str
+    success: bool | None
+    skill_ids: list[str]
+    feedback: str
+    ground_truth: str | None
+    steps: list[TraceStep]
+    metrics: dict[str, float]
+    metadata: dict[str, object]
+
+
+class LangChainToTrace:
+    """Turns the `LangChainResult` on the trace into the standard trace dict.
+
+    Where the input was a sample with a ground truth, the trace has it too.
+    """
+
+    requires = frozenset({"trace"})
+    provides = frozenset({"trace"})
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the standard trace on the context.
+
+        Raises:
+            TypeError: What is on the trace is no result of LangChain.
+        """
+        trace = result_to_trace(ctx.trace)
+        if isinstance(ctx.sample, ACESample) and ctx.sample.ground_truth is not None:
+            trace["ground_truth"] = ctx.sample.ground_truth
+        return ctx.replace(trace=trace)
+
+
+def result_to_trace(record: object) -> LangChainTrace:
+    """Return the standard trace dict of a result or of a stored record.
+
+    Args:
+        record: A `LangChainResult` or what its `to_dict` returned; the messages of a conversation; the state of a
+            graph; what an AgentExecutor returned. Messages may be live, dumped as dicts or serialised by LangChain,
+            and all of it may be the text of a JSON or JSONL file.
+
+    Raises:
+        TypeError: It is none of these.
+
+    Example:
+        >>> trace = result_to_trace([{"type": "human", "data": {"content": "2+2?"}},
+        ...                          {"type": "ai", "data": {"content": "4"}}])
+        >>> trace["question"], trace["answer"], trace["success"]
+        ('2+2?', '4', None)
+    """
+    result = record if isinstance(record, LangChainResult) else read_stored(record)
+    steps = list(result.steps) or steps_of_messages(result.messages)
+    numbers: Mapping[str, int] = result.usage
+    return LangChainTrace(
+        schema=1,
+        question=result.task,
+        context=result.context,
+        reasoning=render_steps(steps),
+        answer=result.output,
+        success=result.success,
+        skill_ids=list(result.skill_ids),
+        feedback=_feedback(result, steps),
+        ground_truth=None,
+        steps=steps,
+        metrics={**numbers, "duration_seconds": result.duration_seconds, "steps": len(steps)},
+        metadata={
+            "integration": "langchain",
+            "result_type": result.result_type,
+            "error": result.error,
+            "failed_at": result.failed_at,
+        },
+    )
+
+
+def _feedback(result: LangChainResult, steps: list[TraceStep]) -> str:
+    """Say how the run ended, and which parts of it failed."""
+    if result.success is None:
+        ended = "This is a record; whether the task was done is not known."
+    elif result.success:
+        ended = "The run came to its end with an answer."
+    else:
+        place = f" in {result.failed_at}" if result.failed_at else ""
+        ended = f"The run failed{place}: {result.error}."
+    parts = [f"{step['name']} (step {step['place']})" for step in steps if step["is_error"]]
+    return f"{ended} Failed parts: {', '.join(parts)}." if parts else ended
