@@ -42,13 +42,14 @@ class Answer:
     """A good response.
 
     `content` is a text, or an object that is sent as JSON (as the arguments of a tool call where the
-    request forces a tool). `delay` is in seconds.
+    request forces a tool, or where `tool` names one). `delay` is in seconds.
     """
 
     content: str | Mapping[str, Any]
     delay: float = 0.0
     finish_reason: str = "stop"
     with_usage: bool = True
+    tool: str | None = None
 
 
 @dataclass(frozen=True)
@@ -278,10 +279,11 @@ class _Handler(BaseHTTPRequestHandler):
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         usage = {"prompt_tokens": _tokens(request.text), "completion_tokens": _tokens(text)}
         usage["total_tokens"] = sum(usage.values())
-        tool = _forced_tool(request.body)
+        tool = reply.tool or _forced_tool(request.body)
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if tool is not None and not isinstance(content, str):
-            call = {"id": "call_1", "type": "function", "function": {"name": tool, "arguments": text}}
+            function = {"name": tool, "arguments": text}
+            call = {"index": 0, "id": f"call_{request.number}", "type": "function", "function": function}
             message = {"role": "assistant", "content": None, "tool_calls": [call]}
         if reply.with_usage:
             request.input_tokens = usage["prompt_tokens"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from ace.plugins import MissingFrameworkError
+
 __all__ = ["load"]
 
 _REQUIREMENTS = {
@@ -21,7 +23,7 @@ def load(module: str, *, needed_by: str) -> ModuleType:
         needed_by: What cannot do without it, for the error.
 
     Raises:
-        ImportError: It cannot be imported; the text says what to install.
+        MissingFrameworkError: It cannot be imported; the text says what to install. (This is an `ImportError`.)
 
     Example:
         >>> load("langchain_core.messages", needed_by="this example").__name__
@@ -31,8 +33,7 @@ def load(module: str, *, needed_by: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         requirement = _REQUIREMENTS[module.partition(".")[0]]
-        raise ImportError(
+        raise MissingFrameworkError(
             f"{needed_by} needs {module!r}, which cannot be imported ({error}); "
-            f"install it with: python -m pip install {requirement!r}",
-            name=module,
+            f"install it with: python -m pip install {requirement!r}"
         ) from error

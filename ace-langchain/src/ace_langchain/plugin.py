@@ -1,0 +1,66 @@
+"""The hooks of this integration. They name what there is; nothing of LangChain is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ace.plugins import ExecuteStepSpec, LLMClientSpec, RunnerSpec, TraceConverterSpec, hookimpl
+
+__all__ = [
+    "ACE_API",
+    "ace_execute_steps",
+    "ace_llm_clients",
+    "ace_runners",
+    "ace_trace_converters",
+]
+
+ACE_API = 1
+
+_FRAMEWORK = ("langchain-core>=1.6,<2",)
+
+
+@hookimpl
+def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
+    """Yield the step that runs chains, agents and graphs."""
+    yield ExecuteStepSpec(
+        name="langchain",
+        target="ace_langchain.execute:LangChainExecuteStep",
+        produces="ace_langchain.result:LangChainResult",
+        is_async=True,
+        requires=_FRAMEWORK,
+        summary="Run LangChain chains and agents and LangGraph graphs with the skills in sight",
+    )
+
+
+@hookimpl
+def ace_trace_converters() -> Iterator[TraceConverterSpec]:
+    """Yield the converter of results and of stored records."""
+    yield TraceConverterSpec(
+        name="langchain",
+        target="ace_langchain.to_trace:LangChainToTrace",
+        accepts="ace_langchain.result:LangChainResult",
+        recognises="ace_langchain.stored:recognises",
+        summary="Read results, conversations and states of LangChain and LangGraph",
+    )
+
+
+@hookimpl
+def ace_runners() -> Iterator[RunnerSpec]:
+    """Yield the runner."""
+    yield RunnerSpec(
+        name="langchain",
+        target="ace_langchain.runner:LangChain",
+        requires=_FRAMEWORK,
+        summary="Chains, agents and graphs that learn from their own runs",
+    )
+
+
+@hookimpl
+def ace_llm_clients() -> Iterator[LLMClientSpec]:
+    """Yield the client, reached as `langchain/...` with a model string of LangChain."""
+    yield LLMClientSpec(
+        name="langchain",
+        target="ace_langchain.llm_client:LangChainLLMClient",
+        requires=_FRAMEWORK,
+        summary="Any chat model of LangChain",
+    )
