@@ -21,6 +21,7 @@ from ace_langchain.messages import plain_message
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
+    from pydantic import BaseModel
 
 __all__ = ["LangChainLLMClient", "LangChainLiteLLMClient", "StructuredBy"]
 
@@ -152,7 +153,8 @@ class LangChainLLMClient:
     ) -> StructuredAnswer:
         """Ask with the model's own structured output, until an answer validates."""
         budget = current_answer_budget()
-        asking = self.chat_model.with_structured_output(response_model, include_raw=True)
+        # With the class itself, some models raise on an answer that does not validate, and it would be lost.
+        asking = self.chat_model.with_structured_output(_schema(response_model), include_raw=True)
         messages, answers = start, list[str]()
         while True:
             try:
@@ -163,10 +165,10 @@ class LangChainLLMClient:
             answers.append(text)
             if budget is not None:
                 budget.record(text)
-            parsed = returned["parsed"]
-            if isinstance(parsed, response_model):
-                return _with_raw(parsed, text)
-            problem = str(returned["parsing_error"] or "the model did not use the schema")
+            try:
+                return _validated(returned, response_model)
+            except ValueError as error:
+                problem = str(error)
             if len(answers) > self.validation_retries or (budget is not None and budget.left == 0):
                 raise UnusableAnswerError(problem, raw_answers=answers)
             again = f"Your last answer cannot be used: {problem}\nAnswer again.\n\nYour last answer was:\n{text}"
@@ -226,11 +228,19 @@ def _raw_text(text: str, answer: AIMessage) -> str:
     return text or (str(calls[0]["args"]) if calls else "")
 
 
-def _with_raw(answer: StructuredAnswer, text: str) -> StructuredAnswer:
-    """Keep the answer as it came, where there is a field for it."""
-    if "raw" in type(answer).model_fields and not getattr(answer, "raw", None):
-        return answer.model_copy(update={"raw": {"text": text}})
-    return answer
+def _schema(response_model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema with the two fields that some models cannot do without."""
+    schema = response_model.model_json_schema()
+    return {"title": response_model.__name__, "description": f"A {response_model.__name__}.", **schema}
+
+
+def _validated(returned: dict[str, Any], response_model: type[StructuredAnswer]) -> StructuredAnswer:
+    """Return the answer. What does not validate is a `ValueError`; so are the errors of pydantic."""
+    parsed = returned["parsed"]
+    if not isinstance(parsed, dict):
+        raise ValueError(str(returned["parsing_error"] or "it does not use the schema"))
+    # `raw` is ours: it keeps the answer as it came.
+    return response_model.model_validate({**parsed, "raw": parsed} if "raw" in response_model.model_fields else parsed)
 
 
 def _finish_reason(stop_reason: str) -> str:
