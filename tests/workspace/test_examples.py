@@ -13,7 +13,9 @@ def test_every_example_is_tested() -> None:
         "engine_demo.py",
         "house_rules.py",
         "learn_with_any_server.py",
+        "learn_with_langchain.py",
         "learn_with_scripted_model.py",
+        "scripted_chat_model.py",
         "scripted_model.py",
     ]
 

@@ -78,7 +78,8 @@ def failed(error: Exception) -> Outcome:
         >>> failed(ValueError("no such city")).problem
         'ValueError: no such city'
     """
-    notes = "; ".join(getattr(error, "__notes__", ()))
+    # LangGraph notes the name and a random id of the node; where the error arose is recorded better.
+    notes = "; ".join(note for note in getattr(error, "__notes__", ()) if not note.startswith("During task with name"))
     told = f"{type(error).__name__}: {error}".removesuffix(": ")
     return Outcome("error", "", f"{told} ({notes})" if notes else told, ())
 
