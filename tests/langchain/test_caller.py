@@ -1,9 +1,9 @@
 """What the caller gives along reaches the run: callbacks, tags, metadata, options."""
 
-from __future__ import annotations
-
+import json
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
+from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
@@ -11,13 +11,17 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import dynamic_prompt
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManager, Callbacks
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.tools import tool
+from langgraph.prebuilt import InjectedState
 
-from tests.langchain.models import ComputedModel, add, in_turn, text_of, tokens
+from ace_langchain import LangChain, LangChainLLMClient, LangChainResult
+from tests.langchain.models import ComputedModel, add, calls, in_turn, text_of, tokens
 from tests.langchain.steps import run
+from tests.support.role_inputs import REFLECTION
 
 
 class Listener(BaseCallbackHandler):
@@ -114,3 +118,42 @@ def test_only_what_the_models_said_is_cited() -> None:
     result = run(agent, "Is [sea-00001] right, for order-00077?")
     assert "sea-00001" in str(result.messages)
     assert result.skill_ids == ()
+
+
+def test_what_a_tool_is_given_and_gives_back_is_told_as_json_whatever_it_is() -> None:
+    @tool
+    def sound(place: str, state: Annotated[dict[str, Any], InjectedState]) -> Any:
+        """Measure the depth of a place."""
+        return {(54, 8): {date(2026, 11, 1)}}
+
+    @tool
+    def chart(place: str) -> Any:
+        """Draw a place."""
+        return {"drawn": date(2026, 11, 1), "at": (54, 8)}
+
+    model = in_turn(calls("sound", place="Elbe"), calls("chart", "c2", place="Elbe"), "deep")
+    result = run(create_agent(model, [sound, chart]), "How deep?")
+    assert [use["output"] for use in result.intermediate_steps] == [
+        "{(54, 8): {datetime.date(2026, 11, 1)}}",
+        "{'drawn': datetime.date(2026, 11, 1), 'at': (54, 8)}",
+    ]
+    assert [use["input"] for use in result.intermediate_steps] == [{"place": "Elbe"}] * 2
+    assert LangChainResult.from_dict(json.loads(json.dumps(result.to_dict()))).to_dict() == result.to_dict()
+
+
+def test_eight_runs_at_once_through_the_runner_do_not_mix() -> None:
+    def answer(messages: list[BaseMessage]) -> str:
+        shown = text_of(messages)
+        if "ReflectorOutput" in shown:
+            return json.dumps(REFLECTION)
+        if "SkillManagerOutput" in shown:
+            return '{"reasoning": "", "operations": []}'
+        return shown.rpartition(" ")[2]
+
+    model = ComputedModel(answer=answer)
+    runner = LangChain.from_model(create_agent(model, [add]), ace_llm=LangChainLLMClient(model))
+    results = runner.run([f"Say {number}" for number in range(24)], workers=8)
+    traces: list[Any] = [result.output.trace for result in results if result.output is not None]
+    assert [(trace["question"], trace["answer"], len(trace["steps"])) for trace in traces] == [
+        (f"Say {number}", str(number), 1) for number in range(24)
+    ]

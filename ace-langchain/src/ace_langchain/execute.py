@@ -46,7 +46,8 @@ class LangChainExecuteStep:
         input_key: The field of a dict that holds the task, where it cannot be told.
         output_key: The field of a dict that holds the answer, where it cannot be told.
         call: `async` awaits `ainvoke`, which also runs what is synchronous; `sync` calls `invoke` in a thread, for
-            parts that cannot be awaited; `stream` gathers what `astream` yields.
+            parts that cannot be awaited (a run that is out of time or cancelled is left alone there, and ends when it
+            likes); `stream` gathers what `astream` yields.
         on_chunk: With `call="stream"`: gets every chunk. Those of a graph are pairs: `values` with a state, or
             `messages` with a token.
         config: A `RunnableConfig` with callbacks, tags, metadata and so on, or a function that makes one of the input.

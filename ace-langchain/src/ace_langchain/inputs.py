@@ -61,8 +61,9 @@ def task_of(value: object, input_key: str | None = None) -> str:
             return task_of(value[input_key])
         if "messages" in value:
             return task_of(value["messages"])
-        texts = [value[name] for name in TEXT_FIELDS if isinstance(value.get(name), str)]
-        return texts[0] if texts else text_of(value)
+        named = [value[name] for name in TEXT_FIELDS if isinstance(value.get(name), str)]
+        texts = named or [text for text in value.values() if isinstance(text, str)]
+        return texts[0] if named or len(texts) == 1 else text_of(value)
     if holds_messages(value):
         asked = [message["content"] for message in _plain(value) if message["type"] == "human"]
         return asked[-1] if asked else ""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, TypeGuard
 
-__all__ = ["PlainMessage", "ToolCall", "is_message", "plain_message", "text_of"]
+__all__ = ["PlainMessage", "ToolCall", "is_message", "plain_json", "plain_message", "text_of"]
 
 _TYPES = ("human", "ai", "system", "tool", "function", "developer", "remove", "chat")
 _THOUGHTS = {"thinking": "thinking", "reasoning": "reasoning"}
@@ -109,7 +109,26 @@ def text_of(value: object) -> str:
     page = getattr(value, "page_content", None)
     if isinstance(page, str):
         return page
-    return json.dumps(value, ensure_ascii=False, default=_jsonable)
+    plain = plain_json(value)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def plain_json(value: object) -> object:
+    """Return a value as JSON can hold it; what has no form in JSON becomes its text.
+
+    Args:
+        value: The arguments of a tool and the like.
+
+    Example:
+        >>> plain_json({"at": {1}, "by": (2, 3)}), plain_json({(1, 2): 3})
+        ({'at': [1], 'by': [2, 3]}, '{(1, 2): 3}')
+    """
+    try:
+        plain: object = json.loads(json.dumps(value, ensure_ascii=False, default=_jsonable))
+    except (TypeError, ValueError, RecursionError):
+        # Keys that are no texts, and what contains itself.
+        return str(value)
+    return plain
 
 
 def _jsonable(value: object) -> object:

@@ -15,7 +15,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
 from ace_langchain.calling import OutOfTimeError
-from ace_langchain.messages import PlainMessage, plain_message, text_of
+from ace_langchain.messages import PlainMessage, plain_json, plain_message, text_of
 from ace_langchain.result import ToolUse
 from ace_langchain.run_tree import RunTree
 from ace_langchain.steps import TraceStep, arguments_text, steps_of_message
@@ -161,7 +161,7 @@ class Recorder(BaseCallbackHandler):
     ) -> None:
         """Record the use of a tool, and the call too if no model is seen to have asked for it."""
         name = str((serialized or {}).get("name") or kwargs.get("name") or "tool")
-        given: object = input_str if inputs is None else inputs
+        given = input_str if inputs is None else plain_json(inputs)
         with self._lock:
             self._tree.add(run_id, parent_run_id, name)
             self._usage["tool_calls"] += 1

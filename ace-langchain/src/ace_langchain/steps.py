@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Literal, TypedDict
 
-from ace_langchain.messages import PlainMessage
+from ace_langchain.messages import PlainMessage, text_of
 
 __all__ = ["TraceStep", "arguments_text", "render_steps", "steps_of_message", "steps_of_messages", "words_of"]
 
@@ -88,7 +87,7 @@ def arguments_text(arguments: object) -> str:
     Args:
         arguments: A dict, or the text that a model wrote.
     """
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+    return text_of(arguments)
 
 
 def words_of(answer: PlainMessage) -> str:
