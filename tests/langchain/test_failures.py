@@ -107,6 +107,8 @@ def test_too_many_steps_of_a_graph() -> None:
     assert (result.result_type, result.failed_at) == ("error", "LangGraph")
     assert len(model.seen) == 3
     assert len(run(create_agent(model, [add]), "Add.", config={"recursion_limit": 4}).messages) == 2
+    bound: Any = create_agent(model, [add]).with_config(recursion_limit=2)
+    assert len(run(bound, "Add.").messages) == 1
 
 
 @pytest.mark.parametrize(

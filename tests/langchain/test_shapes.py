@@ -210,7 +210,7 @@ def test_parts_that_can_only_be_awaited_or_only_be_called() -> None:
 
 
 def test_runs_with_a_checkpointer_do_not_see_each_other() -> None:
-    model = in_turn("one", "two", "three", "four")
+    model = in_turn("one", "two", "three", "four", "five")
     agent = create_agent(model, [add], checkpointer=InMemorySaver())
     run(agent, "first")
     run(agent, "second")
@@ -218,6 +218,8 @@ def test_runs_with_a_checkpointer_do_not_see_each_other() -> None:
     for text in ("third", "fourth"):
         run(agent, text, config={"configurable": {"thread_id": "mine"}})
     assert [message.content for message in model.seen[3] if message.type == "human"] == ["third", "fourth"]
+    run(agent.with_config(configurable={"thread_id": "mine"}), "fifth")
+    assert len([message for message in model.seen[4] if message.type == "human"]) == 3
 
 
 def test_an_interrupted_graph_has_no_answer_yet() -> None:

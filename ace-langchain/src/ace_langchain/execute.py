@@ -53,8 +53,8 @@ class LangChainExecuteStep:
         config: A `RunnableConfig` with callbacks, tags, metadata and so on, or a function that makes one of the input.
             A graph with a checkpointer gets a new `thread_id` for each run where it has none.
         options: Further arguments of the call, such as `context` of a graph.
-        recursion_limit: The most steps of a graph, unless `config` says otherwise; None leaves it to the graph. (That
-            of `create_agent` is 9,999.)
+        recursion_limit: The most steps of a graph, unless `config` says otherwise or the graph allows fewer; None
+            leaves it to the graph. (`create_agent` allows 9,999.)
         timeout_seconds: How long a run may take.
         budget_tokens: The most tokens that the skills may take; None takes all of them.
 
@@ -180,13 +180,15 @@ class LangChainExecuteStep:
         """Return the config of one run: the caller's, with our recorder beside the caller's callbacks."""
         merge = load("langchain_core.runnables.config", needed_by="LangChainExecuteStep").merge_configs
         given = self.config(item) if callable(self.config) else self.config
+        bound: Mapping[str, Any] = getattr(self.runnable, "config", None) or {}
         ours: dict[str, Any] = {"callbacks": [recorder]}
         if self.recursion_limit is not None and "recursion_limit" not in (given or {}):
-            ours["recursion_limit"] = self.recursion_limit
+            ours["recursion_limit"] = min(self.recursion_limit, bound.get("recursion_limit", self.recursion_limit))
         config: RunnableConfig = merge(given, ours)
         if getattr(unwrapped(self.runnable), "checkpointer", None):
             # Runs that share a thread would see each other's conversations.
-            config["configurable"] = {"thread_id": str(uuid.uuid4()), **config.get("configurable", {})}
+            named = {**bound.get("configurable", {}), **config.get("configurable", {})}
+            config["configurable"] = {"thread_id": str(uuid.uuid4()), **named}
         return config
 
 
