@@ -19,7 +19,6 @@ nox.options.error_on_missing_interpreters = True
 ROOT = Path(__file__).parent
 WORKSPACE: dict[str, Any] = nox.project.load_toml(ROOT / "pyproject.toml")
 DISTRIBUTIONS: list[str] = WORKSPACE["tool"]["uv"]["workspace"]["members"]
-TEST_TOOLS = nox.project.dependency_groups(WORKSPACE, "test")
 PINNED = ("--constraint", "requirements/dev.txt")
 
 # Fails unless the package comes from the wheel of this version, and all its modules can be imported.
@@ -84,7 +83,7 @@ def tests(session: nox.Session) -> None:
 def wheels(session: nox.Session, distribution: str) -> None:
     """The tests of a distribution on its wheel, with nothing beside but what it declares."""
     install_wheel(session, distribution)
-    session.install(*TEST_TOOLS, *PINNED)
+    session.install(*test_tools(distribution), *PINNED)
     run_tests_on_installed(session, test_folder(distribution))
 
 
@@ -100,7 +99,7 @@ def oldest(session: nox.Session, distribution: str) -> None:
     # Named beside the wheel, they count as direct requirements; of those of a wheel uv would take the newest.
     install_wheel(session, distribution, "--resolution=lowest-direct", *dependencies)
     before = installed(session)
-    session.install(*TEST_TOOLS)
+    session.install(*test_tools(distribution))
     if newer := before - installed(session):
         session.error(f"the test tools need newer releases than {distribution} declares: {', '.join(newer)}")
     run_tests_on_installed(session, test_folder(distribution))
@@ -119,7 +118,7 @@ def install(session: nox.Session, distribution: str) -> None:
 def startup(session: nox.Session) -> None:
     """The start-up tests on the wheel of ace-core, where nothing that it forgot to declare is at hand."""
     install_wheel(session, "ace-core")
-    session.install(*TEST_TOOLS, *PINNED)
+    session.install(*test_tools("ace-core"), *PINNED)
     run_tests_on_installed(session, Path("tests/workspace/test_startup.py"))
 
 
@@ -136,12 +135,21 @@ def bench(session: nox.Session) -> None:
     """The benchmarks. They fail on a wrong result, never on time."""
     install_for_development(session)
     session.run("python", "-m", "benchmarks", *session.posargs)
+    session.run("python", "-m", "benchmarks.skillbook")
+    session.run("python", "-m", "benchmarks.similarity")
 
 
 def project_table(distribution: str) -> dict[str, Any]:
     """The `[project]` table of a distribution."""
     table: dict[str, Any] = nox.project.load_toml(ROOT / distribution / "pyproject.toml")["project"]
     return table
+
+
+def test_tools(distribution: str) -> tuple[str, ...]:
+    """What the tests of a distribution need beside it: the common tools and those of its own group, if it has one."""
+    own = f"test-{distribution}"
+    groups = ["test", *([own] if own in WORKSPACE["dependency-groups"] else [])]
+    return nox.project.dependency_groups(WORKSPACE, *groups)
 
 
 def test_folder(distribution: str) -> Path:
