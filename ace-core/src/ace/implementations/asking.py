@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from ace.protocols.answer_budget import answer_budget
 from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, StructuredAnswer, Usage
-from ace.protocols.model_calls import current_call_scope, note_model_call
+from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
 from ace.protocols.redaction import redact
 
 __all__ = ["ask_until_usable", "checked_retries"]
@@ -54,7 +55,7 @@ def ask_until_usable(
         UnusableAnswerError: No answer can be used; it carries the raw answers.
     """
     asked = prompt
-    with answer_budget(max_retries + 1) as budget:
+    with answer_budget(max_retries + 1) as budget, call_scope(_scope_of(role)):
         while True:
             left_before = budget.left
             try:
@@ -74,6 +75,12 @@ def ask_until_usable(
                 f"{prompt.rstrip()}\n\n# Your last answer\n\n"
                 f"Your last answer could not be used: {problem}. Give a better one.\n"
             )
+
+
+def _scope_of(role: str) -> CallScope:
+    """Return what the calls are for; outside of a run, the role is all that is known."""
+    scope = current_call_scope()
+    return scope if scope.role else replace(scope, role=role)
 
 
 def _structured_answer(llm: LLMClientLike, prompt: str, response_model: type[StructuredAnswer]) -> StructuredAnswer:
