@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -165,3 +165,42 @@ def test_a_step_that_is_async_by_a_wrapper_counts_as_async() -> None:
 
     [result] = Pipeline([Wrapped()]).run(pages(1))
     assert result.output == PageContext(sample=0, text="page 0")
+
+
+@pytest.mark.parametrize("step", [Do, DoAsync])
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("way", ["run", "stream", "run_async"])
+def test_the_input_sees_the_context_variables_of_the_caller(way: str, workers: int, step: AnyDo) -> None:
+    seen: list[str] = []
+
+    def source() -> Iterator[PageContext]:
+        for context in pages(4):
+            seen.append(request_id.get())
+            yield context
+
+    def use() -> None:
+        request_id.set("Ana")
+        pipeline = Pipeline[PageContext]([step()])
+        if way == "run":
+            pipeline.run(source(), workers=workers)
+        elif way == "stream":
+            list(pipeline.stream(source(), workers=workers))
+        else:
+            asyncio.run(pipeline.run_async(source(), workers=workers))
+
+    contextvars.copy_context().run(use)
+    assert seen == ["Ana"] * 4
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_input_keeps_the_context_variables_that_it_sets(workers: int) -> None:
+    seen: list[str] = []
+
+    def source() -> Iterator[PageContext]:
+        for context in pages(4):
+            seen.append(request_id.get())
+            request_id.set(f"after {context.sample}")
+            yield context
+
+    contextvars.copy_context().run(lambda: Pipeline[PageContext]([Do()]).run(source(), workers=workers))
+    assert seen == ["none", "after 0", "after 1", "after 2"]

@@ -4,8 +4,12 @@ import subprocess
 import sys
 import textwrap
 import threading
+from types import FrameType
+
+import pytest
 
 from ace.pipeline import Pipeline
+from ace.pipeline.threads import ThreadCache
 
 from .sample_steps import Do, Gate, pages, variant, wait_until
 
@@ -136,3 +140,25 @@ def test_a_forked_child_can_use_the_pipeline_of_its_parent() -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)]
     run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_work_that_comes_while_its_thread_is_about_to_retire_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The thread has waited long enough and says that it leaves; before that takes effect, somebody has counted on it.
+    monkeypatch.setattr("ace.pipeline.threads._IDLE_SECONDS", 0.001)
+    cache = ThreadCache()
+    done = threading.Event()
+    late: list[str] = []
+
+    def trace(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_name == "_retire" and not late:
+            late.append("on its way")
+            cache.start(done.set)
+
+    threading.settrace(trace)
+    try:
+        cache.start(lambda: None)
+    finally:
+        threading.settrace(None)
+    assert done.wait(60), "the late work was lost"
+    assert late == ["on its way"]
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "ace-pipeline-1"])

@@ -18,6 +18,10 @@ class PipelineConfigError(PipelineError):
     """A pipeline or a branch cannot be built, or be changed, the way it was asked for."""
 
 
+class PipelineTypeError(PipelineConfigError, TypeError):
+    """Something that a pipeline is built from is of the wrong type."""
+
+
 class PipelineOrderError(PipelineConfigError):
     """A step needs a field that only a later step of the same pipeline provides."""
 

@@ -26,7 +26,7 @@ from .run import Run
 from .step import StepProtocol
 from .step_observer import StepObserver
 from .threads import threads
-from .validation import check_call, listed
+from .validation import check_call, listed, listed_hooks
 
 C = TypeVar("C", bound=StepContext)
 
@@ -74,12 +74,7 @@ class Pipeline(PipelineAsStep[C]):
         if not isinstance(limit, int) or limit < 1:
             raise PipelineConfigError(f"background_limit is {limit!r}; it must be a whole number, 1 or more")
         self._steps: list[StepProtocol[C]] = []
-        self._hooks = tuple(hooks or ())
-        for hook in self._hooks:
-            if not isinstance(hook, PipelineHook):
-                raise PipelineConfigError(
-                    f"hook {type(hook).__name__} lacks before_step or after_step; see ace.pipeline.PipelineHook"
-                )
+        self._hooks = listed_hooks(hooks)
         if step_observer is not None and not isinstance(step_observer, StepObserver):
             raise PipelineConfigError(
                 f"step_observer {type(step_observer).__name__} lacks step_started or step_ended; see "
@@ -175,7 +170,7 @@ class Pipeline(PipelineAsStep[C]):
             KeyboardInterrupt, SystemExit: If one was raised in the foreground. What had been done is finished
                 in the background first.
         """
-        check_call(contexts, workers, asynchronous=False)
+        check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=False)
         run = self._begin(on_sample_done, cancel_token)
         try:
             with may_block_loop():
@@ -201,7 +196,7 @@ class Pipeline(PipelineAsStep[C]):
         Raises:
             asyncio.CancelledError: If the task was cancelled. Its samples have ended then.
         """
-        check_call(contexts, workers, asynchronous=True)
+        check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=True)
         run = self._begin(on_sample_done, cancel_token)
         try:
             return await collect_async(run, contexts, workers)
@@ -224,7 +219,7 @@ class Pipeline(PipelineAsStep[C]):
         taken. Closing the iterator draws no more samples, and waits for those in a step; if a step or a callback of
         the stream itself closes it, nobody waits. Arguments and errors are those of `run`.
         """
-        check_call(contexts, workers, asynchronous=False)
+        check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=False)
         closing = Closing()
         return ResultStream(self._stream(contexts, workers, on_sample_done, cancel_token, closing), closing)
 
@@ -253,7 +248,7 @@ class Pipeline(PipelineAsStep[C]):
         cancel_token: CancellationToken | None = None,
     ) -> AsyncGenerator[SampleResult[C]]:
         """Like `stream`, for asynchronous code. Arguments are those of `run_async`."""
-        check_call(contexts, workers, asynchronous=True)
+        check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=True)
         return self._astream(contexts, workers, on_sample_done, cancel_token)
 
     async def _astream(

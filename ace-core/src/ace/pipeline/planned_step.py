@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from .context import StepContext
-from .errors import PipelineConfigError, PipelineError
+from .errors import PipelineConfigError, PipelineError, PipelineTypeError
 from .step import CompositeStep, StepProtocol
 
 C = TypeVar("C", bound=StepContext)
@@ -47,13 +47,15 @@ class PlannedStep(Generic[C]):
 
     def run(self, ctx: C) -> C:
         """Run a plain step on this thread."""
-        return returned_context(self.call(ctx), self.name)
+        returned = self.call(ctx)
+        return returned if returned.__class__ is ctx.__class__ else returned_context(returned, self.name)
 
     async def run_async(self, ctx: C) -> C:
         """Await an asynchronous step."""
         if self.call_async is None:
             raise TypeError(f"step {self.name} is plain; it cannot be awaited")
-        return returned_context(await self.call_async(ctx), self.name)
+        returned = await self.call_async(ctx)
+        return returned if returned.__class__ is ctx.__class__ else returned_context(returned, self.name)
 
     def run_blocking(self, ctx: C) -> C:
         """Run a step of either kind from plain code; an asynchronous one is awaited on the engine's loop."""
@@ -89,7 +91,7 @@ def plan_step(step: StepProtocol[C]) -> PlannedStep[C]:
         async_boundary=bool(getattr(step, "async_boundary", False)),
         max_workers=max_workers,
         limit_owner=_limit_owner(step),
-        lane=getattr(step, "lane", None),
+        lane=_lane(step, name),
         lane_key=getattr(step, "lane_key", None),
         has_inner_boundary=isinstance(step, CompositeStep) and step.has_async_boundary,
         has_inner_lane=isinstance(step, CompositeStep) and step.has_lane,
@@ -108,10 +110,12 @@ def returned_context(returned: C, step_name: str) -> C:
             f"step {step_name} returned None instead of a context; end it with `return ctx.replace(...)`, or with "
             f"`return ctx` if it changes nothing"
         )
-    if inspect.iscoroutine(value):
-        value.close()
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
         raise PipelineError(
-            f"step {step_name} returned a coroutine that nobody awaits; declare it `async def __call__(self, ctx)`"
+            f"step {step_name} returned a {type(value).__name__} that nobody awaits; declare it "
+            f"`async def __call__(self, ctx)` and return what it gives: `return await ...`"
         )
     return returned
 
@@ -150,6 +154,13 @@ def _max_workers(step: StepProtocol[C], name: str) -> int:
         raise PipelineConfigError(
             f"step {name} declares max_workers = {declared!r}; it must be a whole number, 1 or more"
         )
+    return declared
+
+
+def _lane(step: StepProtocol[C], name: str) -> str | None:
+    declared: object = getattr(step, "lane", None)
+    if declared is not None and not isinstance(declared, str):
+        raise PipelineTypeError(f"step {name} declares lane = {declared!r}; it must be a name, such as 'skillbook'")
     return declared
 
 

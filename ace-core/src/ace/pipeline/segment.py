@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import CoroutineType, NoneType
 from typing import Generic, TypeVar, final
 
 from .cancellation import CancellationToken
@@ -13,8 +12,6 @@ from .hooks import PipelineHook, notify_after, notify_before
 from .planned_step import PlannedStep, returned_context
 
 C = TypeVar("C", bound=StepContext)
-
-_NO_CONTEXT: tuple[type[object], ...] = (NoneType, CoroutineType)
 
 
 @final
@@ -43,13 +40,14 @@ class Segment(Generic[C]):
         """Run the plain steps. `position` tells the caller where it was when a step raised."""
         if hooks:
             return self._run_observed(ctx, position, token, hooks)
+        context_class = ctx.__class__
         for name, call in self._calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
             ctx = call(ctx)
-            if ctx.__class__ in _NO_CONTEXT:
-                returned_context(ctx, name)
+            if ctx.__class__ is not context_class:
+                context_class = returned_context(ctx, name).__class__
         return ctx
 
     def _run_observed(
@@ -70,13 +68,14 @@ class Segment(Generic[C]):
         """Await the asynchronous steps, otherwise like `run`."""
         if hooks:
             return await self._run_async_observed(ctx, position, token, hooks)
+        context_class = ctx.__class__
         for name, call in self._async_calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
             ctx = await call(ctx)
-            if ctx.__class__ in _NO_CONTEXT:
-                returned_context(ctx, name)
+            if ctx.__class__ is not context_class:
+                context_class = returned_context(ctx, name).__class__
         return ctx
 
     async def _run_async_observed(

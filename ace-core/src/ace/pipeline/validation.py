@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import warnings
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Generic, TypeVar, final
 
+from .cancellation import CancellationToken
 from .context import StepContext
-from .errors import PipelineConfigError, PipelineError, PipelineOrderError
+from .errors import PipelineConfigError, PipelineError, PipelineOrderError, PipelineTypeError
+from .hooks import PipelineHook
 from .planned_step import PlannedStep
 from .segment import Position
 from .step import StepProtocol
@@ -97,11 +100,34 @@ def listed(steps: Iterable[StepProtocol[C]] | None) -> list[StepProtocol[C]]:
     return list(steps or ())
 
 
-def check_call(contexts: object, workers: int, *, asynchronous: bool) -> None:
+def listed_hooks(hooks: Iterable[PipelineHook] | None) -> tuple[PipelineHook, ...]:
+    """Return the hooks that a pipeline was given.
+
+    Raises:
+        PipelineConfigError: If it was given something else.
+    """
+    given: object = hooks
+    if isinstance(given, PipelineHook):
+        raise PipelineTypeError(f"hooks is one {type(given).__name__}; give a list of them: hooks=[hook]")
+    if given is not None and not isinstance(given, Iterable):
+        raise PipelineTypeError(f"hooks is {given!r}; it must be a list of hooks: Pipeline(steps, hooks=[hook])")
+    all_hooks = tuple(hooks or ())
+    for hook in all_hooks:
+        if not isinstance(hook, PipelineHook):
+            raise PipelineConfigError(
+                f"hook {type(hook).__name__} lacks before_step or after_step; see ace.pipeline.PipelineHook"
+            )
+    return all_hooks
+
+
+def check_call(
+    contexts: object, workers: int, on_sample_done: object, cancel_token: object, *, asynchronous: bool
+) -> None:
     """Check the arguments of a run.
 
     Raises:
-        TypeError: If the contexts are none, or asynchronous where they must not be, or `workers` is no number.
+        TypeError: If the contexts are none, or asynchronous where they must not be, or another argument is of the
+            wrong type.
         ValueError: If there are no workers.
     """
     if isinstance(contexts, StepContext):
@@ -115,6 +141,12 @@ def check_call(contexts: object, workers: int, *, asynchronous: bool) -> None:
         raise TypeError(f"workers is {count!r}; it must be a whole number")
     if count < 1:
         raise ValueError(f"workers is {count}; it must be 1 or more")
+    if on_sample_done is not None and not callable(on_sample_done):
+        raise TypeError(f"on_sample_done is {on_sample_done!r}; it must be a function of one result, or None")
+    if inspect.iscoroutinefunction(on_sample_done):
+        raise TypeError("on_sample_done is asynchronous, and nobody would await it; give a plain function")
+    if cancel_token is not None and not isinstance(cancel_token, CancellationToken):
+        raise TypeError(f"cancel_token is {cancel_token!r}; it must be a CancellationToken, or None")
 
 
 @final
