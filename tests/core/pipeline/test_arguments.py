@@ -104,3 +104,15 @@ def test_a_step_that_returns_something_to_await_fails(base: AnyDo, boundary: boo
     assert isinstance(result.error, PipelineError)
     assert result.failed_at == type(step).__name__
     assert f"step {type(step).__name__} returned a Later that nobody awaits" in str(result.error)
+
+
+def test_the_background_limit_must_be_a_number() -> None:
+    with pytest.raises(PipelineConfigError, match="background_limit is True; it must be a whole number, 1 or more"):
+        Pipeline(background_limit=True)
+
+
+@pytest.mark.parametrize("attribute", ["requires", "provides"])
+def test_declared_fields_must_be_names(attribute: str) -> None:
+    step = type("Number", (Do,), {attribute: {"sample", 7}})()
+    with pytest.raises(PipelineConfigError, match=f"step Number declares `{attribute}` with 7 in it; .* field names"):
+        Pipeline([step])

@@ -71,7 +71,7 @@ class Pipeline(PipelineAsStep[C]):
         step_observer: StepObserver | None = None,
     ) -> None:
         limit: object = background_limit
-        if not isinstance(limit, int) or limit < 1:
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise PipelineConfigError(f"background_limit is {limit!r}; it must be a whole number, 1 or more")
         self._steps: list[StepProtocol[C]] = []
         self._hooks = listed_hooks(hooks)

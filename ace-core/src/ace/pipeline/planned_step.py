@@ -132,11 +132,19 @@ def _field_names(step: StepProtocol[C], name: str, attribute: str) -> frozenset[
             f"step {name} declares `{attribute}` as the text {declared!r}; write {{{declared!r}}}"
         )
     try:
-        return frozenset(declared)
+        names = frozenset(declared)
     except TypeError:
         raise PipelineConfigError(
             f"step {name} declares `{attribute}` as {declared!r}; it must be a set, list or tuple of field names"
         ) from None
+    for each in names:
+        given: object = each
+        if not isinstance(given, str):
+            raise PipelineConfigError(
+                f"step {name} declares `{attribute}` with {given!r} in it; it must be a set, list or tuple of "
+                f"field names"
+            )
+    return names
 
 
 def _async_call(step: StepProtocol[C]) -> Callable[[C], Awaitable[C]] | None:
