@@ -49,6 +49,9 @@ def delete_vectors(connection: sqlite3.Connection) -> None:
 def write_vectors(connection: sqlite3.Connection, changes: Mapping[str, bytes | None]) -> None:
     """Set vectors by skill id, and delete those that are None. A block in which nothing changes is not written."""
     places = _places(connection, list(changes))
+    new = {id: vector for id, vector in changes.items() if vector is not None and id not in places}
+    if not places and not new:
+        return
     blocks: dict[int, Block] = {}
     touched: dict[int, Block] = {}
     for id, number in places.items():
@@ -64,7 +67,6 @@ def write_vectors(connection: sqlite3.Connection, changes: Mapping[str, bytes | 
             block[id] = vector
     gone = [(id,) for id in places if changes[id] is None]
     connection.executemany("DELETE FROM vector_place WHERE id = ?", gone)
-    new = {id: vector for id, vector in changes.items() if vector is not None and id not in places}
     if new:
         touched |= _placed(connection, new, touched)
     _write_blocks(connection, touched)
