@@ -1,0 +1,101 @@
+"""Files that are a store, were one, or are none."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import SampleKey, Skillbook, SkillbookError, SkillbookFileError
+from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
+from ace.skillbook.sqlite_store import SqliteStore
+from ace.updates import UpdateBatch, UpdateOperation
+from tests.core.skillbook.clocks import ticking
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "skills.db"
+
+
+def opened(path: Path) -> Skillbook:
+    return Skillbook.open(path, clock=ticking())
+
+
+def add(content: str) -> UpdateOperation:
+    return UpdateOperation("ADD", section="a", content=content)
+
+
+@pytest.mark.parametrize(
+    "data", [b"not a database, only some words " * 40, b'{"skills": {}}', b"SQLite format 3\0" + b"x" * 2000]
+)
+def test_a_file_that_is_no_store_is_refused_and_left_alone(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    with pytest.raises(SkillbookFileError, match=r"skills\.db"):
+        opened(path)
+    assert path.read_bytes() == data
+
+
+def test_a_database_of_another_program_is_left_alone(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE customer (name TEXT)")
+    connection.close()
+    data = path.read_bytes()
+    with pytest.raises(SkillbookFileError, match="another program"):
+        opened(path)
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("UPDATE skill SET data = '{cut'", r"skills\.db, skills\['a-00001'\]: no valid JSON"),
+        ('UPDATE skill SET data = \'{"section": "a"}\'', r"skills\.db, skills\['a-00001'\]\.content"),
+        ("DROP TABLE head", r"skills\.db cannot be read: no such table"),
+    ],
+)
+def test_damage_inside_a_store_is_named_with_its_place(path: Path, damage: str, message: str) -> None:
+    with opened(path) as book:
+        book.add_skill("a", "One.")
+    connection = sqlite3.connect(path)
+    connection.execute(damage)
+    connection.commit()
+    connection.close()
+    with pytest.raises(SkillbookError, match=message):
+        opened(path)
+
+
+def test_a_newer_store_is_refused(path: Path) -> None:
+    opened(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.close()
+    with pytest.raises(SkillbookFileError, match="update ace"):
+        opened(path)
+
+
+def test_an_older_store_is_migrated_after_a_backup(path: Path) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    bring_up_to_date(connection, path, MIGRATIONS[:1])
+    data = json.dumps({"id": "a-00001", "section": "a", "content": "Old."})
+    connection.execute("INSERT INTO skill VALUES ('a-00001', 0, ?, NULL)", (data,))
+    connection.execute("UPDATE head SET version = 1, next_id = 2, id_floor = 2, next_position = 1")
+    connection.close()
+    book = opened(path)
+    assert [skill.content for skill in book] == ["Old."]
+    book.apply_update(UpdateBatch("", [add("New.")]), key=SampleKey("r", 1, "s"), progress="done")
+    assert book.version == 2
+    backup = sqlite3.connect(path.with_name("skills.db.version-1.backup"))
+    assert backup.execute("PRAGMA user_version").fetchone() == (1,)
+    assert backup.execute("SELECT data FROM skill").fetchall() == [(data,)]
+    backup.close()
+
+
+def test_commits_are_durable(path: Path) -> None:
+    store = SqliteStore(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+    assert store._open().execute("PRAGMA synchronous").fetchone() == (2,)
