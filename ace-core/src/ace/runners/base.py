@@ -16,6 +16,7 @@ from ace.runners.inputs import check_items
 from ace.runners.rebinding import rebound_steps, with_save_path
 from ace.runners.run_options import OnSampleDone, RunOptions
 from ace.runners.run_session import RunSession
+from ace.runners.step_events import StepEvents
 from ace.skillbook.book import Skillbook
 from ace.skillbook.stores import find_store
 
@@ -59,7 +60,11 @@ class ACERunner:
         cls, steps: Sequence[StepProtocol[ACEStepContext]], skillbook: Skillbook, settings: LearningSettings
     ) -> Self:
         """Return a runner over these steps; for `from_roles` of subclasses."""
-        return cls(Pipeline[ACEStepContext](steps), skillbook, failures_path=settings.failures_path())
+        return cls(
+            Pipeline[ACEStepContext](steps, step_observer=StepEvents()),
+            skillbook,
+            failures_path=settings.failures_path(),
+        )
 
     def _build_context(
         self,
@@ -235,7 +240,7 @@ class ACERunner:
             self.wait_for_background()
             home = None if find_store(path) is not None else Path(path)
             steps = with_save_path(rebound_steps(self.pipeline.steps, self.skillbook, new), home)
-            self.pipeline = Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks)
+            self.pipeline = Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks, step_observer=StepEvents())
             self.skillbook = new
             self._used.append(self.pipeline)
 

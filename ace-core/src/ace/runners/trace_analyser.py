@@ -14,6 +14,7 @@ from ace.runners.learning_lag import check_lag
 from ace.runners.recorded_trace import RecordedTrace
 from ace.runners.run_options import OnSampleDone
 from ace.runners.settings import LearningOptions, LearningSettings
+from ace.runners.step_events import StepEvents
 
 if TYPE_CHECKING:
     from ace.pipeline import CancellationToken, SampleResult, StepProtocol
@@ -170,7 +171,7 @@ class TraceAnalyser(ACERunner):
                 limited: Any = copy.copy(step)
                 limited.max_workers = workers
                 steps[place] = limited
-        return Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks)
+        return Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks, step_observer=StepEvents())
 
 
 def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepContext], workers: int) -> bool:
