@@ -62,6 +62,7 @@ pytest: $(ENVIRONMENT) ## Run the tests, without the other checks
 bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks
 	python -m benchmarks.skillbook
+	python -m benchmarks.learning
 	python -m benchmarks.similarity
 
 .PHONY: docs

@@ -136,6 +136,7 @@ def bench(session: nox.Session) -> None:
     install_for_development(session)
     session.run("python", "-m", "benchmarks", *session.posargs)
     session.run("python", "-m", "benchmarks.skillbook")
+    session.run("python", "-m", "benchmarks.learning", "--quick")
     session.run("python", "-m", "benchmarks.similarity")
 
 
