@@ -32,6 +32,7 @@ def ask_until_valid(
     *,
     max_retries: int,
     system: str | None = None,
+    shows_schema: bool = True,
 ) -> StructuredAnswer:
     """Ask until an answer validates.
 
@@ -44,13 +45,14 @@ def ask_until_valid(
         response_model: The class that the answer must validate as.
         max_retries: How often to ask again.
         system: The text of a system message.
+        shows_schema: False leaves the schema out of the prompt, for those who tell the model otherwise.
 
     Raises:
         UnusableAnswerError: No answer validates; it carries all of them.
     """
     budget = current_answer_budget()
     start = [{"role": "system", "content": system}] if system else []
-    start.append({"role": "user", "content": with_schema(prompt, response_model)})
+    start.append({"role": "user", "content": with_schema(prompt, response_model) if shows_schema else prompt})
     messages = start
     answers: list[str] = []
     while True:

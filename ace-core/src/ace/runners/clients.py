@@ -11,18 +11,25 @@ if TYPE_CHECKING:
 
 __all__ = ["client_from_model"]
 
+_LOCAL = "local/"
+
 
 def client_from_model(model: str, **settings: Any) -> LLMClientLike:
     """Return a client for a model string.
 
     Args:
-        model: A LiteLLM model string, or one with the prefix of a plugin.
+        model: A LiteLLM model string, or one with the prefix of a plugin, or `local/` and a model on this machine:
+            a name of the catalogue, or the path of a GGUF file.
         **settings: What the client takes: max_tokens, temperature, api_base, api_key and so on.
     """
     found = find_model_prefix(model)
     if found is not None:
         factory, rest = found
         return factory(rest, **settings)
+    if model.startswith(_LOCAL):
+        from ace.providers.local.client import client_of_model_string
+
+        return client_of_model_string(model.removeprefix(_LOCAL), **settings)
     from ace.providers.litellm import LiteLLMClient
 
     return LiteLLMClient(model, **settings)

@@ -1,0 +1,271 @@
+"""`LocalLLMClient`: a language model that runs in this process, without a key and without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ace.protocols.errors import LLMCallError
+from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
+from ace.protocols.model_calls import current_call_scope, note_model_call
+from ace.protocols.recorded_answers import recorded_response, response_to_record
+from ace.providers.local.catalogue import DEFAULT_MODEL
+from ace.providers.local.constrained import constraint, described
+from ace.providers.local.model_files import model_file
+from ace.providers.local.server import Reply, ServerSettings, shared_server
+from ace.providers.structured_answers import ask_until_valid
+from ace.providers.usage import UsageAccount
+
+__all__ = ["LocalLLMClient", "client_of_model_string"]
+
+_CHAT = "/v1/chat/completions"
+_OK = 200
+_UNREADABLE_ANSWER = 500
+_TOO_LONG = "exceed_context_size_error"
+_UNUSED_SETTINGS = ("api_base", "api_key")
+
+
+class LocalLLMClient:
+    """Calls a language model on this machine; it satisfies `LLMClientLike` and may be used from several threads.
+
+    The model is loaded on the first call, once in a process for all clients with the same settings, and stays
+    loaded until the process exits. Structured answers are constrained by their JSON schema while they are
+    written.
+
+    Args:
+        model: A name of the catalogue (`ace models list`), or the path of any GGUF file.
+        max_tokens: The longest answer, in tokens.
+        temperature: The sampling temperature.
+        seed: The seed of sampling.
+        timeout: How long to wait for one answer, in seconds.
+        validation_retries: How often a structured answer that does not validate is asked for again.
+        context_tokens: The most tokens of a prompt and its answer together; more take more memory.
+        slots: How many requests are answered side by side; on few cores, four give twice the output of one.
+        threads: How many threads compute; by default one for each core that this process may use.
+        repeatable: True gives the same answer to the same request every time, also after a restart. It is slower:
+            there is one slot, and no prompt is reused.
+
+    Raises:
+        ValueError: A number is too small.
+
+    Example:
+        >>> client = LocalLLMClient("qwen2.5-coder-1.5b", max_tokens=200)
+        >>> client
+        LocalLLMClient('qwen2.5-coder-1.5b')
+        >>> client.usage.calls
+        0
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] = DEFAULT_MODEL,
+        *,
+        max_tokens: int = 1024,
+        temperature: float = 0.0,
+        seed: int = 0,
+        timeout: float = 600.0,
+        validation_retries: int = 2,
+        context_tokens: int = 8192,
+        slots: int = 4,
+        threads: int | None = None,
+        repeatable: bool = False,
+    ) -> None:
+        self.model = os.fspath(model)
+        for name, number in (("max_tokens", max_tokens), ("slots", slots), ("threads", threads)):
+            if number is not None and number < 1:
+                raise ValueError(f"{name} must be at least 1, got {number!r}")
+        if context_tokens <= max_tokens:
+            raise ValueError(f"context_tokens ({context_tokens}) must leave room beside max_tokens ({max_tokens})")
+        self.context_tokens = context_tokens
+        self.repeatable = repeatable
+        self._slots = 1 if repeatable else slots
+        self._threads = threads if threads is not None else _usable_cores()
+        self._request = {"max_tokens": max_tokens, "temperature": temperature, "seed": seed}
+        self._timeout = timeout
+        self._validation_retries = validation_retries
+        self._account = UsageAccount()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls of this client have used so far. It costs nothing but time."""
+        return self._account.total
+
+    @property
+    def is_small_model(self) -> bool:
+        """True: the roles put shorter questions to such a model, with examples."""
+        return True
+
+    @property
+    def input_token_limit(self) -> int:
+        """How many tokens a prompt may have."""
+        return self.context_tokens - int(self._request["max_tokens"])
+
+    def load(self) -> None:
+        """Load the model now instead of on the first call.
+
+        Raises:
+            LocalModelError: The model is not on this machine, or cannot be loaded. The text says what to do.
+        """
+        shared_server(self._server_settings())
+
+    def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        """Send a prompt and return the answer.
+
+        Args:
+            prompt: The whole prompt.
+            **kwargs: `system` for a system message; everything else is a setting of llama.cpp's chat requests
+                for this call, such as `max_tokens`, `temperature` or `stop`.
+
+        Raises:
+            LocalModelError: The model is not on this machine, or cannot be loaded.
+            LLMCallError: The model gave no answer.
+        """
+        system = kwargs.pop("system", None)
+        messages = [{"role": "system", "content": system}] if system else []
+        return self.complete_messages([*messages, {"role": "user", "content": prompt}], **kwargs)
+
+    def complete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        """Send a prompt and return the answer as an instance of a pydantic model.
+
+        The fields are described in the system message, which stays the same and so is read only once. An answer
+        that does not validate all the same is asked for again, with the error shown to the model.
+
+        Args:
+            prompt: The whole prompt.
+            response_model: The class that the answer must validate as.
+            **kwargs: As for `complete`.
+
+        Raises:
+            UnusableAnswerError: No answer validates; it carries the raw answers.
+            LocalModelError: The model is not on this machine, or cannot be loaded.
+            LLMCallError: The model gave no answer.
+        """
+        system = "\n\n".join(filter(None, (kwargs.pop("system", None), described(response_model))))
+        schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": constraint(response_model)}}
+
+        settings = {"response_format": schema, **kwargs}
+        return ask_until_valid(
+            lambda messages: self.complete_messages(messages, **settings),
+            prompt,
+            response_model,
+            system=system,
+            max_retries=self._validation_retries,
+            shows_schema=False,
+        )
+
+    def complete_messages(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> LLMResponse:
+        """Send chat messages and return the answer.
+
+        Inside a run that records answers, one that was recorded before the run was killed is returned at once, and
+        a new one is recorded before it is returned.
+
+        Args:
+            messages: Messages of the OpenAI kind, with `role` and `content`.
+            **kwargs: Settings for this call.
+
+        Raises:
+            LocalModelError: The model is not on this machine, or cannot be loaded.
+            LLMCallError: The model gave no answer.
+        """
+        request = {**self._request, "messages": list(messages), **kwargs}
+        answers = current_call_scope().answers
+        asked = "" if answers is None else json.dumps([self.model, request], sort_keys=True, default=str)
+        known = None if answers is None else answers.next(asked)
+        if known is not None:
+            response = recorded_response(known)
+            note_model_call(self.model, response.usage, 0.0, recorded=True)
+            return replace(response, usage=Usage())
+        started = time.monotonic()
+        response = self._ask(request)
+        if answers is not None:
+            kept = recorded_response(answers.keep(asked, response_to_record(response)))
+            response = response if kept.text == response.text else replace(kept, usage=response.usage)
+        note_model_call(self.model, response.usage, time.monotonic() - started)
+        return response
+
+    def _ask(self, request: Mapping[str, Any]) -> LLMResponse:
+        reply = self._post(request)
+        if reply.status == _UNREADABLE_ANSWER and "response_format" in request:
+            # The server could not parse what it had constrained itself. Our own reading is more patient.
+            self._account.add(Usage(failed_requests=1))
+            reply = self._post({name: value for name, value in request.items() if name != "response_format"})
+        return self._response(reply)
+
+    def _server_settings(self) -> ServerSettings:
+        path = model_file(self.model).path
+        return ServerSettings(path, self._slots, self.context_tokens, self._threads, self.repeatable)
+
+    def _post(self, request: Mapping[str, Any]) -> Reply:
+        server = shared_server(self._server_settings())
+        try:
+            return server.post(_CHAT, {"cache_prompt": not self.repeatable, **request}, self._timeout)
+        except TimeoutError as error:
+            self._account.add(Usage(failed_requests=1))
+            raise LLMCallError(
+                f"local model {self.model!r}: no answer within {self._timeout:g} s; raise timeout, or lower max_tokens",
+                model=self.model,
+            ) from error
+        except OSError as error:
+            self._account.add(Usage(failed_requests=1))
+            raise LLMCallError(f"local model {self.model!r} has stopped: {error}", model=self.model) from error
+
+    def _response(self, reply: Reply) -> LLMResponse:
+        if reply.status != _OK:
+            self._account.add(Usage(failed_requests=1))
+            raise self._refusal(reply)
+        choice = reply.body["choices"][0]
+        counted = reply.body["usage"]
+        usage = Usage(calls=1, input_tokens=counted["prompt_tokens"], output_tokens=counted["completion_tokens"])
+        self._account.add(usage)
+        return LLMResponse(
+            text=choice["message"].get("content") or "",
+            raw=reply.body,
+            usage=usage,
+            finish_reason=choice["finish_reason"],
+        )
+
+    def _refusal(self, reply: Reply) -> LLMCallError:
+        error = reply.body.get("error", {})
+        if error.get("type") == _TOO_LONG:
+            reason = (
+                f"the prompt has {error['n_prompt_tokens']} tokens, and there is room for {error['n_ctx']} with the "
+                "answer; shorten it, or raise context_tokens"
+            )
+        else:
+            reason = str(error.get("message", reply.body))
+        return LLMCallError(f"local model {self.model!r}: {reason}", model=self.model, status_code=reply.status)
+
+
+def client_of_model_string(model: str, **settings: Any) -> LocalLLMClient:
+    """Make a client for what follows `local/` in a model string.
+
+    Args:
+        model: A name of the catalogue, or the path of a GGUF file.
+        **settings: What `LocalLLMClient` takes.
+
+    Raises:
+        ValueError: A setting makes no sense for a model on this machine.
+
+    Example:
+        >>> client_of_model_string("qwen2.5-coder-1.5b", max_tokens=100)
+        LocalLLMClient('qwen2.5-coder-1.5b')
+    """
+    for name in _UNUSED_SETTINGS:
+        if settings.pop(name, None) is not None:
+            raise ValueError(f"{name} makes no sense for a model on this machine: 'local/{model}'")
+    return LocalLLMClient(model, **{name: value for name, value in settings.items() if value is not None})
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,125 @@
+"""One server for each model in this process, shared by all clients and closed when the process exits."""
+
+from __future__ import annotations
+
+import atexit
+import http.client
+import json
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ace.providers.local.runtime import NativeServer, start_server
+
+__all__ = ["LocalServer", "Reply", "ServerSettings", "close_servers", "shared_server"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What one server is started with. Clients with equal settings share a server."""
+
+    path: Path
+    """The GGUF file."""
+    slots: int
+    """How many requests are answered side by side."""
+    context_tokens: int
+    """The most tokens of one request and its answer."""
+    threads: int
+    """How many threads compute."""
+    repeatable: bool
+    """Whether equal requests get equal answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the server sent."""
+
+    status: int
+    """The HTTP status."""
+    body: Mapping[str, Any]
+    """The JSON object."""
+
+
+class LocalServer:
+    """A model that is loaded in this process.
+
+    Requests go over a loopback port, so that Ctrl-C and a time-out can break one off; the port wants a key
+    that only this process knows.
+
+    Args:
+        settings: What to start.
+
+    Raises:
+        LocalModelError: The model cannot be loaded, or nothing is there to run it.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._key = secrets.token_hex(16)
+        self._native: NativeServer | None = start_server(
+            settings.path,
+            slots=settings.slots,
+            context_tokens=settings.context_tokens,
+            threads=settings.threads,
+            repeatable=settings.repeatable,
+            key=self._key,
+        )
+        self._address = urlsplit(self._native.listening_address)
+
+    def post(self, path: str, request: Mapping[str, Any], timeout: float) -> Reply:
+        """Send one request.
+
+        Args:
+            path: Such as `/v1/chat/completions`.
+            request: The JSON object.
+            timeout: How long to wait for the answer, in seconds.
+
+        Raises:
+            OSError: No answer came, `TimeoutError` where the time was over.
+        """
+        connection = http.client.HTTPConnection(self._address.hostname or "", self._address.port, timeout=timeout)
+        try:
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
+            connection.request("POST", path, json.dumps(request), headers)
+            response = connection.getresponse()
+            return Reply(response.status, json.loads(response.read()))
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        """Stop the server and give its memory back."""
+        self._native = None
+
+
+_lock = threading.Lock()
+_servers: dict[tuple[int, ServerSettings], LocalServer] = {}
+
+
+def shared_server(settings: ServerSettings) -> LocalServer:
+    """Return the server of these settings; the first call loads the model.
+
+    Args:
+        settings: What to start.
+    """
+    # A forked child has the numbers of its parent's server, but not its threads.
+    key = (os.getpid(), settings)
+    with _lock:
+        if key not in _servers:
+            _servers[key] = LocalServer(settings)
+        return _servers[key]
+
+
+def close_servers() -> None:
+    """Stop all servers of this process and give their memory back. A client that is used again starts its own."""
+    with _lock:
+        for (process, _), server in list(_servers.items()):
+            if process == os.getpid():
+                server.close()
+        _servers.clear()
+
+
+atexit.register(close_servers)
