@@ -8,16 +8,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ace.implementations.agent import Agent
     from ace.implementations.reflector import Reflector
+    from ace.implementations.roles_for_client import agent_for, reflector_for, skill_manager_for
     from ace.implementations.skill_manager import SkillManager
+    from ace.implementations.small_model_reflector import SmallModelReflector
+    from ace.implementations.small_model_skill_manager import SmallModelSkillManager
     from ace.implementations.trace_reading import read_trace
 
-__all__ = ["Agent", "Reflector", "SkillManager", "read_trace"]
+__all__ = [
+    "Agent",
+    "Reflector",
+    "SkillManager",
+    "SmallModelReflector",
+    "SmallModelSkillManager",
+    "agent_for",
+    "read_trace",
+    "reflector_for",
+    "skill_manager_for",
+]
 
 _HOMES = {
     "Agent": "agent",
     "Reflector": "reflector",
     "SkillManager": "skill_manager",
+    "SmallModelReflector": "small_model_reflector",
+    "SmallModelSkillManager": "small_model_skill_manager",
+    "agent_for": "roles_for_client",
     "read_trace": "trace_reading",
+    "reflector_for": "roles_for_client",
+    "skill_manager_for": "roles_for_client",
 }
 
 

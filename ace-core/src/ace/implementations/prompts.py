@@ -11,6 +11,9 @@ __all__ = [
     "REFLECTOR_PROMPT",
     "SKILLBOOK_USAGE_INSTRUCTIONS",
     "SKILL_MANAGER_PROMPT",
+    "SMALL_MODEL_AGENT_PROMPT",
+    "SMALL_MODEL_REFLECTOR_PROMPT",
+    "SMALL_MODEL_SKILL_MANAGER_PROMPT",
     "wrap_skillbook_context",
     "wrap_skillbook_for_external_agent",
 ]
@@ -29,6 +32,15 @@ skillbook_excerpt."""
 
 SKILL_MANAGER_PROMPT = _text("skill_manager.md")
 """Placeholders: reflection (needed), skillbook, stats, progress, question_context."""
+
+SMALL_MODEL_AGENT_PROMPT = _text("small_model_agent.md")
+"""As AGENT_PROMPT, for models of one or two billion parameters."""
+
+SMALL_MODEL_REFLECTOR_PROMPT = _text("small_model_reflector.md")
+"""As REFLECTOR_PROMPT, for models of one or two billion parameters."""
+
+SMALL_MODEL_SKILL_MANAGER_PROMPT = _text("small_model_skill_manager.md")
+"""As SKILL_MANAGER_PROMPT, for models of one or two billion parameters."""
 
 SKILLBOOK_USAGE_INSTRUCTIONS = _text("skillbook_usage.md").strip()
 """How somebody else's agent shall use the skills that follow."""

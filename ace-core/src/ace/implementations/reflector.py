@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ace.implementations.asking import ask_until_usable, checked_retries
@@ -112,17 +112,16 @@ class Reflector:
         }
         record = self._record(fields, read_trace(kwargs.get("trace")))
         excerpt = make_skillbook_excerpt(skillbook, agent_output.skill_ids)
-        output = ask_until_usable(
-            self.llm,
-            self._template.fill({**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)}),
-            ReflectorOutput,
-            _problem,
-            role="Reflector",
-            max_retries=self.max_retries,
-        )
+        prompt = self._template.fill({**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)})
+        output = self._ask(prompt, agent_output.skill_ids)
         if not record.cut_characters:
             return output
         return output.model_copy(update={"raw": {**output.raw, "cut_characters": record.cut_characters}})
+
+    def _ask(self, prompt: str, cited: Sequence[str]) -> ReflectorOutput:
+        return ask_until_usable(
+            self.llm, prompt, ReflectorOutput, _problem, role="Reflector", max_retries=self.max_retries
+        )
 
     def _record(self, fields: Mapping[str, str], trace: StandardTrace) -> _Record:
         """Fit the fields that the template shows, and of the trace what they do not show yet."""

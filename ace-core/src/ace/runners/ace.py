@@ -88,12 +88,12 @@ class ACE(ACERunner):
         **options: Unpack[LearningOptions],
     ) -> Self:
         """Make a runner whose three roles use one client. The other arguments are those of `from_roles`."""
-        from ace.implementations import Agent, Reflector, SkillManager
+        from ace.implementations import agent_for, reflector_for, skill_manager_for
 
         return cls.from_roles(
-            agent=Agent(client),
-            reflector=Reflector(client),
-            skill_manager=SkillManager(client),
+            agent=agent_for(client),
+            reflector=reflector_for(client),
+            skill_manager=skill_manager_for(client),
             environment=environment,
             retrieval=retrieval,
             **options,

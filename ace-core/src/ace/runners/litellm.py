@@ -54,11 +54,11 @@ class ACELiteLLM:
         skill_manager: SkillManagerLike | None = None,
         **options: Unpack[LearningOptions],
     ) -> None:
-        from ace.implementations import Agent, Reflector, SkillManager
+        from ace.implementations import agent_for, reflector_for, skill_manager_for
 
-        self.agent: AgentLike = Agent(llm) if agent is None else agent
-        self.reflector: ReflectorLike = Reflector(llm) if reflector is None else reflector
-        self.skill_manager: SkillManagerLike = SkillManager(llm) if skill_manager is None else skill_manager
+        self.agent: AgentLike = agent_for(llm) if agent is None else agent
+        self.reflector: ReflectorLike = reflector_for(llm) if reflector is None else reflector
+        self.skill_manager: SkillManagerLike = skill_manager_for(llm) if skill_manager is None else skill_manager
         self.environment = environment
         self._settings = LearningSettings(**options)
         self._skillbook = self._settings.book()

@@ -68,9 +68,9 @@ class TraceAnalyser(ACERunner):
     @classmethod
     def from_client(cls, client: LLMClientLike, **options: Unpack[LearningOptions]) -> Self:
         """Make a runner whose two roles use one client. The options are those of `from_roles`."""
-        from ace.implementations import Reflector, SkillManager
+        from ace.implementations import reflector_for, skill_manager_for
 
-        return cls.from_roles(reflector=Reflector(client), skill_manager=SkillManager(client), **options)
+        return cls.from_roles(reflector=reflector_for(client), skill_manager=skill_manager_for(client), **options)
 
     @classmethod
     def from_model(

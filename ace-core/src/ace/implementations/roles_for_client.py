@@ -1,0 +1,44 @@
+"""Which roles suit a client: small models get shorter questions."""
+
+from __future__ import annotations
+
+from ace.implementations.agent import Agent
+from ace.implementations.prompts import SMALL_MODEL_AGENT_PROMPT
+from ace.implementations.reflector import Reflector
+from ace.implementations.skill_manager import SkillManager
+from ace.implementations.small_model_reflector import SmallModelReflector
+from ace.implementations.small_model_skill_manager import SmallModelSkillManager
+from ace.protocols.llm import LLMClientLike
+
+__all__ = ["agent_for", "reflector_for", "skill_manager_for"]
+
+
+def agent_for(client: LLMClientLike) -> Agent:
+    """Return an agent that suits a client.
+
+    Args:
+        client: A client; one that calls a small model says so with an attribute `is_small_model`.
+    """
+    return Agent(client, SMALL_MODEL_AGENT_PROMPT) if _is_small(client) else Agent(client)
+
+
+def reflector_for(client: LLMClientLike) -> Reflector:
+    """Return a reflector that suits a client.
+
+    Args:
+        client: A client; one that calls a small model says so with an attribute `is_small_model`.
+    """
+    return SmallModelReflector(client) if _is_small(client) else Reflector(client)
+
+
+def skill_manager_for(client: LLMClientLike) -> SkillManager:
+    """Return a skill manager that suits a client.
+
+    Args:
+        client: A client; one that calls a small model says so with an attribute `is_small_model`.
+    """
+    return SmallModelSkillManager(client) if _is_small(client) else SkillManager(client)
+
+
+def _is_small(client: LLMClientLike) -> bool:
+    return getattr(client, "is_small_model", False) is True

@@ -1,0 +1,42 @@
+"""The short answers that small models are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+
+__all__ = ["Lesson", "Placement"]
+
+
+class _ShortAnswer(BaseModel):
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+
+    raw: SkipJsonSchema[dict[str, Any]] = Field(default_factory=dict)
+    """The model's answer as it came."""
+
+
+class Lesson(_ShortAnswer):
+    """What one execution teaches."""
+
+    what_went_wrong: str = Field(
+        description="What the feedback objects to; empty if nothing.", json_schema_extra={"maxLength": 200}
+    )
+    """The mistake; empty if there was none."""
+    rule: str = Field(
+        description="The rule, in one sentence that starts with When; empty if there is none.",
+        json_schema_extra={"maxLength": 280},
+    )
+    """What to do the next time; empty if there is nothing to learn."""
+
+
+class Placement(_ShortAnswer):
+    """Where a rule belongs in the skillbook."""
+
+    section: str = Field(description="One or two words.", json_schema_extra={"maxLength": 30})
+    """The section."""
+    same_as: str = Field(
+        description="The id of a similar rule that says the same, or none.", json_schema_extra={"maxLength": 40}
+    )
+    """The id of a skill that says the same already."""
