@@ -1,0 +1,140 @@
+"""`ace models`: list, fetch and check the models that run on this machine."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ace.cli.console import print_json, print_table, print_text
+from ace.cli.errors import DONE, WITH_FAILURES
+from ace.cli.fetch_model import fetch_model
+from ace.cli.model_choice import client_from_settings
+from ace.cli.options import JsonFlag, ModelOptions, YesFlag
+from ace.cli.settings import load_settings
+from ace.protocols.errors import LLMError
+from ace.providers.local.catalogue import CATALOGUE, DEFAULT_MODEL, CataloguedModel, catalogued_model
+from ace.providers.local.errors import LocalModelError
+from ace.providers.local.model_files import file_sha256, kept_file
+from ace.providers.local.runtime import check_runtime
+
+__all__ = ["app"]
+
+app = App(name="models", help="List, fetch and check the models that run on this machine.", help_format="plaintext")
+
+_DEFAULT_OPTIONS = ModelOptions()
+_QUESTION = "Answer with the single word: ready"
+_SHORT_ANSWER = 16
+
+Name = Annotated[str, Parameter(allow_leading_hyphen=False)]
+"""A name of the catalogue."""
+
+
+@app.default
+def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = False) -> int:
+    """Say which model is used, and whether it answers. Nothing is fetched.
+
+    Args:
+        model_options: How the model is reached.
+        as_json: Print the result as one JSON object.
+    """
+    settings = load_settings(model_options.flags())
+    model = settings.model or f"local/{DEFAULT_MODEL}"
+    started = time.monotonic()
+    try:
+        client_from_settings(settings).complete(_QUESTION, max_tokens=_SHORT_ANSWER)
+        problem = ""
+    except LLMError as error:
+        problem = str(error)
+    seconds = round(time.monotonic() - started, 1)
+    if as_json:
+        print_json(
+            {"command": "models", "model": model, "answers": not problem, "seconds": seconds, "problem": problem}
+        )
+    else:
+        origin = "chosen" if settings.model else "the default, on this machine"
+        print_text(f"model: {model} ({origin})")
+        print_text(f"it does not answer: {problem}" if problem else f"it answers (the first word after {seconds} s)")
+    return WITH_FAILURES if problem else DONE
+
+
+@app.command(name="list")
+def list_models(*, as_json: JsonFlag = False) -> int:
+    """List the models that can be fetched, and those that are here.
+
+    Args:
+        as_json: Print the result as one JSON object.
+    """
+    if as_json:
+        print_json({"command": "models list", "models": [_as_json(model) for model in CATALOGUE]})
+        return DONE
+    rows = [
+        (model.name, f"{model.size / 1e9:.2f} GB", model.licence, "yes" if kept_file(model) else "no", model.note)
+        for model in CATALOGUE
+    ]
+    print_table(["model", "size", "licence", "here", "note"], rows)
+    return DONE
+
+
+@app.command
+def pull(name: Name = DEFAULT_MODEL, /, *, yes: YesFlag = False) -> int:
+    """Fetch a model, and keep it if it is the maker's own file. What was interrupted goes on where it stopped.
+
+    Args:
+        name: The name of the model, as `ace models list` shows it.
+        yes: Fetch without asking.
+    """
+    model = catalogued_model(name)
+    path = kept_file(model)
+    if path is not None and path.stat().st_size == model.size:
+        print_text(f"{model.name} is here already: {path}")
+        return DONE
+    fetch_model(model, assume_yes=yes)
+    return DONE
+
+
+@app.command
+def check(*, as_json: JsonFlag = False) -> int:
+    """Check what runs models here, and that the files of all fetched models are the makers' own.
+
+    Args:
+        as_json: Print the result as one JSON object.
+    """
+    problems = [_problem_of_runtime(), *(_problem_with_file(model) for model in CATALOGUE if kept_file(model))]
+    found = [problem for problem in problems if problem]
+    fetched = [model.name for model in CATALOGUE if kept_file(model)]
+    if as_json:
+        print_json({"command": "models check", "fetched": fetched, "problems": found})
+    else:
+        print_text(f"fetched: {', '.join(fetched) or 'no model yet'}")
+        print_text("\n".join(found) if found else "everything is as it should be")
+    return WITH_FAILURES if found else DONE
+
+
+def _problem_of_runtime() -> str:
+    try:
+        check_runtime()
+    except LocalModelError as error:
+        return str(error)
+    return ""
+
+
+def _problem_with_file(model: CataloguedModel) -> str:
+    path = kept_file(model)
+    if path is None or file_sha256(path) == model.sha256:
+        return ""
+    return f"{path} is not the maker's file (another SHA-256); delete it and run: ace models pull {model.name}"
+
+
+def _as_json(model: CataloguedModel) -> dict[str, object]:
+    path = kept_file(model)
+    return {
+        "name": model.name,
+        "maker": model.maker,
+        "licence": model.licence,
+        "bytes": model.size,
+        "sha256": model.sha256,
+        "file": None if path is None else str(path),
+        "note": model.note,
+    }

