@@ -19,6 +19,7 @@ from ace.skillbook import Skillbook
 from ace.skillbook.vectors import pack_vector
 from tests.support.role_inputs import book_with
 from tests.support.scripted_server import ScriptedServer, in_turn
+from tests.support.subprocesses import run_python
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8).map(" ".join), max_size=12)
 VECTORS = st.lists(
@@ -82,9 +83,9 @@ def cosine(a: Sequence[float], b: Sequence[float]) -> float:
 def test_sections_kept_pairs_and_removed_skills_are_left_out() -> None:
     book = book_with("Check units first.", "Check units first of all.")
     book.add_skill("physics", "Check units first.")
-    config = DeduplicationConfig(similarity_threshold=0.7)
+    config = DeduplicationConfig(similarity_threshold=0.7, embedding_provider="lexical")
     assert found(book, config) == [("maths-00001", "maths-00002")]
-    everywhere = DeduplicationConfig(similarity_threshold=0.7, within_section_only=False)
+    everywhere = DeduplicationConfig(similarity_threshold=0.7, within_section_only=False, embedding_provider="lexical")
     assert len(found(book, everywhere)) == 3
     book.keep_apart("maths-00002", "maths-00001")
     assert found(book, config) == []
@@ -125,6 +126,15 @@ def test_auto_asks_the_model_that_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         assert all(len(skill.embedding or b"") == 4 * 64 for skill in book.skills())
 
 
-def test_a_local_model_needs_an_embedder() -> None:
-    with pytest.raises(ValueError, match="'local' needs an embedder"):
-        SimilarityDetector(DeduplicationConfig(embedding_provider="local"))
+def test_vectors_on_this_machine_need_their_package() -> None:
+    code = (
+        "import sys; sys.modules['wordllama'] = None  # as where it is not installed\n"
+        "from ace.deduplication import SimilarityDetector\n"
+        "from ace.protocols import DeduplicationConfig\n"
+        "try:\n"
+        "    SimilarityDetector(DeduplicationConfig(embedding_provider='local'))\n"
+        "except ValueError as error:\n"
+        "    print(error)\n"
+    )
+    said = run_python(code).stdout
+    assert "needs the package 'wordllama': pip install 'ace-core[embeddings]'" in said

@@ -23,7 +23,7 @@ from tests.support.clients import client_for
 from tests.support.role_inputs import book_with
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer, in_turn
 
-SIMILAR = DeduplicationConfig(similarity_threshold=0.6)
+SIMILAR = DeduplicationConfig(similarity_threshold=0.6, embedding_provider="lexical")
 UNITS = ("Check the units first.", "Check the units last.", "Name the longest river.")
 
 

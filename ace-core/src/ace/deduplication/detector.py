@@ -41,13 +41,14 @@ class SimilarityDetector:
         embedder: What makes the vectors; by default as `embedding_provider` says.
 
     Raises:
-        ValueError: The provider is `local`, for which there is no embedder unless one is given.
+        ValueError: The provider is `local`, and the package for it is not installed.
 
     Example:
         >>> book = Skillbook()
         >>> for content in ("Check the units.", "Check all units.", "Name the river."):
         ...     _ = book.add_skill("maths", content)
-        >>> for pair in SimilarityDetector(DeduplicationConfig()).detect_similar_pairs(book, 0.8):
+        >>> by_words = SimilarityDetector(DeduplicationConfig(embedding_provider="lexical"))
+        >>> for pair in by_words.detect_similar_pairs(book, 0.8):
         ...     print(pair.first.id, pair.second.id, round(pair.similarity, 2))
         maths-00001 maths-00002 0.82
     """
@@ -155,16 +156,20 @@ class SimilarityDetector:
 
 def _embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
     """Return what makes vectors under these settings; None compares words."""
+    from ace.providers.wordllama_embedder import WordLlamaEmbedder
+
     provider = config.embedding_provider
-    if provider == "lexical" or (provider == "auto" and config.embedding_model is None):
+    if provider == "auto":
+        keyless = "local" if WordLlamaEmbedder.is_installed() else "lexical"
+        provider = keyless if config.embedding_model is None else "litellm"
+    if provider == "lexical":
         return None
-    if provider == "local" and find_embedder(provider) is None:
+    if provider == "local" and not WordLlamaEmbedder.is_installed():
         raise ValueError(
-            "embedding_provider 'local' needs an embedder: DeduplicationManager(config, embedder=...); "
+            "embedding_provider 'local' needs the package 'wordllama': pip install 'ace-core[embeddings]'; "
             "'lexical' compares words and needs nothing"
         )
-    name = "litellm" if provider == "auto" else provider
-    factory = find_embedder(name)
+    factory = find_embedder(provider)
     if factory is None:
-        raise ValueError(f"there is no embedder {name!r} any more; the plugin that gave it is gone")
-    return factory(config.embedding_model or (DEFAULT_EMBEDDING_MODEL if name == "litellm" else None))
+        raise ValueError(f"there is no embedder {provider!r} any more; the plugin that gave it is gone")
+    return factory(config.embedding_model or (DEFAULT_EMBEDDING_MODEL if provider == "litellm" else None))

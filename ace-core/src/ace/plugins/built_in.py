@@ -25,9 +25,14 @@ def ace_stores() -> Iterator[StoreSpec]:
 
 @hookimpl
 def ace_embedders() -> Iterator[EmbedderSpec]:
-    """Give the embedding models that LiteLLM knows."""
+    """Give the embedding models that LiteLLM knows, and word vectors that need no key."""
     yield EmbedderSpec(
         name="litellm",
         target="ace.providers.litellm_embedder:LiteLLMEmbedder",
         summary="Vectors of any embedding model that LiteLLM knows",
+    )
+    yield EmbedderSpec(
+        name="local",
+        target="ace.providers.wordllama_embedder:WordLlamaEmbedder",
+        summary="Word vectors on this machine, with ace-core[embeddings]",
     )

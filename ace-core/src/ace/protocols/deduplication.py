@@ -22,9 +22,9 @@ class DeduplicationConfig:
         enabled: False switches deduplication off.
         similarity_threshold: Cosine similarity from 0 to 1, from which two skills count as similar.
         within_section_only: True compares only skills of one section.
-        embedding_provider: `auto` uses LiteLLM if `embedding_model` is set, else a local model, else
-            a lexical similarity that needs nothing; `litellm`, `local`, `lexical` or the name of a plugin
-            choose one.
+        embedding_provider: `auto` uses LiteLLM if `embedding_model` is set, else word vectors on this
+            machine if the extra `ace-core[embeddings]` is installed, else a lexical similarity that
+            needs nothing; `litellm`, `local`, `lexical` or the name of a plugin choose one.
         embedding_model: The model string for LiteLLM embeddings; `litellm` without one takes
             `text-embedding-3-small`.
 

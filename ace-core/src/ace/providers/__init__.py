@@ -6,6 +6,7 @@ from ace.providers.litellm import LiteLLMClient, LiteLLMConfig
 from ace.providers.litellm_embedder import LiteLLMEmbedder
 from ace.providers.structured_answers import ask_until_valid
 from ace.providers.usage import UsageAccount
+from ace.providers.wordllama_embedder import WordLlamaEmbedder
 
 __all__ = [
     "CachedEmbedder",
@@ -14,6 +15,7 @@ __all__ = [
     "LiteLLMConfig",
     "LiteLLMEmbedder",
     "UsageAccount",
+    "WordLlamaEmbedder",
     "ask_until_valid",
     "wrap_with_instructor",
 ]
