@@ -1,0 +1,56 @@
+"""`ace config`: each setting and where it comes from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ace.cli.console import print_json, print_table, print_text
+from ace.cli.options import JsonFlag
+from ace.cli.settings import FIELDS, SettingField, Settings, load_settings, project_file, user_file
+from ace.protocols.redaction import HIDDEN, redact
+
+__all__ = ["command"]
+
+
+def command(*, as_json: JsonFlag = False) -> int:
+    """Show each setting and where it comes from. No key is shown.
+
+    Later ones win: defaults, the user's file, `ace.toml` of the project, variables named ACE_..., flags.
+
+    Args:
+        as_json: Print one JSON object.
+    """
+    settings = load_settings({})
+    shown = [(field, _shown(field, settings), settings.origins[field.name]) for field in FIELDS]
+    project = project_file(Path.cwd())
+    if as_json:
+        values = {
+            field.name: {"value": value, "from": origin, "variable": field.variable, "about": field.help}
+            for field, value, origin in shown
+        }
+        files = {"user": str(user_file(os.environ)), "project": None if project is None else str(project)}
+        print_json({"settings": values, "files": files})
+        return 0
+    print_table(
+        ["setting", "value", "from", "variable"],
+        [[each.name, "-" if value is None else str(value), origin, each.variable] for each, value, origin in shown],
+    )
+    print_text(f"\nuser file: {user_file(os.environ)}\nproject file: {project or 'none (ace.toml)'}")
+    return 0
+
+
+def _shown(field: SettingField, settings: Settings) -> str | int | float | None:
+    value: str | int | float | None = getattr(settings, field.name)
+    if value is None or not isinstance(value, str):
+        return value
+    return HIDDEN if field.is_secret else redact(_without_password(value))
+
+
+def _without_password(value: str) -> str:
+    """Hide what stands between `//` and `@` of an address."""
+    scheme, separator, rest = value.partition("://")
+    if not separator or "@" not in urlsplit(value).netloc:
+        return value
+    return f"{scheme}{separator}{HIDDEN}@{rest.rpartition('@')[2]}"

@@ -1,0 +1,120 @@
+"""Chooses the model, and finds out before a run whether it answers."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ace.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from ace.cli.settings import Settings
+    from ace.protocols.errors import LLMCallError
+    from ace.protocols.llm import LLMClientLike
+
+__all__ = ["check_model", "client_from_settings"]
+
+_LOCAL_MODULE = "ace.providers.local"
+_SHORT_ANSWER = 16
+"""Tokens of the answer that is asked for as a check; some servers refuse fewer."""
+_REFUSED = (401, 403)
+_NOT_FOUND = (404, 405)
+_NO_CONNECTION = ("Connection error", "Name or service not known", "nodename nor servname")
+"""LiteLLM reports a server that is not there with status 500; only the text tells."""
+
+
+def client_from_settings(settings: Settings) -> LLMClientLike:
+    """Return the client of the model that the settings name, else of the key-free default on this machine.
+
+    Nothing is sent yet.
+
+    Args:
+        settings: The settings.
+
+    Raises:
+        UsageError: There is no model, or the settings do not fit together.
+    """
+    if settings.model is None:
+        return _default_client(settings)
+    if settings.api_base is not None and urlsplit(settings.api_base).scheme not in ("http", "https"):
+        raise UsageError(
+            f"the api_base {settings.api_base!r} ({settings.origins['api_base']}) is no address; "
+            "write it like http://localhost:11434/v1"
+        )
+    from ace.protocols.model_prefixes import find_model_prefix
+    from ace.runners.clients import client_from_model
+
+    given = {
+        "max_tokens": settings.max_tokens,
+        "temperature": settings.temperature,
+        "api_base": settings.api_base,
+        "api_key": settings.api_key,
+    }
+    if find_model_prefix(settings.model) is None:
+        given["timeout"] = settings.timeout
+    return client_from_model(settings.model, **{name: value for name, value in given.items() if value is not None})
+
+
+def check_model(client: LLMClientLike, settings: Settings) -> None:
+    """Ask the model for a word, so that a wrong key or name is found before the first input is read.
+
+    Args:
+        client: The client.
+        settings: The settings that it was made from.
+
+    Raises:
+        UsageError: The model does not answer. The text says why, and what to do.
+    """
+    from ace.protocols.errors import LLMCallError
+
+    try:
+        client.complete("Answer with the word: ready", max_tokens=_SHORT_ANSWER)
+    except LLMCallError as error:
+        raise UsageError(_what_to_do(error, settings)) from error
+
+
+def _default_client(settings: Settings) -> LLMClientLike:
+    if find_spec(_LOCAL_MODULE) is None:
+        raise UsageError(
+            "no model is chosen; give --model, such as --model openai/NAME --api-base http://localhost:11434/v1 for an "
+            "own server, or --model anthropic/NAME with the key in ANTHROPIC_API_KEY"
+        )
+    from importlib import import_module
+
+    client: LLMClientLike = import_module(_LOCAL_MODULE).LocalLLMClient(
+        max_tokens=settings.max_tokens, temperature=settings.temperature
+    )
+    return client
+
+
+def _what_to_do(error: LLMCallError, settings: Settings) -> str:
+    from ace.protocols.errors import LLMAuthenticationError
+
+    model = f"the model {settings.model!r}"
+    server = "the provider" if settings.api_base is None else f"the server at {_shown_address(settings.api_base)}"
+    if isinstance(error, LLMAuthenticationError) and error.missing_variables:
+        return f"{model} needs a key: set the environment variable {' or '.join(error.missing_variables)}"
+    if isinstance(error, LLMAuthenticationError) or error.status_code in _REFUSED:
+        return f"{server} refused the key for {model}: check the environment variable or the setting 'api_key'"
+    if error.status_code in _NOT_FOUND:
+        hint = "" if settings.api_base is None else ", and that the address is complete (it mostly ends in /v1)"
+        return f"{server} does not know {model}: check the name{hint}"
+    if "LLM Provider NOT provided" in str(error):
+        return (
+            f"{model} names no provider: write openai/{settings.model} with --api-base for an own server, "
+            "or the provider before the name, such as anthropic/NAME"
+        )
+    if error.status_code is None or any(word in str(error) for word in _NO_CONNECTION):
+        return f"{server} cannot be reached for {model}: check that it runs, and its address"
+    return f"{server} gave no answer for {model} (status {error.status_code}): {_first_line(error)}"
+
+
+def _shown_address(address: str) -> str:
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _first_line(error: Exception) -> str:
+    said = str(error).splitlines()[0]
+    return said if len(said) <= 300 else f"{said[:300]}..."
