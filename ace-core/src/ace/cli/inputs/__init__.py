@@ -1,0 +1,14 @@
+"""Recorded traces from files, folders, globs and standard input, as they are found: streamed, and never trusted."""
+
+from ace.cli.inputs.gathering import GatheredTraces, gather_traces
+from ace.cli.inputs.problems import InputProblem
+from ace.cli.inputs.stored_record import ChangedRecordError, StoredRecord, readable_records
+
+__all__ = [
+    "ChangedRecordError",
+    "GatheredTraces",
+    "InputProblem",
+    "StoredRecord",
+    "gather_traces",
+    "readable_records",
+]

@@ -1,0 +1,109 @@
+"""Finds the files that paths, folders and globs stand for, in a fixed order."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from collections.abc import Iterator, Sequence, Set
+from pathlib import Path
+
+from ace.cli.errors import UsageError
+from ace.cli.inputs.problems import InputProblem, reason_of
+
+__all__ = ["STANDARD_INPUT", "check_paths", "find_files"]
+
+STANDARD_INPUT = "-"
+_PATTERN = frozenset("*?[")
+
+
+def check_paths(paths: Sequence[str]) -> None:
+    """Find out whether each argument stands for something.
+
+    Args:
+        paths: Files, folders, globs, and `-` for standard input.
+
+    Raises:
+        UsageError: One of them does not exist, or matches nothing.
+    """
+    for path in paths:
+        if path == STANDARD_INPUT or os.path.lexists(path):
+            continue
+        if not _PATTERN & set(path):
+            raise UsageError(f"there is no file or folder {path!r}; give the path of recorded traces")
+        if not _matches(path):
+            raise UsageError(f"no file matches {path!r}; check the pattern")
+
+
+def find_files(paths: Sequence[str], left_out: Set[Path] = frozenset()) -> Iterator[str | InputProblem]:
+    """Yield the files in the order of the arguments, those of a folder by name; each file once.
+
+    Names that begin with a dot are passed over inside folders.
+
+    Args:
+        paths: Files, folders, globs, and `-` for standard input, as `check_paths` accepts them.
+        left_out: Resolved paths that are passed over inside folders.
+    """
+    seen: set[tuple[int, int]] = set()
+    for path in paths:
+        named = [path] if path == STANDARD_INPUT or os.path.lexists(path) else _matches(path)
+        for each in named:
+            if each == STANDARD_INPUT:
+                yield each
+            elif Path(each).is_dir():
+                yield from _in_folder(Path(each), frozenset(), left_out, seen)
+            else:
+                yield from _file(Path(each), seen)
+
+
+def _matches(pattern: str) -> list[str]:
+    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # pathlib takes no absolute pattern
+
+
+def _in_folder(
+    folder: Path, above: frozenset[tuple[int, int]], left_out: Set[Path], seen: set[tuple[int, int]]
+) -> Iterator[str | InputProblem]:
+    try:
+        own = _key(folder.stat())
+        if own in above:
+            yield InputProblem(str(folder), "a symbolic link that leads back to a folder above it")
+            return
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        yield InputProblem(str(folder), reason_of(error))
+        return
+    for entry in entries:
+        path = Path(entry.path)
+        if entry.name.startswith(".") or (left_out and path.resolve(strict=False) in left_out):
+            continue
+        if _is_folder(entry):
+            yield from _in_folder(path, above | {own}, left_out, seen)
+        else:
+            yield from _file(path, seen)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        # A link that leads to itself; opening it will say so.
+        return False
+
+
+def _file(path: Path, seen: set[tuple[int, int]]) -> Iterator[str | InputProblem]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        yield InputProblem(str(path), reason_of(error))
+        return
+    if _key(found) in seen:
+        return
+    seen.add(_key(found))
+    if stat.S_ISSOCK(found.st_mode) or stat.S_ISBLK(found.st_mode):
+        yield InputProblem(str(path), "no file that can be read")
+        return
+    yield str(path)
+
+
+def _key(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino

@@ -1,0 +1,199 @@
+"""Splits one file into its records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ace.cli.inputs.content import HEAD_SIZE, Content, binary_kind, recognised
+from ace.cli.inputs.json_list import BrokenListError, Element, list_elements
+from ace.cli.inputs.problems import LARGEST_RECORD, InputProblem, reason_of, size_text
+from ace.cli.inputs.stored_record import RecordForm, StoredRecord, parsed_record
+from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_converter
+from ace.runners import RecordedTrace
+
+__all__ = ["Found", "split_file"]
+
+Found = RecordedTrace | InputProblem
+
+
+def split_file(path: str, name: str) -> Iterator[Found]:
+    """Yield the records of a file, and what in it is none.
+
+    Args:
+        path: The file.
+        name: What it is called in places; another name than the path where the file is a copy.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            yield from _File(file, path, name).split()
+    except OSError as error:
+        yield InputProblem(name, reason_of(error))
+
+
+class _File:
+    """One open file."""
+
+    def __init__(self, file: BinaryIO, path: str, name: str) -> None:
+        self._file = file
+        self._path = path
+        self._name = name
+        self._size = file.seek(0, 2)
+        file.seek(0)
+
+    def split(self) -> Iterator[Found]:
+        if self._size == 0:
+            yield InputProblem(self._name, "the file is empty")
+            return
+        head = self._head()
+        claimed = self._claimed_by_plugin(head)
+        if claimed is not None:
+            yield claimed
+            return
+        binary = binary_kind(head)
+        if binary is not None:
+            yield InputProblem(self._name, f"{binary}, no trace")
+            return
+        suffix = Path(self._name).suffix.lower()
+        content = recognised(head, suffix, is_whole=len(head) == self._size)
+        yield from self._split_as(content)
+
+    def _head(self) -> bytes:
+        """Return the beginning of the file, with its first line as a whole unless that is too long."""
+        head = self._file.read(HEAD_SIZE)
+        return head if b"\n" in head else head + self._file.readline(LARGEST_RECORD)
+
+    def _claimed_by_plugin(self, head: bytes) -> Found | None:
+        """Return the file as one record if the converter of a plugin recognises its beginning."""
+        try:
+            converter = find_trace_converter(head)
+        except AmbiguousTraceError as error:
+            return InputProblem(self._name, str(error))
+        if converter is None:
+            return None
+        digest = _hash_of(self._file)
+        return RecordedTrace(StoredRecord(self._path, 0, self._size, "file", digest), self._name)
+
+    def _split_as(self, content: Content) -> Iterator[Found]:
+        if content == "empty":
+            yield InputProblem(self._name, "the file holds nothing but blanks")
+        elif content == "lines":
+            yield from self._lines()
+        elif content == "list":
+            yield from self._list()
+        else:
+            yield self._whole("json" if content == "object" else "text")
+
+    def _whole(self, form: RecordForm) -> Found:
+        if self._size > LARGEST_RECORD:
+            return InputProblem(
+                self._name, f"one record of {size_text(self._size)}; at most {size_text(LARGEST_RECORD)} are taken"
+            )
+        self._file.seek(0)
+        return self._record(0, self._file.read(), form, self._name)
+
+    def _lines(self) -> Iterator[Found]:
+        if self._is_conversation():
+            yield from (found for found in self._line_records() if isinstance(found, InputProblem))
+            yield self._whole("message_lines")
+        else:
+            yield from self._line_records()
+
+    def _line_records(self) -> Iterator[Found]:
+        self._file.seek(0)
+        for number, (start, line) in enumerate(_lines_of(self._file), 1):
+            place = f"{self._name}#{number}"
+            if line is None:
+                yield InputProblem(place, f"the line is longer than {size_text(LARGEST_RECORD)}")
+            elif line.strip():
+                yield self._record(start, line, "json", place)
+
+    def _is_conversation(self) -> bool:
+        """Whether each line that can be read is one message of one conversation."""
+        from ace.implementations.trace_reading.messages import is_message
+
+        self._file.seek(0)
+        messages = 0
+        for _, line in _lines_of(self._file):
+            try:
+                value = json.loads(line) if line else None
+            except (ValueError, RecursionError):
+                continue
+            if value is not None and not (isinstance(value, dict) and is_message(value)):
+                return False
+            messages += value is not None
+        return messages > 0
+
+    def _list(self) -> Iterator[Found]:
+        """Yield the elements as records, or the list as one record if it is a conversation."""
+        from ace.implementations.trace_reading.messages import is_message
+
+        self._file.seek(0)
+        elements = enumerate(list_elements(self._file, self._head().index(b"[")), 1)
+        number = 0
+        try:
+            for number, element in elements:
+                if number == 1 and is_message(json.loads(element.data)):
+                    yield self._whole("json")
+                    return
+                yield self._element(number, element)
+        except BrokenListError as error:
+            yield InputProblem(f"{self._name}#{number + 1}", str(error))
+        if number == 0:
+            yield InputProblem(self._name, "the list is empty")
+
+    def _element(self, number: int, element: Element) -> Found:
+        place = f"{self._name}#{number}"
+        if len(element.data) > LARGEST_RECORD:
+            return InputProblem(place, f"the record is larger than {size_text(LARGEST_RECORD)}")
+        return self._record(element.start, element.data, "json", place)
+
+    def _record(self, start: int, data: bytes, form: RecordForm, place: str) -> Found:
+        try:
+            value = parsed_record(data, form, self._path)
+        except json.JSONDecodeError as error:
+            where = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
+            return InputProblem(place, f"cut, or no JSON: {error.msg} ({where})")
+        except UnicodeDecodeError as error:
+            return InputProblem(place, f"not UTF-8 (byte {error.start})")
+        except RecursionError:
+            return InputProblem(place, "nested too deeply")
+        if not isinstance(value, dict | list | str):
+            return InputProblem(place, f"{json.dumps(value)} is no trace")
+        if not value:
+            return InputProblem(place, "the record is empty")
+        return RecordedTrace(StoredRecord(self._path, start, len(data), form, hashlib.sha256(data).hexdigest()), place)
+
+
+def _hash_of(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    file.seek(0)
+    while chunk := file.read(1024 * 1024):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Yield where each line begins, and the line; None in place of one that is too long.
+
+    Only a line feed ends a line of JSONL.
+    """
+    start = 0
+    if file.read(3) != b"\xef\xbb\xbf":
+        file.seek(0)
+    else:
+        start = 3
+    while line := file.readline(LARGEST_RECORD + 1):
+        length = len(line)
+        whole: bytes | None = line.rstrip(b"\r\n")
+        if length > LARGEST_RECORD and not line.endswith(b"\n"):
+            whole = None
+            while rest := file.readline(LARGEST_RECORD):
+                length += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+        yield start, whole
+        start += length

@@ -1,0 +1,120 @@
+"""A record that stays on the disk until a model needs it, so that memory does not grow with the input."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from ace.protocols.trace_converters import TraceConverter, register_trace_converter, unregister_trace_converter
+
+__all__ = ["ChangedRecordError", "RecordForm", "StoredRecord", "parsed_record", "readable_records"]
+
+RecordForm = Literal["json", "message_lines", "text", "file"]
+"""How the bytes are read: a JSON value, one chat message a line, text, or by a plugin that takes the file."""
+
+
+class ChangedRecordError(ValueError):
+    """The file was changed after its records had been counted."""
+
+
+class StoredRecord(Mapping[str, str]):
+    """The place of a record in a file. To others it shows the hash of the record, which names it.
+
+    Args:
+        path: The file.
+        start: Its first byte there.
+        length: How many bytes it has.
+        form: How the bytes are read.
+        sha256: The hash of the bytes.
+    """
+
+    __slots__ = ("_form", "_length", "_path", "_sha256", "_start")
+
+    def __init__(self, path: str, start: int, length: int, form: RecordForm, sha256: str) -> None:
+        self._path = path
+        self._start = start
+        self._length = length
+        self._form = form
+        self._sha256 = sha256
+
+    def __getitem__(self, name: str) -> str:
+        if name != "sha256":
+            raise KeyError(name)
+        return self._sha256
+
+    def __iter__(self) -> Iterator[str]:
+        yield "sha256"
+
+    def __len__(self) -> int:
+        return 1
+
+    def load(self) -> object:
+        """Return the record itself.
+
+        Raises:
+            ChangedRecordError: The file holds something else there now.
+            OSError: The file cannot be read any more.
+        """
+        if self._form == "file":
+            return Path(self._path)
+        with Path(self._path).open("rb") as file:
+            file.seek(self._start)
+            data = file.read(self._length)
+        if hashlib.sha256(data).hexdigest() != self._sha256:
+            raise ChangedRecordError(f"{self._path} was changed during the run; start again")
+        return parsed_record(data, self._form, self._path)
+
+
+def parsed_record(data: bytes, form: RecordForm, path: str) -> object:
+    """Return the record that some bytes hold.
+
+    Args:
+        data: The bytes of the record.
+        form: How they are read.
+        path: Their file.
+
+    Raises:
+        ValueError: They do not hold such a record.
+    """
+    if form == "file":
+        return Path(path)
+    if form == "json":
+        return json.loads(data.removeprefix(b"\xef\xbb\xbf"))
+    if form == "message_lines":
+        return list(_messages(data))
+    from ace.implementations.trace_reading.plain import decoded
+
+    return decoded(data)
+
+
+def _messages(data: bytes) -> Iterator[object]:
+    """Yield the messages; a line that is none has been reported."""
+    for line in data.split(b"\n"):
+        try:
+            yield json.loads(line.removeprefix(b"\xef\xbb\xbf"))
+        except (ValueError, RecursionError):
+            continue
+
+
+@contextmanager
+def readable_records() -> Iterator[None]:
+    """Let the trace reader look through stored records, while a run needs it."""
+    converter = TraceConverter(
+        name="stored_record", recognises=lambda trace: float(isinstance(trace, StoredRecord)), convert=_converted
+    )
+    register_trace_converter(converter)
+    try:
+        yield
+    finally:
+        unregister_trace_converter(converter.name)
+
+
+def _converted(trace: object) -> Mapping[str, object]:
+    from ace.implementations.trace_reading import read_trace
+
+    assert isinstance(trace, StoredRecord)
+    return {**read_trace(trace.load())}
