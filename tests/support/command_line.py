@@ -37,7 +37,7 @@ def command_environment(home: Path, environ: Mapping[str, str] | None = None) ->
         if not name.endswith(("_API_KEY", "_TOKEN")) and not name.startswith("ACE_")
     }
     config = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"), "SOURCE_DATE_EPOCH": "1767225600"}
-    return {**kept, **config, "PYTHONWARNINGS": "default", **(environ or {})}
+    return {**kept, **config, **(environ or {})}
 
 
 def ace(

@@ -23,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ace ...
         True
     """
-    from ace.cli.app import run
-
+    try:
+        from ace.cli.app import run
+    except KeyboardInterrupt:  # so early that nothing else can catch it
+        return 130
     return run(sys.argv[1:] if arguments is None else arguments)

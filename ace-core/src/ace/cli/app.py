@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
@@ -28,7 +29,7 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     """Return the app with all commands. Of built-in ones no module is imported, of plugins the one that is called.
 
     Args:
-        arguments: What follows `ace`.
+        arguments: What follows `ace`. The command called shows its own help, which is longer than its summary.
 
     Raises:
         PluginError: The command of a plugin that is called cannot be imported.
@@ -43,7 +44,11 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     )
     built_in = load_hooks(command_table, "ace", "ace-core", own_names=False).specs_of(CommandSpec)
     for spec in built_in:
-        app.command(spec.target, name=spec.name.replace("_", "-"), help=spec.summary)
+        app.command(
+            spec.target,
+            name=spec.name.replace("_", "-"),
+            help=None if spec.name.replace("_", "-") in arguments[:1] else spec.summary,
+        )
     add_plugin_commands(app, arguments, {spec.name.replace("_", "-") for spec in built_in})
     return app
 
@@ -58,6 +63,7 @@ def run(arguments: Sequence[str]) -> int:
         The exit code.
     """
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleaned up after in the same way as Ctrl-C
         own = without_plugin_options(arguments, os.environ)
         app = build_app(own)
         result = app(own, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value")

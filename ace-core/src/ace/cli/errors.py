@@ -11,7 +11,6 @@ __all__ = [
     "INTERRUPTED",
     "WITH_FAILURES",
     "WRONG_USAGE",
-    "InterruptedRunError",
     "UsageError",
     "exit_code_of",
     "print_error",
@@ -32,10 +31,6 @@ class UsageError(Exception):
         ...
         ace.cli.errors.UsageError: there is no file 'runs.jsonl'; give the path of recorded traces
     """
-
-
-class InterruptedRunError(Exception):
-    """The user broke a command off. The text says what was kept, and how to go on."""
 
 
 def print_error(message: str) -> None:
@@ -66,23 +61,25 @@ def exit_code_of(error: BaseException) -> int | None:
     if isinstance(error, KeyboardInterrupt):
         print_error("interrupted")
         return INTERRUPTED
-    if isinstance(error, InterruptedRunError):
-        print_error(str(error))
-        return INTERRUPTED
-    message = _sentence(error)
-    if message is None:
+    known = _known(error)
+    if known is None:
         return None
+    message, code = known
     print_error(message)
-    return WRONG_USAGE
+    return code
 
 
-def _sentence(error: BaseException) -> str | None:
+def _known(error: BaseException) -> tuple[str, int] | None:
+    """Return the sentence and the exit code for an error that is no bug."""
     if isinstance(error, UsageError):
-        return str(error)
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror or error}"
+        return str(error), WRONG_USAGE
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror}", WRONG_USAGE
     from ace.plugins import PluginError
-    from ace.protocols.errors import LLMError
+    from ace.protocols.errors import LLMError, UnusableAnswerError
     from ace.skillbook.errors import SkillbookError
 
-    return str(error) if isinstance(error, LLMError | PluginError | SkillbookError) else None
+    if isinstance(error, UnusableAnswerError):
+        return str(error), WITH_FAILURES
+    return (str(error), WRONG_USAGE) if isinstance(error, LLMError | PluginError | SkillbookError) else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from ace.protocols.errors import LLMCallError
     from ace.protocols.llm import LLMClientLike
 
-__all__ = ["check_model", "client_from_settings"]
+__all__ = ["check_model", "client_from_settings", "told_plainly"]
 
 _LOCAL_MODULE = "ace.providers.local"
 _SHORT_ANSWER = 16
@@ -24,13 +26,14 @@ _NO_CONNECTION = ("Connection error", "Name or service not known", "nodename nor
 """LiteLLM reports a server that is not there with status 500; only the text tells."""
 
 
-def client_from_settings(settings: Settings) -> LLMClientLike:
+def client_from_settings(settings: Settings, *, assume_yes: bool = False) -> LLMClientLike:
     """Return the client of the model that the settings name, else of the key-free default on this machine.
 
     Nothing is sent yet.
 
     Args:
         settings: The settings.
+        assume_yes: Whether a model may be fetched without asking.
 
     Raises:
         UsageError: There is no model, or the settings do not fit together.
@@ -57,7 +60,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
 
 
 def check_model(client: LLMClientLike, settings: Settings) -> None:
-    """Ask the model for a word, so that a wrong key or name is found before the first input is read.
+    """Ask the model for a word, so that a wrong key or name is found before the first input is learned from.
 
     Args:
         client: The client.
@@ -66,10 +69,24 @@ def check_model(client: LLMClientLike, settings: Settings) -> None:
     Raises:
         UsageError: The model does not answer. The text says why, and what to do.
     """
+    with told_plainly(settings):
+        client.complete("Answer with the word: ready", max_tokens=_SHORT_ANSWER)
+
+
+@contextmanager
+def told_plainly(settings: Settings) -> Iterator[None]:
+    """Turn the error of a model call inside the block into a sentence that says what to do.
+
+    Args:
+        settings: The settings that the client was made from.
+
+    Raises:
+        UsageError: The model could not be called.
+    """
     from ace.protocols.errors import LLMCallError
 
     try:
-        client.complete("Answer with the word: ready", max_tokens=_SHORT_ANSWER)
+        yield
     except LLMCallError as error:
         raise UsageError(_what_to_do(error, settings)) from error
 

@@ -1,10 +1,12 @@
 """Recorded traces from files, folders, globs and standard input, as they are found: streamed, and never trusted."""
 
+from ace.cli.inputs.file_search import STANDARD_INPUT
 from ace.cli.inputs.gathering import GatheredTraces, gather_traces
 from ace.cli.inputs.problems import InputProblem
 from ace.cli.inputs.stored_record import ChangedRecordError, StoredRecord, readable_records
 
 __all__ = [
+    "STANDARD_INPUT",
     "ChangedRecordError",
     "GatheredTraces",
     "InputProblem",

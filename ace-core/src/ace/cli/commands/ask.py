@@ -1,0 +1,98 @@
+"""`ace ask`: answers a question with the skills of a skillbook."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from ace.cli.console import is_terminal, note, print_json, print_text, visible
+from ace.cli.errors import UsageError
+from ace.cli.learning.log_lines import warnings_shown
+from ace.cli.learning.opened_skillbook import opened_skillbook
+from ace.cli.learning.run_report import RunCounts
+from ace.cli.model_choice import client_from_settings, told_plainly
+from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.settings import load_settings
+from ace.protocols.observers import observing
+
+if TYPE_CHECKING:
+    from ace.outputs import AgentOutput
+    from ace.protocols.llm import LLMClientLike
+    from ace.skillbook import Skillbook
+
+__all__ = ["command"]
+
+_DEFAULT_MODEL = ModelOptions()
+
+
+def command(
+    question: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    /,
+    *,
+    context: str = "",
+    skillbook: SkillbookOption = None,
+    without_skills: Annotated[bool, Flag] = False,
+    model_options: ModelOptions = _DEFAULT_MODEL,
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Answer a question with the skills of a skillbook.
+
+    The answer goes to standard output, the skills that it cites to standard error.
+
+    Args:
+        question: The question or task; - reads it from standard input.
+        context: Whatever the answer may draw on.
+        skillbook: The skillbook; skills.db by default.
+        without_skills: Show the model no skill, to compare.
+        model_options: How the model is reached.
+        yes: Answer every question with yes.
+        as_json: Print answer, reasoning, cited skills and model use as one JSON object.
+    """
+    asked = sys.stdin.read() if question == "-" else question
+    if not asked.strip():
+        raise UsageError("the question is empty")
+    settings = load_settings({**model_options.flags(), "skillbook": skillbook})
+    client = client_from_settings(settings, assume_yes=yes)
+    counts = RunCounts()
+    with warnings_shown(), observing(counts), told_plainly(settings):
+        if without_skills:
+            from ace.skillbook import Skillbook
+
+            output = _answer(client, asked, context, Skillbook())
+            cited = {}
+        else:
+            path = Path(settings.skillbook)
+            with opened_skillbook(path, is_dry_run=True, must_exist=True) as (book, _):
+                output = _answer(client, asked, context, book)
+                cited = {each: _content(book, each) for each in output.skill_ids}
+    if as_json:
+        print_json(
+            {
+                "command": "ask",
+                "answer": output.final_answer,
+                "reasoning": output.reasoning,
+                "skills": [{"id": each, "content": content} for each, content in cited.items()],
+                "model_use": counts.use_as_json(),
+            }
+        )
+        return 0
+    print_text(visible(output.final_answer) if is_terminal(sys.stdout) else output.final_answer)
+    for each, content in cited.items():
+        note(f"[{each}] {visible(' '.join(content.split()))}")
+    return 0
+
+
+def _answer(client: LLMClientLike, question: str, context: str, book: Skillbook) -> AgentOutput:
+    from ace.context import SkillbookView
+    from ace.implementations import Agent
+
+    return Agent(client).generate(question=question, context=context, skillbook=SkillbookView(book))
+
+
+def _content(book: Skillbook, skill_id: str) -> str:
+    skill = book.get_skill(skill_id)
+    return "" if skill is None else skill.content

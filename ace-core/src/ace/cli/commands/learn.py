@@ -1,0 +1,79 @@
+"""`ace learn`: learns from recorded traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from ace.cli.learning.opened_skillbook import is_store
+from ace.cli.learning.run_options import RunOptions
+from ace.cli.learning.run_plan import LearningCommand, RunPlan
+from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from ace.protocols.llm import LLMClientLike
+    from ace.runners import TraceAnalyser
+    from ace.skillbook import Skillbook
+
+__all__ = ["command"]
+
+_DEFAULT_MODEL = ModelOptions()
+_DEFAULT_RUN = RunOptions()
+
+
+def command(
+    path: Annotated[list[str], Parameter(negative="", allow_leading_hyphen=True)],
+    /,
+    *,
+    skillbook: SkillbookOption = None,
+    model_options: ModelOptions = _DEFAULT_MODEL,
+    run: RunOptions = _DEFAULT_RUN,
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Learn from recorded traces: what went well, what went wrong, and what to do next time.
+
+    JSON, JSONL and text are recognised by their content: chat logs of the OpenAI and Anthropic kinds, and objects with
+    fields such as question, answer and feedback. What cannot be read is reported, the rest is learned.
+
+    Args:
+        path: Files, folders or globs of traces; - is standard input.
+        skillbook: The skillbook: .db keeps a history and can resume, .json is one file; skills.db by default.
+        model_options: How the model is reached.
+        run: How the run goes.
+        yes: Answer every question with yes.
+        as_json: Print the report as one JSON object.
+    """
+    settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
+    plan = RunPlan(command=Learn(), paths=path, settings=settings, options=run, assume_yes=yes, as_json=as_json)
+    return plan.carry_out()
+
+
+class Learn(LearningCommand):
+    """Learns from traces as they were recorded."""
+
+    name = "learn"
+
+    def runner(self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool) -> TraceAnalyser:
+        """Return a runner with the two roles that look back."""
+        from ace.implementations import Reflector, SkillManager
+        from ace.pipeline import Pipeline
+        from ace.protocols.deduplication import DeduplicationConfig
+        from ace.runners import TraceAnalyser
+        from ace.steps.save_skillbook import SaveSkillbookStep
+
+        steps = TraceAnalyser.build_steps(
+            reflector=Reflector(client),
+            skill_manager=SkillManager(client),
+            skillbook=book,
+            dedup_config=DeduplicationConfig(enabled=merge),
+            extra_steps=[] if is_store(path) else [SaveSkillbookStep(path, book)],
+        )
+        return TraceAnalyser(Pipeline(steps), book, failures_path=path.with_name("failures.jsonl"))
+
+    def run_arguments(self, settings: Settings) -> dict[str, Any]:
+        """Return the number of workers, if it was said."""
+        return {"workers": settings.workers}

@@ -1,0 +1,128 @@
+"""`ace train`: an agent answers samples, an environment judges, and the skillbook learns from both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from ace.cli.inputs import GatheredTraces, InputProblem, StoredRecord
+from ace.cli.learning.opened_skillbook import is_store
+from ace.cli.learning.run_options import RunOptions
+from ace.cli.learning.run_plan import LearningCommand, Results, RunPlan
+from ace.cli.learning.samples import sample_of
+from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from ace.environments import Sample
+    from ace.protocols.llm import LLMClientLike
+    from ace.runners import ACE
+    from ace.skillbook import Skillbook
+
+__all__ = ["command"]
+
+Environment = Literal["contains", "exact", "numeric", "regex"]
+_DEFAULT_MODEL = ModelOptions()
+_DEFAULT_RUN = RunOptions()
+
+
+def command(
+    path: Annotated[list[str], Parameter(negative="", allow_leading_hyphen=True)],
+    /,
+    *,
+    environment: Environment = "contains",
+    skillbook: SkillbookOption = None,
+    model_options: ModelOptions = _DEFAULT_MODEL,
+    run: RunOptions = _DEFAULT_RUN,
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Let an agent answer questions whose answers are known, and learn from how it did.
+
+    A sample is a JSON object with the fields question, ground_truth (or target, expected, answer) and, if need be,
+    context.
+
+    Args:
+        path: Files, folders or globs of samples; - is standard input.
+        environment: How an answer is judged: it contains the ground truth, is exactly the same text, has the same
+            number, or matches the ground truth as a pattern (regex).
+        skillbook: The skillbook: .db keeps a history and can resume, .json is one file; skills.db by default.
+        model_options: How the model is reached.
+        run: How the run goes.
+        yes: Answer every question with yes.
+        as_json: Print the report as one JSON object.
+    """
+    settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
+    plan = RunPlan(
+        command=Train(environment), paths=path, settings=settings, options=run, assume_yes=yes, as_json=as_json
+    )
+    return plan.carry_out()
+
+
+@dataclass(frozen=True)
+class Train(LearningCommand):
+    """Learns from answers to samples."""
+
+    environment: Environment
+    name = "train"
+
+    def inputs(self, gathered: GatheredTraces) -> Sequence[Sample]:
+        """Return the samples. A record without a question is a problem."""
+        samples = []
+        for trace in gathered.traces:
+            record = trace.record.load() if isinstance(trace.record, StoredRecord) else trace.record
+            sample = sample_of(record, trace.place)
+            if isinstance(sample, InputProblem):
+                gathered.problems.append(sample)
+            else:
+                samples.append(sample)
+        return samples
+
+    def runner(self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool) -> ACE:
+        """Return a runner with all three roles."""
+        from ace.environments import SimpleEnvironment
+        from ace.implementations import Agent, Reflector, SkillManager
+        from ace.pipeline import Pipeline
+        from ace.protocols.deduplication import DeduplicationConfig
+        from ace.runners import ACE
+        from ace.steps.save_skillbook import SaveSkillbookStep
+
+        steps = ACE.build_steps(
+            agent=Agent(client),
+            reflector=Reflector(client),
+            skill_manager=SkillManager(client),
+            environment=SimpleEnvironment(self.environment),
+            skillbook=book,
+            dedup_config=DeduplicationConfig(enabled=merge),
+            extra_steps=[] if is_store(path) else [SaveSkillbookStep(path, book)],
+        )
+        return ACE(Pipeline(steps), book, failures_path=path.with_name("failures.jsonl"))
+
+    def run_arguments(self, settings: Settings) -> dict[str, Any]:
+        """Return the number of workers; an agent works alone unless it was said."""
+        return {"workers": settings.workers or 1}
+
+    def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
+        """Return how many answers were right in each epoch. A sample that failed is a wrong answer."""
+        per_epoch = len(results) // epochs
+        counted = []
+        for epoch in range(epochs):
+            part = results[epoch * per_epoch : (epoch + 1) * per_epoch]
+            right = sum(_is_right(result.output.trace) for result in part if result.output is not None)
+            counted.append({"epoch": epoch + 1, "right": right, "of": len(part)})
+        return {"answers": counted}
+
+    def further_lines(self, further: Mapping[str, object]) -> Sequence[str]:
+        """Return one line for each epoch."""
+        answers = further["answers"]
+        assert isinstance(answers, list)
+        return [f"epoch {each['epoch']}: {each['right']} of {each['of']} answers right" for each in answers]
+
+
+def _is_right(trace: object) -> bool:
+    metrics = trace.get("metrics") if isinstance(trace, Mapping) else None
+    return isinstance(metrics, Mapping) and metrics.get("correct") == 1.0

@@ -1,0 +1,38 @@
+"""Shows what the library logs as lines of the command line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ace.cli.console import note, visible
+from ace.protocols.redaction import redact
+
+__all__ = ["warnings_shown"]
+
+_LONGEST = 500
+_TOLD_BY_THE_REPORT = ("ace.runners.failures",)
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name in _TOLD_BY_THE_REPORT:
+            return
+        text = " ".join(redact(record.getMessage()).split())
+        note(f"ace: {record.levelname.lower()}: {visible(text[:_LONGEST])}")
+
+
+@contextmanager
+def warnings_shown() -> Iterator[None]:
+    """Show warnings and errors of `ace` on standard error while the block runs, each as one line."""
+    handler = _Notes(logging.WARNING)
+    logger = logging.getLogger("ace")
+    before = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.propagate = before
+        logger.removeHandler(handler)

@@ -1,0 +1,84 @@
+"""Shows the report of a run, as tables or as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from ace.cli.console import print_table, print_text, visible
+from ace.cli.learning.run_report import RunReport
+from ace.protocols.redaction import redact
+
+__all__ = ["print_report", "report_as_json"]
+
+_MOST_FAILURES_SHOWN = 20
+
+
+def report_as_json(report: RunReport) -> dict[str, object]:
+    """Return the report as JSON values, for `--json`.
+
+    Args:
+        report: The report.
+    """
+    return {
+        "traces": {
+            "read": report.read,
+            "learned": report.learned,
+            "already_learned": report.already_learned,
+            "failed": len(report.failures),
+            "not_begun": report.not_begun,
+        },
+        "failures": [{**asdict(failure), "reason": redact(failure.reason)} for failure in report.failures],
+        "skills": asdict(report.skills),
+        "new_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.new_skills],
+        "model_use": asdict(report.use),
+    }
+
+
+def print_report(report: RunReport, *, title: str) -> None:
+    """Print the report for people.
+
+    Args:
+        report: The report.
+        title: What was done, with the skillbook.
+    """
+    print_table(["", "number"], _rows(report), title=title)
+    if report.failures:
+        shown = report.failures[:_MOST_FAILURES_SHOWN]
+        print_text("")
+        print_table(
+            ["not learned", "at", "why"],
+            [[failure.place, failure.stage, redact(failure.reason)] for failure in shown],
+        )
+        if len(report.failures) > len(shown):
+            print_text(f"... and {len(report.failures) - len(shown)} more; --json lists all")
+    if report.new_skills:
+        print_text("\nNew skills:")
+    for skill in report.new_skills:
+        print_text(f"[{skill.id}] {visible(' '.join(skill.content.split()))}")
+        print_text(f"    from {visible(', '.join(skill.traces)) or 'no trace'}")
+
+
+def _rows(report: RunReport) -> list[list[str]]:
+    skills, use = report.skills, report.use
+    cost = "unknown" if use.calls and use.unpriced_calls == use.calls else f"${use.cost:.4f}"
+    if 0 < use.unpriced_calls < use.calls:
+        cost += f" and {use.unpriced_calls} calls of unknown price"
+    rows = [
+        ("traces read", str(report.read)),
+        ("traces learned", str(report.learned)),
+        ("learned by an earlier run", str(report.already_learned) if report.already_learned else ""),
+        ("failed", str(len(report.failures))),
+        ("left for --resume", str(report.not_begun) if report.not_begun else ""),
+        ("skills added", str(skills.added)),
+        ("skills updated", str(skills.updated)),
+        ("skills tagged", str(skills.tagged)),
+        ("skills merged", str(skills.merged)),
+        ("skills removed", str(skills.removed) if skills.removed else ""),
+        ("operations left out", str(skills.skipped) if skills.skipped else ""),
+        ("skills in all", str(skills.total)),
+        ("model calls", str(use.calls)),
+        ("answers taken from the record", str(use.recorded_calls) if use.recorded_calls else ""),
+        ("tokens in, out", f"{use.input_tokens}, {use.output_tokens}"),
+        ("cost", cost),
+    ]
+    return [[name, value] for name, value in rows if value]

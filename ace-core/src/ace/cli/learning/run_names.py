@@ -1,0 +1,51 @@
+"""The names of runs: the same inputs give the same beginning, so that `--resume` finds what was broken off."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ace.cli.console import note
+from ace.cli.errors import UsageError
+from ace.cli.inputs import STANDARD_INPUT
+from ace.runners import unfinished_runs
+
+if TYPE_CHECKING:
+    from ace.skillbook import Skillbook
+
+__all__ = ["chosen_run"]
+
+
+def chosen_run(
+    command: str, paths: Sequence[str], options: Mapping[str, object], book: Skillbook, *, resume: bool
+) -> tuple[str, bool]:
+    """Return the name of the run, and whether it goes on with one that was broken off.
+
+    Args:
+        command: The name of the command.
+        paths: Its inputs.
+        options: What else makes it another run, such as the number of epochs.
+        book: The skillbook, which knows what was broken off.
+        resume: Whether the user wants to go on.
+
+    Raises:
+        UsageError: The book keeps no record of runs.
+    """
+    beginning = f"{command}-{_hash_of(paths, options)}-"
+    if resume:
+        if book.store is None:
+            raise UsageError("--resume needs a skillbook that keeps what each run has done: give --skillbook NAME.db")
+        begun = [each.run_id for each in unfinished_runs(book) if each.run_id.startswith(beginning)]
+        if begun:
+            return begun[-1], True
+        note("ace: no run over these inputs was broken off, so a new one begins")
+    return f"{beginning}{uuid.uuid4().hex[:12]}", False
+
+
+def _hash_of(paths: Sequence[str], options: Mapping[str, object]) -> str:
+    places = [path if path == STANDARD_INPUT else str(Path(path).absolute()) for path in paths]
+    return hashlib.sha256(json.dumps([places, options], sort_keys=True).encode("utf-8")).hexdigest()[:12]

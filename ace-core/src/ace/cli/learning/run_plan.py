@@ -1,0 +1,177 @@
+"""A run from its inputs to its exit code."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ace.cli.console import print_json, print_text
+from ace.cli.errors import UsageError
+from ace.cli.inputs import GatheredTraces, gather_traces, readable_records
+from ace.cli.learning.log_lines import warnings_shown
+from ace.cli.learning.opened_skillbook import opened_skillbook, skillbook_files
+from ace.cli.learning.report_output import print_report, report_as_json
+from ace.cli.learning.run_names import chosen_run
+from ace.cli.learning.run_options import RunOptions
+from ace.cli.learning.run_report import RunCounts
+from ace.cli.learning.session import ending, run_learning
+from ace.cli.model_choice import check_model, client_from_settings
+from ace.cli.settings import Settings
+from ace.protocols.observers import observing
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import CancellationToken, SampleResult
+    from ace.protocols.llm import LLMClientLike
+    from ace.runners import ACE, TraceAnalyser
+    from ace.skillbook import Skillbook
+
+__all__ = ["LearningCommand", "RunPlan"]
+
+Results = Sequence["SampleResult[ACEStepContext]"]
+
+
+class LearningCommand(ABC):
+    """What differs between the commands that learn."""
+
+    name = ""
+    """The name of the command."""
+
+    def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
+        """Return what the runner takes. What turns out to be no input is added to the problems.
+
+        Args:
+            gathered: What was found.
+        """
+        return gathered.traces
+
+    @abstractmethod
+    def runner(self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool) -> ACE | TraceAnalyser:
+        """Return the runner.
+
+        Args:
+            client: The client of its roles.
+            book: The skillbook that learns.
+            path: Where it is open.
+            merge: Whether similar skills are merged.
+        """
+
+    def run_arguments(self, settings: Settings) -> dict[str, Any]:
+        """Return further arguments of `run`.
+
+        Args:
+            settings: The settings of the command line.
+        """
+        return {}
+
+    def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
+        """Return what this command reports beside the common report, as JSON values.
+
+        Args:
+            results: What `run` returned.
+            epochs: How often the inputs were gone through.
+        """
+        return {}
+
+    def further_lines(self, further: Mapping[str, object]) -> Sequence[str]:
+        """Return the same as lines for people.
+
+        Args:
+            further: What `further_results` returned.
+        """
+        return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """What the user asked for."""
+
+    command: LearningCommand
+    paths: Sequence[str]
+    settings: Settings
+    options: RunOptions
+    assume_yes: bool
+    as_json: bool
+
+    def carry_out(self) -> int:
+        """Run, print the report, and return the exit code.
+
+        Raises:
+            UsageError: Something is wrong with what was asked for. Nothing was learned then.
+        """
+        target = Path(self.settings.skillbook)
+        client = client_from_settings(self.settings, assume_yes=self.assume_yes)
+        counts = RunCounts()
+        with (
+            warnings_shown(),
+            opened_skillbook(target, is_dry_run=self.options.dry_run) as (book, place),
+            self._gathered(target) as gathered,
+            readable_records(),
+        ):
+            inputs = self.command.inputs(gathered)
+            if not inputs:
+                first = gathered.problems[0]
+                raise UsageError(f"there is nothing to learn from; {first.place}: {first.reason}")
+            name, resume = self._run_name(book)
+            self._check(client, counts)
+            runner = self.command.runner(client, book, place, merge=not self.options.no_merge)
+            results: list[Results] = []
+            stopped_by = run_learning(
+                lambda token: results.append(self._run(runner, inputs, token, name, resume=resume)),
+                book,
+                place,
+                counts,
+                total=len(inputs) * self.settings.epochs,
+                quiet=self.as_json,
+            )
+            report = counts.report(book, read=len(inputs), problems=gathered.problems, failed=runner.failures)
+            further = self.command.further_results(results[0], self.settings.epochs)
+        if self.as_json:
+            about = {
+                "command": self.command.name,
+                "skillbook": str(target),
+                "dry_run": self.options.dry_run,
+                "model": self.settings.model,
+                "run": name,
+                "stopped_by": stopped_by,
+            }
+            print_json({**about, **report_as_json(report), **further})
+        else:
+            title = "Dry run: nothing was written" if self.options.dry_run else f"Learned into {target}"
+            print_report(report, title=title)
+            for line in self.command.further_lines(further):
+                print_text(line)
+        return ending(stopped_by, target, has_failures=bool(report.failures))
+
+    def _gathered(self, skillbook: Path) -> GatheredTraces:
+        return gather_traces(
+            self.paths, limit=self.options.limit, shuffle=self.options.shuffle, left_out=skillbook_files(skillbook)
+        )
+
+    def _run_name(self, book: Skillbook) -> tuple[str, bool]:
+        same = {"epochs": self.settings.epochs, "shuffle": self.options.shuffle}
+        return chosen_run(self.command.name, self.paths, same, book, resume=self.options.resume)
+
+    def _check(self, client: LLMClientLike, counts: RunCounts) -> None:
+        with observing(counts):
+            check_model(client, self.settings)
+        if self.settings.max_cost is not None and counts.unpriced_calls:
+            raise UsageError(f"--max-cost cannot be kept: the price of the model {self.settings.model!r} is not known")
+
+    def _run(
+        self, runner: ACE | TraceAnalyser, inputs: Sequence[Any], token: CancellationToken, name: str, *, resume: bool
+    ) -> Results:
+        return runner.run(
+            inputs,
+            self.settings.epochs,
+            lag=self.settings.lag,
+            max_cost=self.settings.max_cost,
+            fail_fast=self.options.fail_fast,
+            cancel_token=token,
+            run_id=name,
+            resume=resume,
+            **self.command.run_arguments(self.settings),
+        )

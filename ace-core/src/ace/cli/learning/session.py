@@ -1,0 +1,100 @@
+"""One run from the command line: progress, signals, limits and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ace.cli.console import note
+from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES
+from ace.cli.learning.interruption import run_interruptibly
+from ace.cli.learning.opened_skillbook import is_store
+from ace.cli.learning.progress import progress_shown
+from ace.cli.learning.run_report import RunCounts
+from ace.pipeline import CancellationToken
+from ace.protocols.observers import Event, RunEnded, observing
+
+if TYPE_CHECKING:
+    from ace.skillbook import Skillbook
+
+__all__ = ["ending", "how_to_go_on", "run_learning"]
+
+
+def run_learning(
+    run: Callable[[CancellationToken], object],
+    book: Skillbook,
+    path: Path,
+    counts: RunCounts,
+    *,
+    total: int,
+    quiet: bool,
+) -> str:
+    """Run, show the progress, and end softly at the first signal and at once at the second.
+
+    Args:
+        run: Starts the run with a token, and returns when it is over.
+        book: The skillbook that learns.
+        path: Where it is open.
+        counts: Counts what happens.
+        total: How many samples there are, over all epochs.
+        quiet: Whether to show no progress.
+
+    Returns:
+        What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, or nothing.
+    """
+    token = CancellationToken()
+    ends: list[RunEnded] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, RunEnded):
+            ends.append(event)
+
+    with progress_shown(total, quiet=quiet) as progress, observing(counts), observing(watch), observing(progress):
+
+        def stop_softly() -> None:
+            token.cancel()
+            note("ace: stopping as soon as what is under way is done; Ctrl-C again stops at once")
+
+        def stop_at_once() -> None:
+            progress.close()
+            if not is_store(path):
+                book.save_to_file(path, merge=True)
+            note(f"ace: stopped at once; {how_to_go_on(path)}")
+
+        run_interruptibly(lambda: run(token), on_first=stop_softly, on_second=stop_at_once)
+    return ends[-1].stopped_by if ends else ""
+
+
+def how_to_go_on(path: Path) -> str:
+    """Return what to type after a run was broken off.
+
+    Args:
+        path: The skillbook.
+    """
+    if is_store(path):
+        return "what was learned is kept; the same command with --resume goes on"
+    return f"what was learned is kept; a run into {path.name!r} cannot go on, only start again (one into a .db can)"
+
+
+def ending(stopped_by: str, path: Path, *, has_failures: bool) -> int:
+    """Say how to go on, where there is something left, and return the exit code.
+
+    Args:
+        stopped_by: What `run_learning` returned.
+        path: The skillbook.
+        has_failures: Whether something was not learned from.
+    """
+    if stopped_by:
+        note(f"ace: {_REASONS[stopped_by]}; {how_to_go_on(path)}")
+    if stopped_by in ("cancelled", "interrupted"):
+        return INTERRUPTED
+    return WITH_FAILURES if stopped_by or has_failures else DONE
+
+
+_REASONS = {
+    "cancelled": "stopped",
+    "interrupted": "stopped",
+    "max_cost": "stopped, since the limit of --max-cost was reached",
+    "fail_fast": "stopped at the first trace that failed",
+}

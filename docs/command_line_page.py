@@ -1,0 +1,47 @@
+"""Writes `reference/command-line.md` from the help texts of the commands: `python -m docs.command_line_page`."""
+
+from pathlib import Path
+
+from ace.cli.app import build_app
+from ace.cli.command_table import ace_commands
+
+PAGE = Path(__file__).parent / "reference" / "command-line.md"
+
+INTRODUCTION = """\
+# Command line
+
+`ace --help` lists the commands, `ace COMMAND --help` shows what one takes. This page is generated from the same texts.
+
+Results go to standard output, everything else (progress, warnings, errors) to standard error. With `--json` the result
+is one object whose `schema` is 1; the number rises when a field is removed or changes its meaning, not when one is
+added.
+
+Exit codes: 0 done; 1 done, but something failed or was left; 2 wrong usage, and nothing was begun; 130 interrupted.
+
+## Settings
+
+Later sources win: defaults, your own file (`$XDG_CONFIG_HOME/ace/config.toml`, mostly `~/.config/ace/config.toml`), the
+`ace.toml` of the project, variables named `ACE_...`, flags. The files hold `name = value` lines in TOML; `ace config`
+lists the names, the values and where each comes from. `ace.toml` is looked for in the current folder and, inside a git
+repository, above it. It may hold no key, and an `api_base` only on this machine: whoever you clone a project from could
+send your key elsewhere. A relative `skillbook` in a file is taken from the folder of that file.
+
+`SOURCE_DATE_EPOCH` fixes the time that skills are stamped with.
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    return "\n".join([INTRODUCTION, *(section(row.name) for row in ace_commands())])
+
+
+def section(name: str) -> str:
+    """Return what the page says about one command."""
+    command = build_app([name])[name]
+    text = command.generate_docs(heading_level=2, usage_name=f"ace {name}")
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    return "\n".join([f"## ace {name}", *lines[1:], ""])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,55 @@
+"""`ace ask`: the answer depends on the skills."""
+
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.support.command_line import ace
+from tests.support.scripted_server import ScriptedServer
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    with Skillbook.open(tmp_path / "skills.db") as opened:
+        opened.add_skill("lessons", "Remember LESSON harbour.")
+    return tmp_path / "skills.db"
+
+
+def test_the_answer_uses_a_skill_and_names_it(tmp_path: Path, book: Path, model: list[str]) -> None:
+    before = book.read_bytes()
+    done = ace("ask", "What about the harbour?", *model, folder=tmp_path)
+    assert (done.code, done.out) == (0, "LESSON harbour\n")
+    assert done.err == "[lessons-00001] Remember LESSON harbour.\n"
+    assert book.read_bytes() == before
+
+
+def test_without_skills_the_model_sees_none(
+    tmp_path: Path, book: Path, model: list[str], server: ScriptedServer
+) -> None:
+    done = ace("ask", "What about the harbour?", "--without-skills", *model, folder=tmp_path)
+    assert (done.code, done.out, done.err) == (0, "unknown\n", "")
+    assert "LESSON harbour" not in server.requests[-1].text
+
+
+def test_the_json_object_has_its_schema(tmp_path: Path, book: Path, model: list[str]) -> None:
+    done = ace("ask", "-", "--json", *model, folder=tmp_path, stdin="What about the harbour?")
+    assert set(done.data) == {"schema", "command", "answer", "reasoning", "skills", "model_use"}
+    assert done.data["schema"] == 1
+    assert done.data["skills"] == [{"id": "lessons-00001", "content": "Remember LESSON harbour."}]
+    assert done.data["model_use"]["calls"] == 1
+
+
+@pytest.mark.parametrize(("arguments", "named"), [(["What?", "--skillbook", "none.db"], "none.db"), ([" "], "empty")])
+def test_a_mistake_is_told_before_the_model_is_asked(
+    tmp_path: Path, model: list[str], server: ScriptedServer, arguments: list[str], named: str
+) -> None:
+    done = ace("ask", *arguments, *model, folder=tmp_path)
+    assert done.code == 2 and named in done.err and done.err.count("\n") == 1
+    assert server.requests == []
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_key_that_is_refused_is_one_sentence(tmp_path: Path, book: Path, model: list[str]) -> None:
+    done = ace("ask", "What?", *model, folder=tmp_path, environ={"ACE_API_KEY": "the-wrong-key"})
+    assert done.code == 2 and "refused the key" in done.err and "the-wrong-key" not in done.err

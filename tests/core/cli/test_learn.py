@@ -1,0 +1,222 @@
+"""`ace learn` on real files, with a model on loopback."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.support.command_line import ace
+from tests.support.scripted_server import ScriptedServer
+
+LESSONS = ["w0", "w1", "w2", "chat", "text"]
+
+
+def lessons(path: Path) -> list[str]:
+    with Skillbook.open(path) as book:
+        return [skill.content for skill in book.skills()]
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_traces_of_all_kinds_become_skills_that_name_their_trace(tmp_path: Path, logs: Path, model: list[str]) -> None:
+    done = ace("learn", "logs", *model, folder=tmp_path)
+    assert done.code == 0, done.err
+    assert sorted(lessons(tmp_path / "skills.db")) == sorted(f"Remember LESSON {word}." for word in LESSONS)
+    said = done.out.splitlines()
+    table = dict(line.rsplit(None, 1) for line in said if line.startswith(("traces", "skills", "failed")))
+    assert table == {
+        "traces read": "6",
+        "traces learned": "6",
+        "failed": "0",
+        "skills added": "5",
+        "skills updated": "0",
+        "skills tagged": "0",
+        "skills merged": "0",
+        "skills in all": "5",
+    }
+    for word, place in {"w0": "logs/a.jsonl#1", "chat": "logs/b.json", "text": "logs/c.txt"}.items():
+        [number] = [number for number, line in enumerate(said) if f"LESSON {word}." in line]
+        assert said[number + 1].strip() == f"from {place}"
+    assert "6 of 6 traces, 5 new skills" in done.err
+
+
+def test_the_json_report_says_the_same_and_nothing_else_is_printed(
+    tmp_path: Path, logs: Path, model: list[str], server: ScriptedServer
+) -> None:
+    (logs / "d.txt").write_text("UNUSABLE", encoding="utf-8")
+    (logs / "e.json").write_text('{"cut', encoding="utf-8")
+    done = ace("learn", "logs", "--json", *model, folder=tmp_path)
+    assert done.code == 1 and done.err == ""
+    report = done.data
+    assert report["schema"] == 1
+    assert set(report) == {
+        *("schema", "command", "skillbook", "dry_run", "model", "run", "stopped_by"),
+        *("traces", "failures", "skills", "new_skills", "model_use"),
+    }
+    assert report["traces"] == {"read": 7, "learned": 6, "already_learned": 0, "failed": 2, "not_begun": 0}
+    unused = ("updated", "tagged", "merged", "removed", "skipped")
+    assert report["skills"] == {"added": 5, "total": 5, **dict.fromkeys(unused, 0)}
+    assert [(each["place"], each["stage"]) for each in report["failures"]] == [
+        ("logs/e.json", "input"),
+        ("logs/d.txt", "ReflectStep"),
+    ]
+    assert "no JSON object" in report["failures"][1]["reason"]
+    assert {skill["content"]: skill["traces"] for skill in report["new_skills"]}["Remember LESSON w0."] == [
+        "logs/a.jsonl#1"
+    ]
+    use = report["model_use"]
+    assert use["calls"] == len(server.answered)
+    assert (use["input_tokens"], use["output_tokens"]) == (server.input_tokens, server.output_tokens)
+    failed = (tmp_path / "failures.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["raw_answers"][0] for line in failed] == ["no JSON at all"]
+
+
+def test_a_dry_run_reports_the_same_and_writes_nothing(tmp_path: Path, logs: Path, model: list[str]) -> None:
+    ace("learn", "logs/a.jsonl", "--limit", "1", *model, folder=tmp_path)
+    before = snapshot(tmp_path)
+    dry = ace("learn", "logs", "--json", "--lag", "0", "--dry-run", *model, folder=tmp_path)
+    assert snapshot(tmp_path) == before
+    wet = ace("learn", "logs", "--json", "--lag", "0", *model, folder=tmp_path)
+    differing = {name for name in dry.data if dry.data[name] != wet.data[name]}
+    assert differing == {"dry_run", "run"}
+    assert wet.data["skills"]["added"] == 4
+
+
+@pytest.mark.parametrize("name", ["skills.json", "skills.db"])
+def test_the_same_run_gives_the_same_skillbook_byte_for_byte(
+    tmp_path: Path, logs: Path, model: list[str], name: str
+) -> None:
+    saved = []
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        done = ace("learn", "../logs", "--lag", "0", "--skillbook", name, *model, folder=tmp_path / folder)
+        assert done.code == 0, done.err
+        with Skillbook.open(tmp_path / folder / name) as book:
+            saved.append(book.dumps())
+    assert saved[0] == saved[1]
+    assert "2026-01-01T00:00:00" in saved[0]
+
+
+def test_traces_come_from_standard_input(tmp_path: Path, model: list[str]) -> None:
+    done = ace("learn", "-", "--json", *model, folder=tmp_path, stdin='{"task": "1", "answer": "LESSON a"}\n')
+    assert [skill["traces"] for skill in done.data["new_skills"]] == [["stdin"]]
+
+
+def test_epochs_limit_and_shuffle(tmp_path: Path, logs: Path, model: list[str]) -> None:
+    done = ace("learn", "logs", "--json", "--epochs", "2", "--limit", "2", "--shuffle", "3", *model, folder=tmp_path)
+    assert done.data["traces"]["read"] == 2
+    assert done.data["traces"]["learned"] == 4
+
+
+def test_the_skillbook_in_the_folder_is_no_trace(tmp_path: Path, logs: Path, model: list[str]) -> None:
+    for _ in range(2):
+        done = ace("learn", ".", "--skillbook", "skills.db", "--json", *model, folder=logs)
+        assert done.code == 0 and done.data["traces"]["read"] == 6
+
+
+def test_fail_fast_stops_and_resume_goes_on(tmp_path: Path, logs: Path, model: list[str]) -> None:
+    first = logs / "a.jsonl"
+    good = first.read_text(encoding="utf-8")
+    (logs / "0.txt").write_text("UNUSABLE", encoding="utf-8")
+    done = ace("learn", "logs", "--json", "--lag", "0", "--fail-fast", *model, folder=tmp_path)
+    assert done.code == 1
+    assert done.data["stopped_by"] == "fail_fast"
+    assert done.data["traces"]["learned"] == 0 and done.data["traces"]["failed"] == 1
+    assert "--resume" in done.err
+    assert good == first.read_text(encoding="utf-8")
+    again = ace("learn", "logs", "--json", "--lag", "0", "--resume", *model, folder=tmp_path)
+    assert again.data["run"] == done.data["run"]
+    assert again.data["traces"]["learned"] == 6
+
+
+def test_a_limit_on_the_cost_stops_the_run(tmp_path: Path, logs: Path, server: ScriptedServer) -> None:
+    priced = ["--model", "openai/gpt-4o-mini", "--api-base", server.api_base]
+    done = ace("learn", "logs", "--json", "--lag", "0", "--max-cost", "0.0001", *priced, folder=tmp_path)
+    assert done.code == 1
+    assert done.data["stopped_by"] == "max_cost"
+    assert 0 < done.data["traces"]["learned"] < 6
+    assert done.data["model_use"]["cost"] > 0.0001
+
+
+def test_a_limit_on_the_cost_needs_a_price(tmp_path: Path, logs: Path, model: list[str]) -> None:
+    done = ace("learn", "logs", "--max-cost", "1", *model, folder=tmp_path)
+    assert done.code == 2
+    assert "price" in done.err and "openai/scripted" in done.err
+
+
+def unused_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "named"),
+    [
+        ([], {}, ["--model"]),
+        (["--model", "gpt-4o"], {}, ["gpt-4o", "OPENAI_API_KEY"]),
+        (["--model", "nonsense"], {}, ["'nonsense'", "provider"]),
+        (["--model", "openai/x", "--api-base", "localhost:1"], {}, ["localhost:1", "http://"]),
+        (["--model", "openai/x", "--api-base", "http://127.0.0.1:{unused}/v1"], {}, ["cannot be reached"]),
+        (["--model", "openai/unknown", "--api-base", "{base}"], {}, ["openai/unknown", "does not know"]),
+        (["--model", "openai/x", "--api-base", "{base}"], {"OPENAI_API_KEY": "sk-wrong-key"}, ["refused the key"]),
+        (["--model", "openai/x", "--api-base", "{base}", "--workers", "0"], {}, ["--workers", "0"]),
+        (["--model", "openai/x", "--api-base", "{base}", "--limit", "0"], {}, ["--limit", "0"]),
+        (["--model", "openai/x", "--api-base", "{base}", "--max-cost", "-1"], {}, ["--max-cost", "-1"]),
+        (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "notes.md"], {}, ["notes.md", ".db"]),
+        (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "no/skills.db"], {}, ["folder 'no'"]),
+        (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "logs"], {}, ["logs", "is a folder"]),
+        (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "a.json", "--resume"], {}, ["--resume", ".db"]),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_begun(
+    tmp_path: Path,
+    logs: Path,
+    server: ScriptedServer,
+    arguments: list[str],
+    environ: dict[str, str],
+    named: list[str],
+) -> None:
+    filled = [each.format(base=server.api_base, unused=unused_port()) for each in arguments]
+    before = snapshot(logs)
+    done = ace("learn", "logs", *filled, folder=tmp_path, environ=environ)
+    assert done.code == 2
+    assert done.err.count("\n") == 1 and done.out == ""
+    assert [word for word in named if word not in done.err] == []
+    assert "sk-wrong-key" not in done.err
+    assert server.by_role("reflector") == []
+    assert snapshot(logs) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [("nowhere", "nowhere"), ("empty", "no trace in 'empty'"), ("*.none", "*.none"), ("p.png", "PNG")],
+)
+def test_inputs_that_give_nothing_are_told_before_the_model_is_asked(
+    tmp_path: Path, model: list[str], server: ScriptedServer, path: str, named: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00")
+    done = ace("learn", path, *model, folder=tmp_path)
+    assert done.code == 2
+    assert named in done.err and done.err.count("\n") == 1
+    assert server.requests == []
+
+
+def test_a_skillbook_that_is_none_is_left_as_it_is(tmp_path: Path, logs: Path, model: list[str]) -> None:
+    for name in ("broken.json", "broken.db"):
+        (tmp_path / name).write_text('{"skills": ', encoding="utf-8")
+        done = ace("learn", "logs", "--skillbook", name, *model, folder=tmp_path)
+        assert done.code == 2 and name in done.err and done.err.count("\n") == 1
+        assert (tmp_path / name).read_text(encoding="utf-8") == '{"skills": '
+
+
+def test_text_of_a_trace_cannot_steer_the_terminal(tmp_path: Path, model: list[str]) -> None:
+    (tmp_path / "a\x1b[31m.txt").write_text("LESSON x", encoding="utf-8")
+    done = ace("learn", "a\x1b[31m.txt", *model, folder=tmp_path)
+    assert done.code == 0 and "\x1b" not in done.out + done.err

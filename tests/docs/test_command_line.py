@@ -1,0 +1,41 @@
+"""The page on the command line says what the commands say."""
+
+from collections.abc import Iterator
+
+import pytest
+from cyclopts import App
+
+from ace.cli.app import build_app
+from ace.cli.command_table import ace_commands
+from docs.command_line_page import PAGE, page
+
+NAMES = [row.name for row in ace_commands()]
+OF_EVERY_COMMAND = {"--help", "-h", "--version"}
+
+
+def commands_in(app: App, name: str) -> Iterator[tuple[str, App]]:
+    """A command and those below it, with their full names."""
+    yield name, app
+    for below in app:
+        if below not in OF_EVERY_COMMAND:
+            yield from commands_in(app[below], f"{name} {below}")
+
+
+def test_the_page_is_generated_from_the_commands() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m docs.command_line_page`"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_and_option_has_a_help_text_that_stands_in_the_page(name: str) -> None:
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    for called, command in commands_in(build_app([name])[name], name):
+        assert command.help, f"`ace {called}` has no help"
+        assert " ".join(command.help.partition("\n\n")[0].split()) in text
+        if command.default_command is None:
+            continue
+        for argument in command.assemble_argument_collection(parse_docstring=True):
+            if argument.names == ("*",):
+                continue  # options that several commands share; they follow one by one
+            said = argument.parameter.help
+            assert said, f"{argument.names} of `ace {called}` has no help"
+            assert " ".join(said.split()) in text and argument.names[0] in text

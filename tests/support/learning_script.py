@@ -1,0 +1,73 @@
+"""A scripted model that learns: it finds lessons in traces and adds those that the book lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.scripted_server import Answer, HttpError, Reply, Script, ScriptedRequest
+
+LESSON = re.compile(r"LESSON (\w+)")
+
+
+def learning_script(delay: float = 0.0) -> Script:
+    """A script for all roles.
+
+    The Reflector finds each `LESSON word` of the trace, and tags the skills whose word it finds. A trace with the
+    word UNUSABLE gets no usable answer, one with REFUSED an HTTP error. The SkillManager adds one skill per lesson
+    that is not in the book yet. The Agent answers with the skill whose word stands in the question, if the prompt
+    has it.
+    """
+
+    def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
+        if "wrong-key" in request.headers.get("authorization", ""):
+            return HttpError(401, "invalid key")
+        if request.model == "unknown":
+            return HttpError(404, "no such model")
+        if request.role == "reflector":
+            return _reflection(request.text, delay)
+        if request.role == "skill_manager":
+            return Answer(_update(request.text), delay)
+        if request.role == "agent":
+            return Answer(_answer(request.text), delay)
+        return "ready"
+
+    return script
+
+
+def _reflection(prompt: str, delay: float) -> Reply:
+    if "REFUSED" in prompt:
+        return HttpError(400, "refused")
+    if "UNUSABLE" in prompt:
+        return Answer("no JSON at all")
+    words = list(dict.fromkeys(LESSON.findall(prompt)))
+    reflection = {
+        "reasoning": "Looked for lessons.",
+        "error_identification": "A lesson was not known." if words else "",
+        "root_cause_analysis": "",
+        "correct_approach": "",
+        "key_insight": words[0] if words else "Nothing to learn.",
+        "extracted_learnings": [{"learning": f"Remember LESSON {word}."} for word in words],
+        "skill_tags": [
+            {"id": skill_id, "tag": "helpful"}
+            for skill_id, word in re.findall(r"\[([\w-]+)\] Remember LESSON (\w+)\.", prompt)
+            if word in words
+        ],
+    }
+    return Answer(reflection, delay)
+
+
+def _update(prompt: str) -> dict[str, Any]:
+    wanted = list(dict.fromkeys(re.findall(r'"learning": "(Remember LESSON \w+\.)"', prompt)))
+    new = [lesson for lesson in wanted if f"] {lesson}" not in prompt]
+    return {"reasoning": "", "operations": [{"type": "ADD", "section": "lessons", "content": each} for each in new]}
+
+
+def _answer(prompt: str) -> dict[str, Any]:
+    known = re.findall(r"\[([\w-]+)\] Remember LESSON (\w+)\.", prompt)
+    asked = prompt.rpartition("What about")[2]
+    for skill_id, word in known:
+        if word in asked:
+            return {"reasoning": f"[{skill_id}] says so.", "final_answer": f"LESSON {word}"}
+    return {"reasoning": "I know nothing.", "final_answer": "unknown"}
