@@ -10,7 +10,7 @@ from cyclopts import App, CycloptsError
 
 import ace
 from ace.cli import command_table
-from ace.cli.errors import WRONG_USAGE, exit_code_of, print_error
+from ace.cli.errors import INTERRUPTED, WRONG_USAGE, exit_code_of, print_error
 from ace.cli.plugin_commands import add_plugin_commands
 from ace.cli.plugin_options import without_plugin_options
 from ace.plugins import CommandSpec
@@ -41,6 +41,7 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         help_format="plaintext",
         version=lambda: f"ace {ace.__version__}",
         version_format="plaintext",
+        suppress_keyboard_interrupt=False,  # `exit_code_of` says what happened
     )
     built_in = load_hooks(command_table, "ace", "ace-core", own_names=False).specs_of(CommandSpec)
     for spec in built_in:
@@ -62,6 +63,15 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         The exit code.
     """
+    code = _exit_code(arguments)
+    if code == INTERRUPTED:
+        # The process ends now. One more signal while the interpreter shuts down must not change how.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+    return code
+
+
+def _exit_code(arguments: Sequence[str]) -> int:
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleaned up after in the same way as Ctrl-C
         own = without_plugin_options(arguments, os.environ)

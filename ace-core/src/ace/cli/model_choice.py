@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from ace.protocols.errors import LLMCallError
     from ace.protocols.llm import LLMClientLike
 
-__all__ = ["check_model", "client_from_settings", "told_plainly"]
+__all__ = ["check_model", "client_from_settings", "fetch_default_model", "told_plainly"]
 
 _LOCAL_MODULE = "ace.providers.local"
+_FETCH_MODULE = "ace.cli.fetch_model"
 _SHORT_ANSWER = 16
 """Tokens of the answer that is asked for as a check; some servers refuse fewer."""
 _REFUSED = (401, 403)
@@ -26,14 +28,13 @@ _NO_CONNECTION = ("Connection error", "Name or service not known", "nodename nor
 """LiteLLM reports a server that is not there with status 500; only the text tells."""
 
 
-def client_from_settings(settings: Settings, *, assume_yes: bool = False) -> LLMClientLike:
+def client_from_settings(settings: Settings) -> LLMClientLike:
     """Return the client of the model that the settings name, else of the key-free default on this machine.
 
     Nothing is sent yet.
 
     Args:
         settings: The settings.
-        assume_yes: Whether a model may be fetched without asking.
 
     Raises:
         UsageError: There is no model, or the settings do not fit together.
@@ -57,6 +58,24 @@ def client_from_settings(settings: Settings, *, assume_yes: bool = False) -> LLM
     if find_model_prefix(settings.model) is None:
         given["timeout"] = settings.timeout
     return client_from_model(settings.model, **{name: value for name, value in given.items() if value is not None})
+
+
+def fetch_default_model(settings: Settings, *, assume_yes: bool) -> None:
+    """Fetch the model of this machine, if it is the one that will be used and is not here yet.
+
+    Args:
+        settings: The settings.
+        assume_yes: Whether to fetch it without asking.
+
+    Raises:
+        UsageError: The user does not want it, or cannot be asked.
+    """
+    if settings.model is not None or find_spec(_FETCH_MODULE) is None:
+        return
+    catalogue = import_module(f"{_LOCAL_MODULE}.catalogue")
+    model = catalogue.catalogued_model(catalogue.DEFAULT_MODEL)
+    if import_module(f"{_LOCAL_MODULE}.model_files").kept_file(model) is None:
+        import_module(_FETCH_MODULE).fetch_model(model, assume_yes=assume_yes)
 
 
 def check_model(client: LLMClientLike, settings: Settings) -> None:
@@ -97,8 +116,6 @@ def _default_client(settings: Settings) -> LLMClientLike:
             "no model is chosen; give --model, such as --model openai/NAME --api-base http://localhost:11434/v1 for an "
             "own server, or --model anthropic/NAME with the key in ANTHROPIC_API_KEY"
         )
-    from importlib import import_module
-
     client: LLMClientLike = import_module(_LOCAL_MODULE).LocalLLMClient(
         max_tokens=settings.max_tokens, temperature=settings.temperature
     )
@@ -106,8 +123,10 @@ def _default_client(settings: Settings) -> LLMClientLike:
 
 
 def _what_to_do(error: LLMCallError, settings: Settings) -> str:
-    from ace.protocols.errors import LLMAuthenticationError
+    from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 
+    if type(error) not in (LLMCallError, LLMAuthenticationError):
+        return str(error)  # of a model on this machine, or of a plugin, which know better what to do
     model = f"the model {settings.model!r}"
     server = "the provider" if settings.api_base is None else f"the server at {_shown_address(settings.api_base)}"
     if isinstance(error, LLMAuthenticationError) and error.missing_variables:

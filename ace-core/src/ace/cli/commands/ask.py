@@ -13,7 +13,7 @@ from ace.cli.errors import UsageError
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.run_report import RunCounts
-from ace.cli.model_choice import client_from_settings, told_plainly
+from ace.cli.model_choice import client_from_settings, fetch_default_model, told_plainly
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
 from ace.protocols.observers import observing
@@ -56,17 +56,19 @@ def command(
     if not asked.strip():
         raise UsageError("the question is empty")
     settings = load_settings({**model_options.flags(), "skillbook": skillbook})
-    client = client_from_settings(settings, assume_yes=yes)
+    client = client_from_settings(settings)
     counts = RunCounts()
     with warnings_shown(), observing(counts), told_plainly(settings):
         if without_skills:
             from ace.skillbook import Skillbook
 
+            fetch_default_model(settings, assume_yes=yes)
             output = _answer(client, asked, context, Skillbook())
             cited = {}
         else:
             path = Path(settings.skillbook)
             with opened_skillbook(path, is_dry_run=True, must_exist=True) as (book, _):
+                fetch_default_model(settings, assume_yes=yes)
                 output = _answer(client, asked, context, book)
                 cited = {each: _content(book, each) for each in output.skill_ids}
     if as_json:

@@ -33,7 +33,7 @@ def run_interruptibly(
         on_second: Called at the second signal; the process ends after it, whatever the work is doing.
 
     Returns:
-        What the work returns; what it raises is raised.
+        What the work returns; what it raises is raised. After a first signal, one more ends the process from then on.
     """
     outcome: list[tuple[Result | None, BaseException | None]] = []
     over = threading.Event()
@@ -64,8 +64,9 @@ def run_interruptibly(
             pass
         thread.join()
     finally:
-        for each, old in before.items():
-            signal.signal(each, old)
+        if received == 0:
+            for each, old in before.items():
+                signal.signal(each, old)
     [(result, error)] = outcome
     if error is not None:
         raise error

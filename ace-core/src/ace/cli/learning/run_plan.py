@@ -18,7 +18,7 @@ from ace.cli.learning.run_names import chosen_run
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.run_report import RunCounts
 from ace.cli.learning.session import ending, run_learning
-from ace.cli.model_choice import check_model, client_from_settings
+from ace.cli.model_choice import check_model, client_from_settings, fetch_default_model
 from ace.cli.settings import Settings
 from ace.protocols.observers import observing
 
@@ -103,7 +103,7 @@ class RunPlan:
             UsageError: Something is wrong with what was asked for. Nothing was learned then.
         """
         target = Path(self.settings.skillbook)
-        client = client_from_settings(self.settings, assume_yes=self.assume_yes)
+        client = client_from_settings(self.settings)
         counts = RunCounts()
         with (
             warnings_shown(),
@@ -156,6 +156,7 @@ class RunPlan:
         return chosen_run(self.command.name, self.paths, same, book, resume=self.options.resume)
 
     def _check(self, client: LLMClientLike, counts: RunCounts) -> None:
+        fetch_default_model(self.settings, assume_yes=self.assume_yes)
         with observing(counts):
             check_model(client, self.settings)
         if self.settings.max_cost is not None and counts.unpriced_calls:

@@ -1,0 +1,168 @@
+"""Ctrl-C, a second Ctrl-C and SIGTERM, in a terminal and without one."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.support.command_line import ACE, ace, command_environment
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
+
+TRACES = 40
+
+
+@pytest.fixture
+def slow_server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(learning_script(delay=0.1)) as started:
+        yield started
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    path = tmp_path / "many.jsonl"
+    lines = [{"task": f"t{number}", "answer": f"LESSON w{number}"} for number in range(TRACES)]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def started(folder: Path, server: ScriptedServer, *arguments: str) -> subprocess.Popen[str]:
+    command = [str(ACE), "learn", "many.jsonl", "--model", "openai/scripted", "--api-base", server.api_base, *arguments]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=command_environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_until_asked(server: ScriptedServer, role: str, times: int, process: subprocess.Popen[str]) -> None:
+    while len(server.by_role(role)) < times:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def taught(path: Path) -> list[str]:
+    with Skillbook.open(path) as book:
+        return [source.trace_id for skill in book.skills() for source in skill.sources]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("role", ["reflector", "skill_manager"])
+def test_the_first_signal_finishes_what_is_under_way_and_resume_does_the_rest(
+    tmp_path: Path, many: Path, slow_server: ScriptedServer, number: signal.Signals, role: str
+) -> None:
+    process = started(tmp_path, slow_server)
+    wait_until_asked(slow_server, role, 5, process)
+    process.send_signal(number)
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "Ctrl-C again" in err and "--resume" in err.splitlines()[-1]
+    learned = taught(tmp_path / "skills.db")
+    assert 0 < len(learned) < TRACES
+    [counted] = [line.split()[-1] for line in out.splitlines() if line.startswith("traces learned")]
+    assert int(counted) == len(learned)
+    slow_server.script = learning_script()
+    asked = {request.text for request in slow_server.answered if request.role == "reflector"}
+    slow_server.clear()
+    reached = ["--model", "openai/scripted", "--api-base", slow_server.api_base]
+    done = ace("learn", "many.jsonl", "--resume", "--json", *reached, folder=tmp_path)
+    assert done.code == 0, done.err
+    assert done.data["traces"]["learned"] + done.data["traces"]["already_learned"] == TRACES
+    assert sorted(taught(tmp_path / "skills.db")) == sorted(set(taught(tmp_path / "skills.db")))
+    assert len(taught(tmp_path / "skills.db")) == TRACES
+    assert not asked & {request.text for request in slow_server.by_role("reflector")}
+
+
+@pytest.mark.parametrize("book", ["skills.db", "skills.json"])
+def test_the_second_signal_stops_at_once_and_the_book_is_whole(tmp_path: Path, many: Path, book: str) -> None:
+    release = threading.Event()
+    quick = learning_script()
+
+    def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
+        if len(server.by_role("reflector")) > 10:
+            release.wait(600)
+        return quick(request)
+
+    with ScriptedServer(script) as server:
+        process = started(tmp_path, server, "--skillbook", book)
+        try:
+            wait_until_asked(server, "reflector", 12, process)
+            while process.poll() is None and not (tmp_path / book).exists() and book.endswith(".db"):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate()
+        finally:
+            release.set()
+    assert process.returncode == 130
+    assert "Traceback" not in err and "stopped at once" in err.splitlines()[-1]
+    learned = taught(tmp_path / book)
+    assert 0 < len(learned) < 12 and len(learned) == len(set(learned))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_run_begins_nothing(tmp_path: Path, many: Path, number: signal.Signals) -> None:
+    release = threading.Event()
+
+    def script(request: ScriptedRequest) -> str:
+        release.wait(600)
+        return "ready"
+
+    with ScriptedServer(script) as server:
+        process = started(tmp_path, server)
+        try:
+            wait_until_asked(server, "", 1, process)
+            process.send_signal(number)
+            _, err = process.communicate()
+        finally:
+            release.set()
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "ace: interrupted"
+    assert "Traceback" not in err
+
+
+def test_in_a_terminal_the_cursor_comes_back(tmp_path: Path, many: Path, slow_server: ScriptedServer) -> None:
+    main, terminal = pty.openpty()
+    command = [str(ACE), "learn", "many.jsonl", "--model", "openai/scripted", "--api-base", slow_server.api_base]
+    environ = {**command_environment(tmp_path), "TERM": "xterm"}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    shown = bytearray()
+
+    def read() -> None:
+        while True:
+            try:
+                data = os.read(main, 65536)
+            except OSError:
+                return  # the other end was closed
+            if not data:
+                return
+            shown.extend(data)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    while len(slow_server.by_role("reflector")) < 5:
+        time.sleep(0.01)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    assert process.wait() == 130
+    reader.join()
+    os.close(main)
+    assert b"\x1b[?25l" in shown, "the bar hides the cursor"
+    assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
+    assert b"Traceback" not in shown
