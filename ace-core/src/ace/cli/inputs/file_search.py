@@ -51,13 +51,18 @@ def find_files(paths: Sequence[str], left_out: Set[Path] = frozenset()) -> Itera
             if each == STANDARD_INPUT:
                 yield each
             elif Path(each).is_dir():
-                yield from _in_folder(Path(each), frozenset(), left_out, seen)
+                yield from _in_folder(Path(each), _folders_above(Path(each)), left_out, seen)
             else:
                 yield from _file(Path(each), seen)
 
 
 def _matches(pattern: str) -> list[str]:
     return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # pathlib takes no absolute pattern
+
+
+def _folders_above(folder: Path) -> frozenset[tuple[int, int]]:
+    """Return the folders that a link inside of this one must not lead to: searching them would have no end."""
+    return frozenset(_key(parent.stat()) for parent in folder.resolve().parents)
 
 
 def _in_folder(
@@ -69,12 +74,13 @@ def _in_folder(
             yield InputProblem(str(folder), "a symbolic link that leads back to a folder above it")
             return
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        resolved = folder.resolve()
     except OSError as error:
         yield InputProblem(str(folder), reason_of(error))
         return
     for entry in entries:
         path = Path(entry.path)
-        if entry.name.startswith(".") or (left_out and path.resolve(strict=False) in left_out):
+        if entry.name.startswith(".") or resolved / entry.name in left_out:
             continue
         if _is_folder(entry):
             yield from _in_folder(path, above | {own}, left_out, seen)
