@@ -34,7 +34,7 @@ from ace.plugins import (
     temporary,
 )
 from ace.protocols import AmbiguousTraceError, DeduplicationConfig, find_model_prefix
-from ace.protocols.observers import Event, ModelCalled
+from ace.protocols.observers import Event, ModelCalled, RunEnded, RunStarted
 from ace.runners import TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.skillbook.sqlite_store import SqliteStore
@@ -209,7 +209,7 @@ def test_a_run_keeps_its_skillbook_in_the_store_of_a_plugin(tmp_path: Path) -> N
         with Skillbook.open(place) as book:
             assert secrets_world.things_taught(book.as_prompt()) == ["boat"]
             assert book.version
-        assert ModelCalled in map(type, EVENTS)
+        assert {RunStarted, ModelCalled, RunEnded} <= set(map(type, EVENTS))
         seen = len(EVENTS)
     with ScriptedServer(secrets_world.answer) as server:
         TraceAnalyser.from_client(client_for(server)).run([trace])

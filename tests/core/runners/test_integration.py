@@ -122,6 +122,17 @@ def test_learning_options_go_to_learning_and_the_others_to_the_step() -> None:
     assert "skillbook_path" in LearningOptions.__annotations__
 
 
+def test_a_resumed_run_does_not_run_again_what_it_has_learned(tmp_path: Path) -> None:
+    with ScriptedServer(secrets_world.answer) as server:
+        for tasks in (["boat"], ["boat", "sail"]):
+            runner = Sea.from_client(client_for(server), "Ann", skillbook_path=tmp_path / "book.db")
+            runner.run(tasks, run_id="voyage", resume=tasks != ["boat"])
+            runner.skillbook.close()
+    assert len(server.by_role("reflector")) == 2
+    with Skillbook.open(tmp_path / "book.db") as book:
+        assert secrets_world.things_taught(book.as_prompt()) == ["boat", "sail"]
+
+
 def secrets_trace(ctx: ACEStepContext | None) -> dict[str, Any]:
     assert ctx is not None and isinstance(ctx.trace, dict)
     return ctx.trace

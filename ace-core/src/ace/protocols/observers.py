@@ -64,6 +64,7 @@ def emit(event: Event) -> None:
     Args:
         event: What happened.
     """
+    fill("observers")
     for name, observer in _observers:
         try:
             observer(event)

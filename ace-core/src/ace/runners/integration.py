@@ -9,6 +9,7 @@ from ace.pipeline import StepProtocol
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_from_model
 from ace.runners.learning_lag import most_under_way
+from ace.runners.run_options import OnSampleDone
 from ace.runners.settings import LearningOptions, LearningSettings
 
 if TYPE_CHECKING:
@@ -134,18 +135,19 @@ class IntegrationRunner(ACERunner):
             workers: How many agents run at once.
             on_sample_done: Called with each result when the agent is done.
             cancel_token: Stops the run: what is inside a step finishes, the rest has a `PipelineCancelled` in its
-                result and is left to a resumed run.
+                result and is left to a resumed run. `max_cost` and `fail_fast` cancel it too.
             run_id: The name of the run, under which a skillbook in a store keeps its progress; by default a new one.
-            resume: Whether to go on with a run that was killed or stopped; see `ACE.run`.
+            resume: Whether to go on with a run that was killed or stopped, see `ACE.run`. Tasks that it has learned
+                are not run again.
             max_cost: US dollars. When the model calls of this call have cost so much, no further task begins.
-            fail_fast: Whether the first failed task stops the run.
+            fail_fast: Whether the first task that cannot be run stops the run.
 
         Returns:
             The results of all epochs, in input order. A task that could not be run has `error`; see also `failures`.
 
         Raises:
             TypeError: The tasks are no iterable of tasks.
-            ValueError: An argument makes no sense, or a task is None, or there is no run to resume under this name.
+            ValueError: An argument makes no sense, a task is None, or there is no run to resume under this name.
         """
         return self._run(
             tasks,
