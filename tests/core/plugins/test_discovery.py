@@ -92,6 +92,13 @@ def test_a_first_party_name_is_reserved_for_its_distribution() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["local", "litellm", "sqlite", "ace"])
+def test_no_plugin_takes_a_name_of_ace_itself(name: str) -> None:
+    [plugin] = found((name, "stranger")).plugins
+    assert isinstance(plugin.problem, PluginConflictError)
+    assert "reserved for 'ace-core'" in str(plugin.problem)
+
+
 @pytest.mark.parametrize("name", ["Acme", "acme-agents", "1acme", "", "ácme"])
 def test_a_name_is_written_in_one_way(name: str) -> None:
     [plugin] = found((name, "ace-acme")).plugins

@@ -15,6 +15,7 @@ from ace.plugins import CommandSpec, RunnerSpec, hookimpl
 import ace.plugins
 raise RuntimeError("this module must not be imported")
 ACE_API: int = 1
+NEEDED = ("named",)
 
 @hookimpl
 def ace_commands():
@@ -23,10 +24,13 @@ def ace_commands():
 @ace.plugins.hookimpl(trylast=True)
 def ace_runners():
     yield RunnerSpec(name="acme", target="x:y", requires=("acme>=2", "other"))
+    yield RunnerSpec(name="acme", target="x:y", requires=NEEDED)
 
 def ace_stores(): ...
 """
-FOUND = HookSource(kinds=("runners", "commands"), api=1, requires=("acme>=2", "other"), command_summary="Look at it")
+FOUND = HookSource(
+    kinds=("runners", "commands"), api=1, requires=("acme>=2", "other", "named"), command_summary="Look at it"
+)
 
 
 @pytest.mark.parametrize("is_zipped", [False, True])

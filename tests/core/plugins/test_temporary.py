@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import ace
 from ace.context import ACEStepContext
 from ace.deduplication import SimilarityDetector
 from ace.implementations.trace_reading import read_trace
@@ -16,6 +18,7 @@ from ace.plugins import (
     EmbedderSpec,
     ExecuteStepSpec,
     LLMClientSpec,
+    MissingFrameworkError,
     ObserverSpec,
     PluginApiError,
     PluginConflictError,
@@ -35,7 +38,7 @@ from ace.plugins import (
 )
 from ace.protocols import AmbiguousTraceError, DeduplicationConfig, find_model_prefix
 from ace.protocols.observers import Event, ModelCalled, RunEnded, RunStarted
-from ace.runners import TraceAnalyser
+from ace.runners import IntegrationRunner, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.skillbook.sqlite_store import SqliteStore
 from tests.support import secrets_world
@@ -327,9 +330,34 @@ def test_what_a_spec_names_must_be_callable() -> None:
         get_runner("acme")
 
 
-def test_errors_are_of_the_kinds_that_callers_know() -> None:
-    from ace.plugins import MissingFrameworkError
+class RunStep:
+    requires = frozenset({"sample", "skillbook"})
+    provides = frozenset({"trace"})
 
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        return ctx.replace(trace=Claimed(ctx.sample))
+
+
+class BothSteps(Converting):
+    @hookimpl
+    def ace_execute_steps(self) -> Iterator[ExecuteStepSpec]:
+        yield ExecuteStepSpec(name="acme_agent", target=f"{HERE}:RunStep")
+
+
+def test_a_composed_runner_is_one_class_for_all_threads() -> None:
+    with temporary(BothSteps("acme_agent"), name="acme_agent"), ThreadPoolExecutor(8) as threads:
+        found = set(threads.map(get_runner, ["acme_agent"] * 50))
+        [runner] = found
+    assert (runner.__name__, runner.integration) == ("AcmeAgentRunner", "acme_agent")
+    assert issubclass(runner, IntegrationRunner)
+
+
+def test_an_integration_is_found_under_its_name_in_ace() -> None:
+    with temporary(runner_hooks([RunnerSpec(name="openclaw", target=RUNNER.target)]), name="openclaw"):
+        assert ace.OpenClaw is TraceAnalyser
+
+
+def test_errors_are_of_the_kinds_that_callers_know() -> None:
     assert issubclass(UnknownPluginError, LookupError)
     assert issubclass(MissingFrameworkError, ImportError)
     assert issubclass(PluginConflictError, PluginError)

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     write_workspace(sources)
     run(uv(), "build", "--quiet", "--all-packages", "--wheel", "--out-dir", wheels, sources)
     run(uv(), "build", "--quiet", "--wheel", "--out-dir", wheels, ROOT / "ace-core")
-    run(uv(), "venv", "--quiet", environment)
+    run(uv(), "venv", "--quiet", "--python", sys.executable, environment)
     install: list[str | Path] = [uv(), "pip", "install", "--quiet", "--python", environment / "bin" / "python"]
     install += ["--constraint", ROOT / "requirements" / "dev.txt", *sorted(wheels.glob("*.whl"))]
     try:

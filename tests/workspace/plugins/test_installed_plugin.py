@@ -90,6 +90,12 @@ def test_a_second_import_package_ace_is_warned_about(environment: Environment, t
     assert "import package" not in environment.command("ace", "plugins", "--check", "good-one").stderr
 
 
+def test_an_integration_that_is_not_installed_says_so(environment: Environment) -> None:
+    code = "import ace\ntry: ace.OpenClaw\nexcept ImportError as error: print(error)"
+    said = "ace.OpenClaw: plugin 'openclaw' is not installed; it comes with 'ace-openclaw'\n"
+    assert environment.python(code) == said
+
+
 @pytest.mark.parametrize("code", BUDGETS)
 def test_starting_up_stays_light(code: str, environment: Environment) -> None:
     report = f"import sys; before = set(sys.modules)\n{code}\nprint('\\n', *sorted(set(sys.modules) - before))"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["composed_runner"]
 
 
-@cache
+_lock = threading.Lock()
+
+
 def composed_runner(
     name: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
 ) -> type[IntegrationRunner]:
@@ -24,6 +27,14 @@ def composed_runner(
         execute_step: The class of its execute step; it gets what `from_roles` is given beside the roles.
         to_trace: The class of its trace converter.
     """
+    with _lock:  # else two threads could be given two classes
+        return _composed(name, execute_step, to_trace)
+
+
+@cache
+def _composed(
+    name: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
+) -> type[IntegrationRunner]:
     from ace.runners import IntegrationRunner
 
     class ComposedRunner(IntegrationRunner):

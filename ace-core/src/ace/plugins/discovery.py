@@ -13,15 +13,17 @@ from ace.plugins.selection import Selection, normalised
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RESERVED", "Discovery", "EntryPointLike", "InstalledPlugin", "discover"]
+__all__ = ["BUILT_IN_NAMES", "RESERVED", "Discovery", "EntryPointLike", "InstalledPlugin", "discover"]
 
+BUILT_IN_NAMES: Final = ("ace", "litellm", "local", "sqlite")
+"""What ace itself gives under these names, no plugin can give."""
 RESERVED: Final = {
     "browser_use": "ace-browser-use",
     "claude_code": "ace-claude-code",
     "langchain": "ace-langchain",
     "openclaw": "ace-openclaw",
 }
-"""Names that only one distribution may use."""
+"""Names of integrations, each with the one distribution that may use it."""
 
 
 class _Metadata(Protocol):
@@ -138,7 +140,7 @@ def _problem(plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]) -> Plu
         return PluginLoadError(
             f"plugin {plugin.name!r} of {plugin.origin}: the name of the entry point must be written [a-z][a-z0-9_]*"
         )
-    owner = RESERVED.get(plugin.name)
+    owner = "ace-core" if plugin.name in BUILT_IN_NAMES else RESERVED.get(plugin.name)
     if owner is not None:
         return None if normalised(plugin.distribution) == owner else _reserved(plugin, owner)
     claimants = [other for other in plugins if other.name == plugin.name and other.is_enabled]

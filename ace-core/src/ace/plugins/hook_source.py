@@ -83,25 +83,30 @@ def _is_hook(node: ast.AST, name: str) -> bool:
 
 
 def _api(tree: ast.Module) -> int | None:
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign):
-            targets: list[ast.expr] = statement.targets
-        elif isinstance(statement, ast.AnnAssign):
-            targets = [statement.target]
-        else:
-            continue
-        if any(isinstance(target, ast.Name) and target.id == "ACE_API" for target in targets):
+    for statement, name in _assignments(tree):
+        if name.id == "ACE_API":
             value = statement.value
             return value.value if isinstance(value, ast.Constant) and type(value.value) is int else None
     return None
 
 
+def _assignments(tree: ast.Module) -> Iterator[tuple[ast.Assign | ast.AnnAssign, ast.Name]]:
+    """Yield the statements that give a name of the module a value."""
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign):
+            yield from ((statement, target) for target in statement.targets if isinstance(target, ast.Name))
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement, statement.target
+
+
 def _requirements(tree: ast.Module) -> tuple[str, ...]:
-    """Return the texts in `requires=` of all specs, each once."""
+    """Return the texts in `requires=` of all specs, each once; a name of the module may stand for them."""
     found: dict[str, None] = {}
-    for name in HOOKS.values():
-        for value in _arguments(tree, name, "requires"):
-            texts = value.elts if isinstance(value, ast.Tuple) else []
+    named = {name.id: statement.value for statement, name in _assignments(tree)}
+    for spec in HOOKS.values():
+        for value in _arguments(tree, spec, "requires"):
+            given = named.get(value.id) if isinstance(value, ast.Name) else value
+            texts = given.elts if isinstance(given, ast.Tuple) else []
             found |= {text.value: None for text in texts if isinstance(text, ast.Constant) and type(text.value) is str}
     return tuple(found)
 
