@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from ace.implementations.helpers import extract_cited_skill_ids
@@ -170,6 +171,8 @@ def _score_of_head(head: str | bytes) -> float:
     text = head[:_LONGEST_HEAD].decode("utf-8", "replace") if isinstance(head, bytes) else head[:_LONGEST_HEAD]
     if not text.lstrip().startswith(("{", "[")):
         return 0.0
+    with suppress(ValueError):  # of a longer file only the head is here
+        return recognises(json.loads(text))
     signs = (('"result_type"', '"intermediate_steps"'), ('"lc"', '"langchain'), ('"additional_kwargs"', '"type"'))
     return 0.7 if any(all(word in text for word in sign) for sign in signs) else 0.0
 
