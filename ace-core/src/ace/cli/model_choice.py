@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,10 +14,9 @@ if TYPE_CHECKING:
     from ace.protocols.errors import LLMCallError
     from ace.protocols.llm import LLMClientLike
 
-__all__ = ["check_model", "client_from_settings", "fetch_default_model", "told_plainly"]
+__all__ = ["check_model", "client_from_settings", "told_plainly"]
 
-_LOCAL_MODULE = "ace.providers.local"
-_FETCH_MODULE = "ace.cli.fetch_model"
+_LOCAL = "local/"
 _SHORT_ANSWER = 16
 """Tokens of the answer that is asked for as a check; some servers refuse fewer."""
 _REFUSED = (401, 403)
@@ -39,8 +36,9 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     Raises:
         UsageError: There is no model, or the settings do not fit together.
     """
-    if settings.model is None:
-        return _default_client(settings)
+    from ace.providers.local.catalogue import DEFAULT_MODEL
+
+    model = f"{_LOCAL}{DEFAULT_MODEL}" if settings.model is None else settings.model
     if settings.api_base is not None and urlsplit(settings.api_base).scheme not in ("http", "https"):
         raise UsageError(
             f"the api_base {settings.api_base!r} ({settings.origins['api_base']}) is no address; "
@@ -55,27 +53,10 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
         "api_base": settings.api_base,
         "api_key": settings.api_key,
     }
-    if find_model_prefix(settings.model) is None:
+    # A model on this machine, or of a plugin, knows better how long it may take, unless somebody says.
+    if find_model_prefix(model) is None or settings.origins["timeout"] != "default":
         given["timeout"] = settings.timeout
-    return client_from_model(settings.model, **{name: value for name, value in given.items() if value is not None})
-
-
-def fetch_default_model(settings: Settings, *, assume_yes: bool) -> None:
-    """Fetch the model of this machine, if it is the one that will be used and is not here yet.
-
-    Args:
-        settings: The settings.
-        assume_yes: Whether to fetch it without asking.
-
-    Raises:
-        UsageError: The user does not want it, or cannot be asked.
-    """
-    if settings.model is not None or find_spec(_FETCH_MODULE) is None:
-        return
-    catalogue = import_module(f"{_LOCAL_MODULE}.catalogue")
-    model = catalogue.catalogued_model(catalogue.DEFAULT_MODEL)
-    if import_module(f"{_LOCAL_MODULE}.model_files").kept_file(model) is None:
-        import_module(_FETCH_MODULE).fetch_model(model, assume_yes=assume_yes)
+    return client_from_model(model, **{name: value for name, value in given.items() if value is not None})
 
 
 def check_model(client: LLMClientLike, settings: Settings) -> None:
@@ -108,18 +89,6 @@ def told_plainly(settings: Settings) -> Iterator[None]:
         yield
     except LLMCallError as error:
         raise UsageError(_what_to_do(error, settings)) from error
-
-
-def _default_client(settings: Settings) -> LLMClientLike:
-    if find_spec(_LOCAL_MODULE) is None:
-        raise UsageError(
-            "no model is chosen; give --model, such as --model openai/NAME --api-base http://localhost:11434/v1 for an "
-            "own server, or --model anthropic/NAME with the key in ANTHROPIC_API_KEY"
-        )
-    client: LLMClientLike = import_module(_LOCAL_MODULE).LocalLLMClient(
-        max_tokens=settings.max_tokens, temperature=settings.temperature
-    )
-    return client
 
 
 def _what_to_do(error: LLMCallError, settings: Settings) -> str:

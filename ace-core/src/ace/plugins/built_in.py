@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ace.plugins.hooks import hookimpl
-from ace.plugins.specs import EmbedderSpec, StoreSpec
+from ace.plugins.specs import EmbedderSpec, LLMClientSpec, StoreSpec
 
-__all__ = ["ACE_API", "ace_embedders", "ace_stores"]
+__all__ = ["ACE_API", "ace_embedders", "ace_llm_clients", "ace_stores"]
 
 ACE_API = 1
 
@@ -20,6 +20,16 @@ def ace_stores() -> Iterator[StoreSpec]:
         target="ace.skillbook.sqlite_store:SqliteStore",
         suffixes=(".db", ".sqlite", ".sqlite3"),
         summary="Skillbooks with history in one file on a local disk",
+    )
+
+
+@hookimpl
+def ace_llm_clients() -> Iterator[LLMClientSpec]:
+    """Give the models on this machine: `local/` and a name of the catalogue, or the path of a GGUF file."""
+    yield LLMClientSpec(
+        name="local",
+        target="ace.providers.local.client:client_of_model_string",
+        summary="Models on this machine, with ace-core[local]",
     )
 
 

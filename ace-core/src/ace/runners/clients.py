@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 __all__ = ["client_from_model"]
 
-_LOCAL = "local/"
-
 
 def client_from_model(model: str, **settings: Any) -> LLMClientLike:
     """Return a client for a model string.
@@ -26,10 +24,6 @@ def client_from_model(model: str, **settings: Any) -> LLMClientLike:
     if found is not None:
         factory, rest = found
         return factory(rest, **settings)
-    if model.startswith(_LOCAL):
-        from ace.providers.local.client import client_of_model_string
-
-        return client_of_model_string(model.removeprefix(_LOCAL), **settings)
     from ace.providers.litellm import LiteLLMClient
 
     return LiteLLMClient(model, **settings)

@@ -105,9 +105,11 @@ class IntegrationRunner(ACERunner):
             *args: Those of `from_roles`.
             **options: Those of `from_roles`.
         """
-        from ace.implementations import Reflector, SkillManager
+        from ace.implementations import reflector_for, skill_manager_for
 
-        return cls.from_roles(*args, reflector=Reflector(client), skill_manager=SkillManager(client), **options)
+        return cls.from_roles(
+            *args, reflector=reflector_for(client), skill_manager=skill_manager_for(client), **options
+        )
 
     def run(
         self,

@@ -10,10 +10,11 @@ from cyclopts import Parameter
 
 from ace.cli.console import is_terminal, note, print_json, print_text, visible
 from ace.cli.errors import UsageError
+from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.run_report import RunCounts
-from ace.cli.model_choice import client_from_settings, fetch_default_model, told_plainly
+from ace.cli.model_choice import client_from_settings, told_plainly
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
 from ace.protocols.observers import observing
@@ -62,13 +63,13 @@ def command(
         if without_skills:
             from ace.skillbook import Skillbook
 
-            fetch_default_model(settings, assume_yes=yes)
+            fetch_if_missing(settings.model, assume_yes=yes)
             output = _answer(client, asked, context, Skillbook())
             cited = {}
         else:
             path = Path(settings.skillbook)
             with opened_skillbook(path, is_dry_run=True, must_exist=True) as (book, _):
-                fetch_default_model(settings, assume_yes=yes)
+                fetch_if_missing(settings.model, assume_yes=yes)
                 output = _answer(client, asked, context, book)
                 cited = {each: _content(book, each) for each in output.skill_ids}
     if as_json:
@@ -90,9 +91,9 @@ def command(
 
 def _answer(client: LLMClientLike, question: str, context: str, book: Skillbook) -> AgentOutput:
     from ace.context import SkillbookView
-    from ace.implementations import Agent
+    from ace.implementations import agent_for
 
-    return Agent(client).generate(question=question, context=context, skillbook=SkillbookView(book))
+    return agent_for(client).generate(question=question, context=context, skillbook=SkillbookView(book))
 
 
 def _content(book: Skillbook, skill_id: str) -> str:

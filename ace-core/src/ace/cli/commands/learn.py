@@ -59,15 +59,15 @@ class Learn(LearningCommand):
 
     def runner(self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool) -> TraceAnalyser:
         """Return a runner with the two roles that look back."""
-        from ace.implementations import Reflector, SkillManager
+        from ace.implementations import reflector_for, skill_manager_for
         from ace.pipeline import Pipeline
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.runners import TraceAnalyser
         from ace.steps.save_skillbook import SaveSkillbookStep
 
         steps = TraceAnalyser.build_steps(
-            reflector=Reflector(client),
-            skill_manager=SkillManager(client),
+            reflector=reflector_for(client),
+            skill_manager=skill_manager_for(client),
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
             extra_steps=[] if is_store(path) else [SaveSkillbookStep(path, book)],

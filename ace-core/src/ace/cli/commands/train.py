@@ -85,16 +85,16 @@ class Train(LearningCommand):
     def runner(self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool) -> ACE:
         """Return a runner with all three roles."""
         from ace.environments import SimpleEnvironment
-        from ace.implementations import Agent, Reflector, SkillManager
+        from ace.implementations import agent_for, reflector_for, skill_manager_for
         from ace.pipeline import Pipeline
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.runners import ACE
         from ace.steps.save_skillbook import SaveSkillbookStep
 
         steps = ACE.build_steps(
-            agent=Agent(client),
-            reflector=Reflector(client),
-            skill_manager=SkillManager(client),
+            agent=agent_for(client),
+            reflector=reflector_for(client),
+            skill_manager=skill_manager_for(client),
             environment=SimpleEnvironment(self.environment),
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ace.cli.console import print_json, print_text
 from ace.cli.errors import UsageError
+from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.inputs import GatheredTraces, gather_traces, readable_records
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.opened_skillbook import opened_skillbook, skillbook_files
@@ -18,7 +19,7 @@ from ace.cli.learning.run_names import chosen_run
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.run_report import RunCounts
 from ace.cli.learning.session import ending, run_learning
-from ace.cli.model_choice import check_model, client_from_settings, fetch_default_model
+from ace.cli.model_choice import check_model, client_from_settings
 from ace.cli.settings import Settings
 from ace.protocols.observers import observing
 
@@ -156,7 +157,7 @@ class RunPlan:
         return chosen_run(self.command.name, self.paths, same, book, resume=self.options.resume)
 
     def _check(self, client: LLMClientLike, counts: RunCounts) -> None:
-        fetch_default_model(self.settings, assume_yes=self.assume_yes)
+        fetch_if_missing(self.settings.model, assume_yes=self.assume_yes)
         with observing(counts):
             check_model(client, self.settings)
         if self.settings.max_cost is not None and counts.unpriced_calls:
