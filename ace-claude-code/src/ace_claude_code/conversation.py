@@ -1,0 +1,148 @@
+"""The conversation in a stream or a transcript: its main line, its sub-agents, its turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ace_claude_code.json_fields import Record, mapping_in, text_in
+from ace_claude_code.messages import called_tools, is_said, is_spoken, prompt_in, tool_results
+from ace_claude_code.records import Records
+
+__all__ = ["Conversation", "Line", "Turn", "read_conversation"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A message and where it stands."""
+
+    place: str
+    """The number of its line, from 1."""
+    record: Record
+    of_subagent: bool = False
+    """Whether a sub-agent speaks, or a tool speaks to it."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A prompt of the user and everything that followed it, up to the next one."""
+
+    number: int
+    """From 1."""
+    prompt: str
+    """What the user asked; empty where the records do not tell it."""
+    lines: tuple[Line, ...]
+    """The messages, those of sub-agents in the same file included."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What was said, in order."""
+
+    session_id: str
+    turns: tuple[Turn, ...]
+    is_stream: bool
+    """Whether these are the events of a running `claude`; a stream does not repeat the prompt."""
+    abandoned_messages: int
+    """How many messages the user took back, by going on from an earlier one."""
+    compactions: int
+    """How often the conversation was compacted."""
+    results: tuple[Record, ...]
+    """The `result` events of a stream."""
+
+
+def read_conversation(records: Records) -> Conversation:
+    """Find the main line of the conversation and cut it into turns.
+
+    Messages that the user took back are left out. Lines before the first prompt, such as the tail that a compacted
+    session was forked with, belong to no turn.
+
+    Args:
+        records: The records.
+    """
+    items = records.items
+    is_stream = any(_is_event(record) for record in items)
+    chosen = set(range(len(items))) if is_stream else _main_line(items)
+    said = [at for at, record in enumerate(items) if is_said(record)]
+    # A sub-agent's own file has nothing but side chains; there it is the main line.
+    mixed = any(not items[at].get("isSidechain") for at in said)
+    lines = [Line(str(records.lines[at]), items[at], _is_of_subagent(items[at], mixed)) for at in said if at in chosen]
+    return Conversation(
+        session_id=next((found for record in items if (found := text_in(record, "sessionId", "session_id"))), ""),
+        turns=tuple(_turns(lines, is_stream)),
+        is_stream=is_stream,
+        abandoned_messages=len(said) - len(lines),
+        compactions=sum(record.get("subtype") == "compact_boundary" for record in items),
+        results=tuple(record for record in items if record.get("type") == "result"),
+    )
+
+
+def _is_of_subagent(record: Record, mixed: bool) -> bool:
+    return bool(text_in(record, "parent_tool_use_id")) or (mixed and bool(record.get("isSidechain")))
+
+
+def _is_event(record: Record) -> bool:
+    return record.get("type") == "result" or (record.get("type") == "system" and record.get("subtype") == "init")
+
+
+def _main_line(items: Sequence[Record]) -> set[int]:
+    """Return the places of the messages that lead to the last one, sub-agents and parallel calls included."""
+    places: dict[str, int] = {}
+    for at, record in enumerate(items):
+        places.setdefault(text_in(record, "uuid"), at)
+    chosen: set[int] = set()
+    following = next((at for at in reversed(range(len(items))) if _is_main(items[at])), None)
+    while following is not None and following not in chosen:
+        chosen.add(following)
+        following = _before(items, following, places)
+    return chosen | _beside(items, chosen)
+
+
+def _before(items: Sequence[Record], at: int, places: dict[str, int]) -> int | None:
+    """Return the place of the record before; the nearest earlier message, if that record was lost."""
+    parent = text_in(items[at], "parentUuid", "logicalParentUuid")
+    if not parent:
+        return None
+    if parent in places:
+        return places[parent]
+    return next((earlier for earlier in reversed(range(at)) if _is_main(items[earlier])), None)
+
+
+def _beside(items: Sequence[Record], chosen: set[int]) -> set[int]:
+    """Return what belongs to the chosen ones: blocks of the same answer, results of its calls, sub-agents."""
+    answers = {_answer_id(items[at]) for at in chosen} - {""}
+    calls: set[str] = set()
+    found: set[int] = set()
+    for at, record in enumerate(items):
+        if not is_spoken(record):
+            continue
+        if _answer_id(record) in answers or record.get("isSidechain") or not text_in(record, "uuid"):
+            found.add(at)
+        if at in chosen or at in found:
+            calls |= set(called_tools(record))
+        elif calls & set(tool_results(record)):
+            found.add(at)
+    return found
+
+
+def _answer_id(record: Record) -> str:
+    return text_in(mapping_in(record, "message"), "id") if record.get("type") == "assistant" else ""
+
+
+def _is_main(record: Record) -> bool:
+    return is_spoken(record) and not record.get("isSidechain")
+
+
+def _turns(lines: Sequence[Line], is_stream: bool) -> Iterator[Turn]:
+    starts = [at for at, line in enumerate(lines) if prompt_in(line.record) and not line.of_subagent]
+    if not starts:
+        if lines:
+            yield Turn(1, "", tuple(lines))
+        return
+    # What a stream shows before a prompt belongs to the prompt, which it may repeat late.
+    if is_stream:
+        starts[0] = 0
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True), 1):
+        own = tuple(lines[start:end])
+        prompt = next(found for line in own if not line.of_subagent and (found := prompt_in(line.record)))
+        yield Turn(number, prompt, own)

@@ -1,0 +1,190 @@
+"""What one record of a conversation says: a prompt, thoughts, calls, results, a denial."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ace_claude_code.json_fields import Record, list_in, mapping_in, text_in
+from ace_claude_code.trace_steps import TraceStep, step
+
+__all__ = [
+    "called_tools",
+    "denied_calls",
+    "is_api_error",
+    "is_interruption",
+    "is_said",
+    "is_spoken",
+    "prompt_in",
+    "spoken_text",
+    "steps_in",
+    "tool_results",
+]
+
+_INTERRUPTED = "[Request interrupted by user"
+_SYNTHETIC = "<synthetic>"
+# Releases before 2.1.3xx say it in words only.
+_DENIAL = re.compile(
+    r"This command requires approval|Claude requested permissions? to |Permission to use .* has been denied|"
+    r"The user doesn't want to proceed with this tool use"
+)
+_NOT_THE_USERS = re.compile(
+    r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|command-name|command-message|"
+    r"command-args|task-notification|bash-input|bash-stdout|bash-stderr)>.*?</\1>",
+    re.DOTALL,
+)
+
+
+def is_spoken(record: Record) -> bool:
+    """Tell whether a record is a message of the conversation: of the user, of the model, or of a tool."""
+    return record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict)
+
+
+def is_said(record: Record) -> bool:
+    """Tell whether a message is of the user, the model or a tool, and no note that the client wrote in their name.
+
+    Such notes are caveats, the outputs of the client's own commands, and the summary that a compaction leaves.
+    """
+    if not is_spoken(record):
+        return False
+    if record.get("type") == "assistant":
+        return mapping_in(record, "message").get("model") != _SYNTHETIC or is_api_error(record)
+    if tool_results(record) or prompt_in(record) or is_interruption(record):
+        return True
+    # What a background sub-agent reports comes in a user's message, too.
+    return text_in(mapping_in(record, "origin"), "kind") == "task-notification"
+
+
+def prompt_in(record: Record) -> str:
+    """Return what the user asks in a record; empty for everything that merely looks like a user's message.
+
+    Args:
+        record: A record.
+
+    Example:
+        >>> prompt_in({"type": "user", "message": {"content": "Fix it."}})
+        'Fix it.'
+        >>> prompt_in({"type": "user", "isMeta": True, "message": {"content": "Caveat"}})
+        ''
+    """
+    if record.get("type") != "user" or any(record.get(name) for name in ("isMeta", "isCompactSummary", "isSynthetic")):
+        return ""
+    if text_in(mapping_in(record, "origin"), "kind") not in ("", "human") or _results(record):
+        return ""
+    text = _NOT_THE_USERS.sub("", spoken_text(record)).strip()
+    return "" if text.startswith(_INTERRUPTED) else text
+
+
+def is_interruption(record: Record) -> bool:
+    """Tell whether a record says that the user stopped the model."""
+    return record.get("type") == "user" and spoken_text(record).strip().startswith(_INTERRUPTED)
+
+
+def is_api_error(record: Record) -> bool:
+    """Tell whether a record is an error of the API that stands in the place of an answer."""
+    if record.get("type") != "assistant":
+        return False
+    return any(record.get(name) for name in ("isApiErrorMessage", "is_api_error_message", "error"))
+
+
+def spoken_text(record: Record) -> str:
+    """Return the words of a message, without thoughts, calls and results."""
+    message = mapping_in(record, "message")
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = [part for part in list_in(message, "content") if isinstance(part, dict) and part.get("type") == "text"]
+    return "\n".join(text_in(part, "text") for part in parts)
+
+
+def called_tools(record: Record) -> dict[str, str]:
+    """Return the names of the tools that a message calls, by the ids of the calls."""
+    if record.get("type") != "assistant":
+        return {}
+    parts = [part for part in list_in(mapping_in(record, "message"), "content") if isinstance(part, dict)]
+    return {text_in(part, "id"): text_in(part, "name") for part in parts if part.get("type") == "tool_use"}
+
+
+def tool_results(record: Record) -> list[str]:
+    """Return the ids of the calls whose results a message holds."""
+    return [text_in(part, "tool_use_id") for part in _results(record)]
+
+
+def denied_calls(record: Record) -> list[str]:
+    """Return the ids of the calls that were denied, as far as a message tells it.
+
+    Args:
+        record: A message that holds results.
+    """
+    meta = [item for item in list_in(record, "tool_result_meta", "toolResultMeta") if isinstance(item, dict)]
+    found = [text_in(item, "id") for item in meta if _is_denial(item)]
+    if found or _is_denial(record):
+        return found or tool_results(record)
+    results = [part for part in _results(record) if part.get("is_error")]
+    return [text_in(part, "tool_use_id") for part in results if _DENIAL.match(_result_text(part.get("content")))]
+
+
+def steps_in(record: Record, place: str, tools: dict[str, str], speaker: str = "") -> list[TraceStep]:
+    """Return the steps of a message.
+
+    Args:
+        record: The message.
+        place: The line where it stands.
+        tools: The names of all tools called, by the ids of the calls.
+        speaker: The sub-agent that speaks; empty for the main conversation.
+    """
+    prefix = f"{speaker}: " if speaker else ""
+    denied = set(denied_calls(record))
+    steps: list[TraceStep] = []
+    content = mapping_in(record, "message").get("content")
+    for part in content if isinstance(content, list) else []:
+        if not isinstance(part, dict):
+            continue
+        kind = part.get("type")
+        if kind == "thinking" and text_in(part, "thinking"):
+            steps.append(step("thought", speaker, text_in(part, "thinking"), place))
+        elif kind == "tool_use":
+            arguments = json.dumps(part.get("input"), ensure_ascii=False, sort_keys=True)
+            steps.append(step("call", f"{prefix}{text_in(part, 'name')}", arguments, place))
+        elif kind == "tool_result":
+            call = text_in(part, "tool_use_id")
+            failed = bool(part.get("is_error")) or call in denied
+            mark = "The call was denied. " if call in denied else ""
+            text = mark + _result_text(part.get("content"))
+            steps.append(step("result", f"{prefix}{tools.get(call, 'tool')}", text, place, is_error=failed))
+    text = spoken_text(record)
+    if text:
+        name = speaker or ("assistant" if record.get("type") == "assistant" else "user")
+        words = step("message", name, text.strip(), place, is_error=is_api_error(record))
+        # A message thinks and speaks before it calls; results come before what follows them.
+        position = next((at for at, each in enumerate(steps) if each["kind"] == "call"), len(steps))
+        steps.insert(position, words)
+    return steps
+
+
+def _results(record: Record) -> list[Record]:
+    parts = list_in(mapping_in(record, "message"), "content")
+    return [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_result"]
+
+
+def _is_denial(item: Record) -> bool:
+    decision = text_in(mapping_in(item, "permission_decision", "permissionDecision"), "decision")
+    return decision in ("reject", "deny") or bool(text_in(item, "non_execution_kind", "toolDenialKind"))
+
+
+def _result_text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    if not isinstance(content, list):
+        return json.dumps(content, ensure_ascii=False)
+    texts = []
+    for part in content:
+        if not isinstance(part, dict):
+            texts.append(str(part))
+        elif part.get("type") == "text":
+            texts.append(text_in(part, "text"))
+        else:
+            texts.append(f"[{text_in(part, 'type') or 'part without a type'}]")
+    return "\n".join(texts)

@@ -1,0 +1,115 @@
+"""Whether a run succeeded, by what Claude Code itself says, and what went wrong on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ace_claude_code.conversation import Line
+from ace_claude_code.json_fields import Record, list_in, number_in, text_in
+from ace_claude_code.messages import (
+    called_tools,
+    denied_calls,
+    is_api_error,
+    is_interruption,
+    spoken_text,
+    tool_results,
+)
+from ace_claude_code.trace_steps import TraceStep
+
+__all__ = ["Outcome", "denials_in", "failed_steps", "outcome_of_lines", "outcome_of_result", "problem_in_result"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    success: bool | None
+    """None where nobody says: a stored transcript holds no verdict."""
+    answer: str
+    """The last words of the model."""
+    problems: tuple[str, ...]
+    """What went wrong, each in a sentence."""
+
+
+def outcome_of_result(result: Record, lines: Sequence[Line]) -> Outcome:
+    """Judge a run by its last `result` event.
+
+    Neither exit code 0 nor the subtype `success` means that a task succeeded: denied tools and errors of the API
+    come with them too.
+
+    Args:
+        result: The event.
+        lines: The messages of the run.
+    """
+    problem = problem_in_result(result)
+    denials = denials_in(result)
+    problems = [*([problem] if problem else []), *denials]
+    return Outcome(not problems, text_in(result, "result") or _last_words(lines), tuple(problems))
+
+
+def outcome_of_lines(lines: Sequence[Line]) -> Outcome:
+    """Judge a turn of a stored transcript, or a stream that was cut before its `result` event.
+
+    Args:
+        lines: The messages of the turn.
+    """
+    answer = _last_words(lines)
+    main = [line.record for line in lines if not line.of_subagent]
+    problems = [f"The API refused: {spoken_text(record).strip()}" for record in main if is_api_error(record)]
+    if any(is_interruption(record) for record in main):
+        problems.append("The user interrupted the run.")
+    denied = [call for record in main for call in denied_calls(record)]
+    if denied:
+        tools = {call: name for record in main for call, name in called_tools(record).items()}
+        problems += [f"The tool {tools.get(call, 'unknown')} was denied." for call in denied]
+    elif not problems and not _ends_with_words(main):
+        problems.append("The run ended without a final answer: it was stopped, or it reached a limit.")
+    return Outcome(False if problems else None, answer, tuple(problems))
+
+
+def problem_in_result(result: Record) -> str:
+    """Return what a `result` event says went wrong; empty if it says nothing."""
+    if not result.get("is_error") and text_in(result, "subtype") in ("success", ""):
+        return ""
+    reason = text_in(result, "terminal_reason") or text_in(result, "subtype")
+    errors = [str(error) for error in list_in(result, "errors")] or [text_in(result, "result")]
+    status = number_in(result, "api_error_status")
+    code = f" (status {status:.0f})" if status is not None else ""
+    return f"The run failed with {reason}{code}: {'; '.join(error for error in errors if error) or 'no reason given'}"
+
+
+def denials_in(result: Record) -> list[str]:
+    """Return one sentence for each tool call that was denied."""
+    denials = [item for item in list_in(result, "permission_denials") if isinstance(item, dict)]
+    return [f"The tool {text_in(item, 'tool_name') or 'unknown'} was denied." for item in denials]
+
+
+def failed_steps(steps: Sequence[TraceStep]) -> list[str]:
+    """Return one sentence for each tool call that failed: it does not fail the run, and it teaches.
+
+    Args:
+        steps: The steps of the trace.
+    """
+    failed = [each for each in steps if each["kind"] == "result" and each["is_error"]]
+    return [f"{each['name']} failed at {each['place']}: {_ends_of(each['content'])}" for each in failed]
+
+
+def _ends_of(output: str) -> str:
+    """Return the first and the last line of an output: what it was, and what it came to."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return " ... ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else "no output"
+
+
+def _last_words(lines: Sequence[Line]) -> str:
+    for line in reversed(lines):
+        if not line.of_subagent and line.record.get("type") == "assistant" and (text := spoken_text(line.record)):
+            return text.strip()
+    return ""
+
+
+def _ends_with_words(main: Sequence[Record]) -> bool:
+    last = next(
+        (record for record in reversed(main) if record.get("type") == "assistant" or tool_results(record)), None
+    )
+    return last is not None and bool(spoken_text(last)) and not called_tools(last) and not tool_results(last)

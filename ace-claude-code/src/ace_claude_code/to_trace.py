@@ -1,0 +1,238 @@
+"""From a run or a stored session of Claude Code to the standard trace."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+
+from ace.context import ACEStepContext
+from ace.implementations.helpers import extract_cited_skill_ids
+from ace_claude_code.account import metrics_of_lines, metrics_of_result, metrics_of_steps
+from ace_claude_code.conversation import Conversation, Line, Turn, read_conversation
+from ace_claude_code.json_fields import Record, list_in, mapping_in, text_in
+from ace_claude_code.messages import called_tools, steps_in
+from ace_claude_code.outcome import Outcome, failed_steps, outcome_of_lines, outcome_of_result
+from ace_claude_code.records import Records, TranscriptError, TranscriptSource, read_records
+from ace_claude_code.result import ClaudeCodeResult
+from ace_claude_code.subagents import subagent_steps
+from ace_claude_code.trace_steps import TraceStep, rendered
+
+__all__ = ["ClaudeCodeToTrace", "transcript_to_trace", "transcript_to_turn_traces"]
+
+Trace = dict[str, object]
+
+
+def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question: str = "") -> Trace:
+    """Turn one run, one stream or one stored session into one standard trace.
+
+    Prompt snapshots, tool schemas and other notes of the client are left out; the results of the tools are kept.
+
+    Args:
+        source: A `ClaudeCodeResult`; or a transcript or the output of `claude -p --output-format stream-json`, as a
+            path, a text, or parsed records.
+        question: The task, for a stream, which does not repeat it.
+
+    Returns:
+        The standard trace dict. `metadata` says what was passed over: `skipped_lines`, `unknown_types`,
+        `abandoned_messages`.
+
+    Raises:
+        TranscriptError: There is no such file, or nothing of Claude Code in it.
+
+    Example:
+        >>> trace = transcript_to_trace([
+        ...     {"type": "assistant", "message": {"content": [{"type": "text", "text": "Fixed by [tests-00001]."}]}},
+        ...     {"type": "result", "subtype": "success", "is_error": False, "result": "Fixed by [tests-00001]."},
+        ... ], question="Fix it.")
+        >>> trace["question"], trace["answer"], trace["skill_ids"], trace["success"]
+        ('Fix it.', 'Fixed by [tests-00001].', ['tests-00001'], True)
+    """
+    if isinstance(source, ClaudeCodeResult):
+        return _trace_of_result(source, question)
+    records = read_records(source)
+    conversation = read_conversation(records)
+    lines = [line for turn in conversation.turns for line in turn.lines]
+    prompts = [turn.prompt for turn in conversation.turns if turn.prompt]
+    asked = question or "\n\n".join(prompts)
+    outcome = _outcome(conversation, lines)
+    steps = _steps(lines, subagent_steps(records.path))
+    trace = _trace(asked, "", outcome, steps, lines, conversation, records)
+    if not asked:
+        _add_feedback(trace, "The records hold no prompt of a user, so the task is not known.")
+    return {**trace, "trace_id": f"{_digest(lines)}@{conversation.session_id or records.name or 'records'}"}
+
+
+def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
+    """Turn a session into one standard trace for each prompt of the user.
+
+    What the user said next stands in the feedback: a correction is what teaches most. The `trace_id` of a turn names
+    its prompt and its content; so a session that has grown has new ids for its new turns only, and a forked session
+    has the old ids for the turns that it took over.
+
+    Args:
+        source: A transcript or a stream, as a path, a text, or parsed records.
+
+    Returns:
+        The traces in order; an empty list if the session has no prompt of a user.
+
+    Raises:
+        TranscriptError: There is no such file, or nothing of Claude Code in it.
+    """
+    records = read_records(source)
+    conversation = read_conversation(records)
+    subagents = subagent_steps(records.path)
+    asked = [turn for turn in conversation.turns if turn.prompt]
+    traces = []
+    for place, turn in enumerate(asked):
+        is_last = place + 1 == len(asked)
+        outcome = _outcome(conversation, turn.lines) if is_last else outcome_of_lines(turn.lines)
+        context = "\n".join(f"Earlier in this session the user asked: {before.prompt}" for before in asked[:place])
+        steps = _steps(turn.lines, subagents)
+        trace = _trace(turn.prompt, context, outcome, steps, turn.lines, conversation, records)
+        metadata = {**_metadata(conversation, records, turn.lines), "turn": turn.number}
+        if not is_last:
+            _add_feedback(trace, f"The user's next message: {asked[place + 1].prompt}")
+        traces.append({**trace, "metadata": metadata, "trace_id": _turn_id(turn)})
+    return traces
+
+
+class ClaudeCodeToTrace:
+    """The step that turns what `ClaudeCodeExecuteStep` left into the standard trace.
+
+    It takes everything else that `transcript_to_trace` takes, too: the path of a stored session, for example.
+    """
+
+    requires = frozenset({"trace"})
+    provides = frozenset({"trace"})
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the standard trace on the context."""
+        source = ctx.trace
+        if not isinstance(source, ClaudeCodeResult | str | bytes | Iterable) and not hasattr(source, "__fspath__"):
+            raise TypeError(
+                f"ClaudeCodeToTrace takes a ClaudeCodeResult or a transcript, not a {type(source).__name__}; "
+                "put ClaudeCodeExecuteStep before it"
+            )
+        trace = transcript_to_trace(source)
+        ground_truth = getattr(ctx.sample, "ground_truth", None)
+        return ctx.replace(trace={**trace, "ground_truth": ground_truth})
+
+
+def _trace_of_result(result: ClaudeCodeResult, question: str) -> Trace:
+    asked = question or result.task
+    try:
+        trace = transcript_to_trace(result.events, question=asked)
+    except TranscriptError:  # the binary said nothing: a bad flag, or it was killed at once
+        trace = _empty(asked)
+    if result.success:
+        return trace
+    metadata = {**_object(trace["metadata"]), "returncode": result.returncode, "timed_out": result.timed_out}
+    trace = {**trace, "success": False, "metadata": metadata}
+    if result.error and result.error not in str(trace["feedback"]):
+        _add_feedback(trace, result.error)
+    return trace
+
+
+def _outcome(conversation: Conversation, lines: Sequence[Line]) -> Outcome:
+    # A stream with background sub-agents has several results; the last one is that of the whole run.
+    if conversation.results:
+        return outcome_of_result(conversation.results[-1], lines)
+    return outcome_of_lines(lines)
+
+
+def _steps(lines: Sequence[Line], subagents: dict[str, list[TraceStep]]) -> list[TraceStep]:
+    tools = {call: name for line in lines for call, name in called_tools(line.record).items()}
+    steps: list[TraceStep] = []
+    for line in lines:
+        steps += steps_in(line.record, line.place, tools, "sub-agent" if line.of_subagent else "")
+        for call in called_tools(line.record):
+            steps += subagents.get(call, [])
+    return steps
+
+
+def _trace(
+    question: str,
+    context: str,
+    outcome: Outcome,
+    steps: list[TraceStep],
+    lines: Sequence[Line],
+    conversation: Conversation,
+    records: Records,
+) -> Trace:
+    own = [each for each in steps if each["kind"] in ("thought", "message") and each["name"] != "user"]
+    words = "\n".join(each["content"] for each in own)
+    metrics = metrics_of_result(conversation.results[-1]) if conversation.results else metrics_of_lines(lines)
+    return {
+        "schema": 1,
+        "question": question,
+        "context": context,
+        "reasoning": rendered(steps),
+        "answer": outcome.answer,
+        "skill_ids": extract_cited_skill_ids(words),
+        "feedback": "\n".join([*outcome.problems, *failed_steps(steps)]),
+        "ground_truth": None,
+        "success": outcome.success,
+        "steps": steps,
+        "metrics": {**metrics, **metrics_of_steps(steps)},
+        "metadata": _metadata(conversation, records, lines),
+    }
+
+
+def _empty(question: str) -> Trace:
+    blank: Trace = {"schema": 1, "question": question, "context": "", "reasoning": "", "answer": "", "skill_ids": []}
+    return {**blank, "feedback": "", "ground_truth": None, "success": False, "steps": [], "metrics": {}, "metadata": {}}
+
+
+def _metadata(conversation: Conversation, records: Records, lines: Sequence[Line]) -> dict[str, object]:
+    instructions = [
+        file
+        for record in records.items
+        for file in list_in(mapping_in(record, "attachment"), "files")
+        if mapping_in(record, "attachment").get("type") == "instructions" and isinstance(file, dict)
+    ]
+    shown = extract_cited_skill_ids("\n".join(text_in(file, "content") for file in instructions))
+    found: dict[str, object] = {
+        "integration": "claude_code",
+        "session_id": conversation.session_id,
+        "source": records.name,
+        "cwd": _first(records.items, "cwd"),
+        "version": _first(records.items, "version", "claude_code_version"),
+        "model": next((model for line in lines if (model := _model(line.record))), ""),
+        "instruction_files": list(dict.fromkeys(text_in(file, "path") for file in instructions)),
+        "shown_skill_ids": shown,
+        "skipped_lines": records.skipped_lines,
+        "unknown_types": dict(records.unknown_types),
+        "abandoned_messages": conversation.abandoned_messages,
+        "compactions": conversation.compactions,
+    }
+    return {name: value for name, value in found.items() if value not in ("", 0, [], {})}
+
+
+def _model(record: Record) -> str:
+    model = text_in(mapping_in(record, "message"), "model")
+    return "" if model == "<synthetic>" else model
+
+
+def _first(items: Sequence[Record], *names: str) -> str:
+    return next((found for record in items if (found := text_in(record, *names))), "")
+
+
+def _add_feedback(trace: Trace, sentence: str) -> None:
+    trace["feedback"] = f"{trace['feedback']}\n{sentence}".strip()
+
+
+def _turn_id(turn: Turn) -> str:
+    prompt = next((text_in(line.record, "uuid") for line in turn.lines), "") or f"turn-{turn.number}"
+    return f"{_digest(turn.lines)}@{prompt}"
+
+
+def _digest(lines: Sequence[Line]) -> str:
+    """Return a hash of what was said; the session's id and the client's notes are not in it, as forks change them."""
+    said = [[line.record.get("type"), line.record.get("uuid"), line.record.get("message")] for line in lines]
+    data = json.dumps(said, sort_keys=True, ensure_ascii=True, default=str).encode()
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _object(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
