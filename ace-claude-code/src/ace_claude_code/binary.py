@@ -1,0 +1,75 @@
+"""Finds the `claude` binary and knows what it can do."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+__all__ = ["BINARY_VARIABLE", "ClaudeNotFoundError", "find_claude", "knows_option"]
+
+BINARY_VARIABLE = "ACE_CLAUDE_BINARY"
+"""The environment variable that names the binary."""
+
+
+class ClaudeNotFoundError(FileNotFoundError):
+    """There is no `claude` binary where it was looked for."""
+
+
+def find_claude(given: str | os.PathLike[str] | None = None) -> str:
+    """Return the path of the `claude` binary.
+
+    It is looked for in this order: what is given, the variable `ACE_CLAUDE_BINARY`, PATH, and the copy that the
+    package `claude-agent-sdk` brings.
+
+    Args:
+        given: A path, or a name to look for on PATH.
+
+    Raises:
+        ClaudeNotFoundError: It is in none of these places; the text says how to install it.
+    """
+    named = os.fspath(given) if given is not None else os.environ.get(BINARY_VARIABLE, "")
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            by = "the argument claude" if given is not None else BINARY_VARIABLE
+            raise ClaudeNotFoundError(f"{by} names {named!r}, which is no program; give the path of the claude binary")
+        return str(Path(found).absolute())
+    found = shutil.which("claude") or _bundled()
+    if found is None:
+        raise ClaudeNotFoundError(
+            "the claude binary is not on PATH; install it with 'npm install -g @anthropic-ai/claude-code' or "
+            f"'pip install claude-agent-sdk', or name it in {BINARY_VARIABLE}"
+        )
+    return str(Path(found).absolute())
+
+
+def knows_option(claude: str, option: str) -> bool:
+    """Tell whether the help of the binary names an option; releases differ.
+
+    Args:
+        claude: The path of the binary.
+        option: The option, such as `--system-prompt-snapshot`.
+    """
+    return option in _help(claude, Path(claude).stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=8)
+def _help(claude: str, changed: int) -> str:
+    """Return the help text; an update of the binary changes its time, and so the key of the cache."""
+    asked = subprocess.run(
+        [claude, "--help"], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False
+    )
+    return asked.stdout
+
+
+def _bundled() -> str | None:
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+        path = Path(folder) / "_bundled" / "claude"
+        if path.is_file():
+            return str(path)
+    return None

@@ -1,0 +1,184 @@
+"""`ClaudeCodeExecuteStep`: has the real `claude` binary do a task, with the skills in its system prompt."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ace.context import ACEStepContext
+from ace.implementations.helpers import extract_cited_skill_ids
+from ace.implementations.prompts import SKILLBOOK_USAGE_INSTRUCTIONS
+from ace.protocols import SkillbookReader
+from ace_claude_code.binary import find_claude, knows_option
+from ace_claude_code.process import ClaudeProcess, FinishedProcess
+from ace_claude_code.run_output import result_of_run
+
+__all__ = ["LEARNING_VARIABLE", "ClaudeCodeExecuteStep", "ClaudeUsageError"]
+
+LEARNING_VARIABLE = "ACE_LEARNING"
+"""Set for every `claude` that is started here: the hooks of the plugin leave its sessions alone."""
+
+
+class ClaudeUsageError(ValueError):
+    """The binary does not know an option that it was given."""
+
+
+class ClaudeCodeExecuteStep:
+    """Has the `claude` binary do the task of the sample, and puts a `ClaudeCodeResult` on `ctx.trace`.
+
+    The prompt goes in on standard input, the skills through a file for the system prompt. A run that fails, or whose
+    time is over, is a result with `success=False`; a cancelled one is stopped, its own children included, and
+    nothing is learned from it.
+
+    Args:
+        working_dir: The folder that Claude Code works in.
+        claude: The binary; by default it is found, see `find_claude`.
+        timeout: After how many seconds a run is stopped; None never does.
+        model: The model; by default that of the user's settings.
+        permission_mode: What may be done unasked: `default`, `acceptEdits`, `dontAsk` or `bypassPermissions`.
+        allowed_tools: What is allowed beyond that, such as `Bash(python3:*)`.
+        max_turns: After how many turns a run is stopped.
+        max_budget_usd: After how many dollars a run is stopped.
+        resume: The session to go on with.
+        skill_budget_tokens: The most tokens that the skills may take, those that fit the task first; None takes all.
+        env: Environment variables beside those of this process.
+        extra_args: Further arguments of the binary.
+
+    Raises:
+        NotADirectoryError: There is no such working folder.
+        ClaudeNotFoundError: There is no binary.
+    """
+
+    requires = frozenset({"sample", "skillbook"})
+    provides = frozenset({"trace"})
+
+    def __init__(
+        self,
+        working_dir: str | os.PathLike[str],
+        *,
+        claude: str | os.PathLike[str] | None = None,
+        timeout: float | None = 600.0,
+        model: str | None = None,
+        permission_mode: str = "acceptEdits",
+        allowed_tools: Sequence[str] = (),
+        max_turns: int | None = None,
+        max_budget_usd: float | None = None,
+        resume: str | None = None,
+        skill_budget_tokens: int | None = None,
+        env: Mapping[str, str] | None = None,
+        extra_args: Sequence[str] = (),
+    ) -> None:
+        self.working_dir = Path(working_dir).absolute()
+        if not self.working_dir.is_dir():
+            raise NotADirectoryError(f"there is no folder {str(self.working_dir)!r} for Claude Code to work in")
+        if isinstance(allowed_tools, str):
+            raise TypeError(f"allowed_tools is a list of tools: [{allowed_tools!r}]")
+        self.claude = find_claude(claude)
+        self.timeout = timeout
+        self.skill_budget_tokens = skill_budget_tokens
+        self.env = dict(env or {})
+        settings: dict[str, object] = {
+            "--permission-mode": permission_mode,
+            # One value: the option would take everything that follows it.
+            "--allowedTools": ",".join(allowed_tools) or None,
+            "--model": model,
+            "--max-turns": max_turns,
+            "--max-budget-usd": max_budget_usd,
+            "--resume": resume,
+        }
+        given = [word for name, value in settings.items() if value is not None for word in (name, str(value))]
+        self.arguments = ("-p", "--output-format", "stream-json", "--verbose", *given, *extra_args)
+
+    async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Run the task and put the result on the context."""
+        task = task_of(ctx.sample)
+        if ctx.skillbook is None:
+            raise ValueError("ClaudeCodeExecuteStep needs ctx.skillbook; run it in a runner, or set it in the context")
+        skills = self._skills(ctx.skillbook, task)
+        with _file_with(skills) as path:
+            process = ClaudeProcess(
+                [self.claude, *self.arguments, *self._skill_arguments(path)],
+                stdin=task,
+                cwd=self.working_dir,
+                environ=self._environ(),
+                timeout=self.timeout,
+            )
+            finished = await process.run_async()
+        check_usage(finished)
+        shown = {"shown_skill_ids": extract_cited_skill_ids(skills)} if skills else {}
+        result = result_of_run(task, finished, self.timeout)
+        return ctx.replace(trace=result, metadata={**ctx.metadata, **shown})
+
+    def _skills(self, skillbook: SkillbookReader, task: str) -> str:
+        if self.skill_budget_tokens is None:
+            return skillbook.as_prompt()
+        return skillbook.as_prompt(budget_tokens=self.skill_budget_tokens, query=task)
+
+    def _skill_arguments(self, path: Path | None) -> list[str]:
+        if path is None:
+            return []
+        arguments = ["--append-system-prompt-file", str(path)]
+        # Without it a resumed session keeps the system prompt, and so the skills, of its first run.
+        if knows_option(self.claude, "--system-prompt-snapshot"):
+            arguments += ["--system-prompt-snapshot", "off"]
+        return arguments
+
+    def _environ(self) -> dict[str, str]:
+        # Sub-agents in the foreground: there is one result, and nothing goes on behind it.
+        ours = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", LEARNING_VARIABLE: "1"}
+        return {**os.environ, **self.env, **ours}
+
+
+def task_of(sample: object) -> str:
+    """Return the task that an input holds: a text, the path of a text file, or a sample.
+
+    Args:
+        sample: The input.
+
+    Raises:
+        TypeError: It is something else.
+        ValueError: The task is empty.
+    """
+    if isinstance(sample, os.PathLike):
+        task = Path(sample).read_text(encoding="utf-8")
+    elif isinstance(sample, str):
+        task = sample
+    else:
+        question, context = getattr(sample, "question", None), getattr(sample, "context", "")
+        if not isinstance(question, str):
+            raise TypeError(
+                f"a task is a text, the path of a text file, or a sample with a question, not {type(sample).__name__}"
+            )
+        task = f"{question}\n\n{context}" if context else question
+    if not task.strip():
+        raise ValueError("the task is empty; Claude Code needs a prompt")
+    return task
+
+
+def check_usage(finished: FinishedProcess) -> None:
+    """Raise if the binary was called wrongly: no task can succeed then.
+
+    Args:
+        finished: The run.
+
+    Raises:
+        ClaudeUsageError: The binary refused its arguments.
+    """
+    said = finished.stderr.strip()
+    if finished.returncode != 0 and not finished.stdout.strip() and said.startswith("error: "):
+        raise ClaudeUsageError(f"the claude binary refused its arguments: {said.removeprefix('error: ')}")
+
+
+@contextmanager
+def _file_with(skills: str) -> Iterator[Path | None]:
+    """Hold the skills in a file, as an argument may have 128 KiB at most; None if there are none."""
+    if not skills.strip():
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="ace-claude-code-") as folder:
+        path = Path(folder) / "skills.md"
+        path.write_text(f"{SKILLBOOK_USAGE_INSTRUCTIONS}\n\n{skills}\n", encoding="utf-8")
+        yield path

@@ -1,0 +1,86 @@
+"""The real binary, in a home of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ace_claude_code import ClaudeNotFoundError, find_claude
+from tests.requirement import missing
+from tests.support.scripted_anthropic_server import Script, ScriptedAnthropicServer
+from tests.workspace.project import ROOT
+
+HERE = ROOT / ".tools" / "claude" / "node_modules" / ".bin" / "claude"
+
+
+@pytest.fixture(scope="session")
+def claude() -> str:
+    """The path of the binary."""
+    try:
+        path = str(HERE) if HERE.is_file() else find_claude()
+    except ClaudeNotFoundError as error:
+        missing("claude", str(error))
+    version = subprocess.run([path, "--version"], capture_output=True, encoding="utf-8", check=False)
+    if version.returncode != 0:
+        missing("claude", f"{path} does not run: {version.stderr.strip()}")
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of its own, and nothing of the user's settings in the environment."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in os.environ:
+        if name.startswith(("CLAUDE", "ANTHROPIC", "ACE_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+    monkeypatch.setenv("CLAUDE_CODE_MAX_RETRIES", "0")
+    return folder
+
+
+@pytest.fixture
+def project(home: Path) -> Path:
+    """An empty folder that Claude Code works in."""
+    folder = home / "project"
+    folder.mkdir()
+    return folder
+
+
+ServerFor = Callable[[Script], ScriptedAnthropicServer]
+
+
+@pytest.fixture
+def serving(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerFor]:
+    """Start a scripted server, which every `claude` of this test talks to."""
+    started: list[ScriptedAnthropicServer] = []
+
+    def serve(script: Script) -> ScriptedAnthropicServer:
+        server = ScriptedAnthropicServer(script).__enter__()
+        started.append(server)
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        return server
+
+    yield serve
+    for server in started:
+        server.__exit__(None, None, None)
+
+
+@contextmanager
+def nothing_left(marker: str) -> Iterator[None]:
+    """Check that no process whose command line holds the marker outlives the block."""
+    yield
+    assert processes_with(marker) == []
+
+
+def processes_with(marker: str) -> list[str]:
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,args="], capture_output=True, encoding="utf-8", check=True)
+    return [line for line in listed.stdout.splitlines() if marker in line]

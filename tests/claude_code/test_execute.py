@@ -1,0 +1,251 @@
+"""The real binary does tasks, and every way in which a run can end is told."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.context import ACEStepContext, SkillbookView
+from ace.environments import Sample
+from ace.pipeline import CancellationToken, Pipeline, PipelineCancelled
+from ace.skillbook import Skillbook
+from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeUsageError
+from tests.claude_code.conftest import ServerFor, nothing_left
+from tests.support.scripted_anthropic_server import Refusal, Reply, Request, Text, Thinking, ToolUse
+
+
+def book(*contents: str) -> Skillbook:
+    skillbook = Skillbook()
+    for content in contents:
+        skillbook.add_skill("shell", content)
+    return skillbook
+
+
+def run(step: ClaudeCodeExecuteStep, task: Any, skillbook: Skillbook | None = None) -> ClaudeCodeResult:
+    view = SkillbookView(book() if skillbook is None else skillbook)
+    [result] = Pipeline[ACEStepContext]([step]).run([ACEStepContext(sample=task, skillbook=view)])
+    if result.error is not None:
+        raise result.error
+    assert result.output is not None
+    found = result.output.trace
+    assert isinstance(found, ClaudeCodeResult)
+    return found
+
+
+def bash(command: str) -> ToolUse:
+    return ToolUse("Bash", {"command": command, "description": "Run it"})
+
+
+def writes_greeting(request: Request) -> Reply:
+    if not request.tools:
+        return [Text("A title")]
+    cited = " by [shell-00001]" if "[shell-00001] Greet warmly." in request.system else ""
+    if request.answers_so_far == 0:
+        return [Thinking("A file is wanted."), ToolUse("Write", {"file_path": "hello.txt", "content": "hello\n"})]
+    return [Text(f"Written{cited}.")]
+
+
+def test_a_task_is_done_with_the_skills_in_the_system_prompt(claude: str, project: Path, serving: ServerFor) -> None:
+    server = serving(writes_greeting)
+    result = run(ClaudeCodeExecuteStep(project, claude=claude), "Write hello.txt", book("Greet warmly."))
+    assert (project / "hello.txt").read_text(encoding="utf-8") == "hello\n"
+    assert (result.task, result.success, result.error) == ("Write hello.txt", True, None)
+    assert result.output == "Written by [shell-00001]."
+    assert result.skill_ids == ("shell-00001",)
+    assert (result.returncode, result.turns, result.timed_out) == (0, 2, False)
+    assert (result.input_tokens, result.output_tokens) == (2000, 100)
+    assert result.cost_usd > 0
+    assert result.session_id
+    assert "thought\nA file is wanted." in result.execution_trace
+    assert "result Write\n" in result.execution_trace
+    assert all("Write hello.txt" in request.text for request in server.requests if request.tools)
+
+
+def test_without_skills_nothing_is_added_to_the_system_prompt(claude: str, project: Path, serving: ServerFor) -> None:
+    server = serving(writes_greeting)
+    assert run(ClaudeCodeExecuteStep(project, claude=claude), "Write hello.txt").output == "Written."
+    assert "Skills learned" not in server.requests[-1].system
+
+
+def test_a_prompt_may_look_like_an_option_and_be_long(claude: str, project: Path, serving: ServerFor) -> None:
+    server = serving(lambda request: [Text("ok")])
+    task = "--help " + "long " * 60_000
+    assert run(ClaudeCodeExecuteStep(project, claude=claude), Sample(task, context="The end.")).success
+    assert any(task.strip() in request.text and "The end." in request.text for request in server.requests)
+
+
+def test_a_skillbook_may_be_larger_than_an_argument(claude: str, project: Path, serving: ServerFor) -> None:
+    server = serving(lambda request: [Text("ok")])
+    skillbook = book(*(f"Strategy {number}: {'word ' * 40}" for number in range(800)))
+    assert run(ClaudeCodeExecuteStep(project, claude=claude), "Go.", skillbook).success
+    assert any("Strategy 799" in request.system for request in server.requests)
+    step = ClaudeCodeExecuteStep(project, claude=claude, skill_budget_tokens=100)
+    server.clear()
+    assert run(step, "Strategy 500?", skillbook).success
+    assert any("Strategy 500" in request.system and "Strategy 799" not in request.system for request in server.requests)
+
+
+def test_a_resumed_session_gets_the_skills_of_now(claude: str, project: Path, serving: ServerFor) -> None:
+    server = serving(lambda request: [Text("ok")])
+    first = run(ClaudeCodeExecuteStep(project, claude=claude), "One.", book("Old skill."))
+    server.clear()
+    second = run(ClaudeCodeExecuteStep(project, claude=claude, resume=first.session_id), "Two.", book("New skill."))
+    assert second.session_id == first.session_id
+    asked = next(request for request in server.requests if "Two." in request.text)
+    assert "One." in asked.text
+    assert "New skill." in asked.system
+    assert "Old skill." not in asked.system
+
+
+def test_a_denied_tool_is_no_success(claude: str, project: Path, serving: ServerFor) -> None:
+    serving(lambda request: [Text("I may not.")] if request.tool_results else [bash("python3 publish.py")])
+    result = run(ClaudeCodeExecuteStep(project, claude=claude, permission_mode="default"), "Publish.")
+    assert (result.returncode, result.success, result.error) == (0, False, "The tool Bash was denied.")
+    [denial] = result.permission_denials
+    assert denial["tool_name"] == "Bash"
+
+
+def test_a_command_that_fails_is_no_failed_run(claude: str, project: Path, serving: ServerFor) -> None:
+    serving(lambda request: [Text("Not there.")] if request.tool_results else [bash("ls nothing_here")])
+    result = run(ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"]), "Look.")
+    assert result.success
+    assert "result Bash (failed)\nExit code 2" in result.execution_trace
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ({"max_turns": 2}, r"max_turns: Reached maximum number of turns \(2\)"),
+        ({"max_budget_usd": 0.000001}, r"budget\w*: Reached maximum budget"),
+    ],
+)
+def test_a_limit_is_a_failure_that_names_it(
+    limit: dict[str, Any], reason: str, claude: str, project: Path, serving: ServerFor
+) -> None:
+    serving(lambda request: [bash(f"echo {request.answers_so_far}")])
+    result = run(ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"], **limit), "Go on.")
+    assert (result.success, result.returncode) == (False, 1)
+    assert result.error is not None
+    assert re.search(reason, result.error)
+
+
+@pytest.mark.parametrize("status", [400, 401, 529])
+def test_an_error_of_the_api_is_a_failure_though_its_subtype_is_success(
+    status: int, claude: str, project: Path, serving: ServerFor
+) -> None:
+    serving(lambda request: Refusal(status, "not today"))
+    result = run(ClaudeCodeExecuteStep(project, claude=claude), "Go.")
+    assert not result.success
+    assert result.error is not None
+    assert f"(status {status})" in result.error
+    assert result.events[-1]["subtype"] == "success"
+
+
+def test_an_unknown_session_is_a_failure_with_the_reason(claude: str, project: Path, serving: ServerFor) -> None:
+    serving(lambda request: [Text("ok")])
+    result = run(ClaudeCodeExecuteStep(project, claude=claude, resume="00000000-0000-4000-8000-00000000dead"), "Go.")
+    assert not result.success
+    assert "No conversation found" in str(result.error)
+
+
+def test_sub_agents_run_in_the_foreground_so_that_there_is_one_result(
+    claude: str, project: Path, serving: ServerFor
+) -> None:
+    def script(request: Request) -> Reply:
+        if "SUBTASK" in request.prompt and "PARENT" not in request.prompt:
+            return [Text("sub done")] if request.tool_results else [bash("ls")]
+        if request.tool_results:
+            return [Text("parent done")]
+        task = {"description": "List", "prompt": "SUBTASK: list", "subagent_type": "general-purpose"}
+        return [ToolUse("Agent", {**task, "run_in_background": True})]
+
+    serving(script)
+    result = run(ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash", "Agent"]), "PARENT")
+    assert result.output == "parent done"
+    assert sum(event["type"] == "result" for event in result.events) == 1
+    assert "call sub-agent: Bash" in result.execution_trace
+
+
+def hangs(marker: str, started: Path) -> Any:
+    """A script whose tool starts a command that would run for ten minutes."""
+    command = f"touch '{started}'; python3 -c 'import time; time.sleep(600)' {marker}"
+    return lambda request: [Text("done")] if request.tool_results else [bash(command)]
+
+
+def test_a_timeout_ends_the_commands_of_the_tools_too(claude: str, project: Path, serving: ServerFor) -> None:
+    started = project / "started"
+    serving(hangs("marker-of-timeout", started))
+    step = ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"], timeout=4)
+    with nothing_left("marker-of-timeout"):
+        result = run(step, "Wait.")
+    assert started.exists()
+    assert (result.success, result.timed_out, result.returncode) == (False, True, 143)
+    assert result.error == "The run was stopped after 4 seconds; what it had done until then stays."
+    assert "call Bash" in result.execution_trace
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.02)
+
+
+def test_a_cancelled_run_ends_the_commands_of_the_tools_too(claude: str, project: Path, serving: ServerFor) -> None:
+    started = project / "started"
+    serving(hangs("marker-of-token", started))
+    token = CancellationToken()
+
+    def cancel_when_started() -> None:
+        wait_for(started)
+        token.cancel()
+
+    canceller = threading.Thread(target=cancel_when_started)
+    canceller.start()
+    pipeline = Pipeline[ACEStepContext]([ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"])])
+    context = ACEStepContext(sample="Wait.", skillbook=SkillbookView(book()))
+    with nothing_left("marker-of-token"):
+        [result] = pipeline.run([context], cancel_token=token)
+    canceller.join()
+    assert isinstance(result.error, PipelineCancelled)
+    assert result.output is None
+
+
+def test_a_cancelled_task_ends_the_commands_of_the_tools_too(claude: str, project: Path, serving: ServerFor) -> None:
+    started = project / "started"
+    serving(hangs("marker-of-task", started))
+    pipeline = Pipeline[ACEStepContext]([ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"])])
+    context = ACEStepContext(sample="Wait.", skillbook=SkillbookView(book()))
+
+    async def main() -> None:
+        task = asyncio.create_task(pipeline.run_async([context]))
+        await asyncio.to_thread(wait_for, started)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with nothing_left("marker-of-task"):
+        asyncio.run(main())
+
+
+def test_several_at_once_do_not_mix(claude: str, project: Path, serving: ServerFor) -> None:
+    def script(request: Request) -> Reply:
+        number = next(number for number in range(8) if f"TASK{number}" in request.prompt)
+        return [Text(f"answer {number}")]
+
+    serving(script)
+    pipeline = Pipeline[ACEStepContext]([ClaudeCodeExecuteStep(project, claude=claude)])
+    contexts = [ACEStepContext(sample=f"TASK{number}", skillbook=SkillbookView(book())) for number in range(8)]
+    outputs = [result.output for result in pipeline.run(contexts, workers=4)]
+    assert [output and getattr(output.trace, "output", None) for output in outputs] == [
+        f"answer {number}" for number in range(8)
+    ]
+
+
+def test_wrong_arguments_are_an_error_and_no_result(claude: str, project: Path, home: Path) -> None:
+    with pytest.raises(ClaudeUsageError, match="unknown option '--hologram'"):
+        run(ClaudeCodeExecuteStep(project, claude=claude, extra_args=["--hologram"]), "Go.")

@@ -1,0 +1,109 @@
+"""Programs in the place of the binary: one that does not listen, one that says strange things."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ace.context import ACEStepContext, SkillbookView
+from ace.pipeline import Pipeline
+from ace.skillbook import Skillbook
+from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeNotFoundError, find_claude
+from ace_claude_code.process import ClaudeProcess
+from tests.claude_code.conftest import nothing_left
+
+STUBBORN = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for session in (False, True):
+    sleeping = [sys.executable, "-c", "import time; time.sleep(600)", "marker-of-stubborn"]
+    subprocess.Popen(sleeping, start_new_session=session)
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+def program(folder: Path, code: str) -> Path:
+    path = folder / "claude"
+    path.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def run(claude: Path, folder: Path) -> ClaudeCodeResult:
+    step = ClaudeCodeExecuteStep(folder, claude=claude)
+    context = ACEStepContext(sample="Go.", skillbook=SkillbookView(Skillbook()))
+    [result] = Pipeline[ACEStepContext]([step]).run([context])
+    assert result.error is None and result.output is not None
+    assert isinstance(result.output.trace, ClaudeCodeResult)
+    return result.output.trace
+
+
+def test_a_program_that_does_not_listen_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    process = ClaudeProcess(
+        [sys.executable, "-c", STUBBORN], stdin="", cwd=tmp_path, environ={}, timeout=1.5, grace=0.3
+    )
+    with nothing_left("marker-of-stubborn"):
+        finished = process.run()
+    assert (finished.timed_out, finished.returncode, finished.stdout) == (True, -9, b"started\n")
+
+
+def test_a_program_that_prints_nothing_is_a_failure_with_its_words_on_standard_error(tmp_path: Path) -> None:
+    result = run(program(tmp_path, "import sys; print('out of memory', file=sys.stderr); sys.exit(3)"), tmp_path)
+    assert not result.success
+    assert result.error == "The claude binary ended with exit code 3 and without a result: out of memory"
+    assert result.events == ()
+
+
+def test_a_program_that_dies_of_a_signal_keeps_what_it_said(tmp_path: Path) -> None:
+    code = """
+import os
+print('{"type": "assistant", "session_id": "s1", "message": {"content": [{"type": "text", "text": "I look."}]}}')
+print('{"type": "user", "mess', flush=True)
+os.kill(os.getpid(), 9)
+"""
+    result = run(program(tmp_path, code), tmp_path)
+    assert (result.success, result.returncode, result.skipped_lines) == (False, -9, 1)
+    assert result.session_id == "s1"
+    assert "I look." in result.execution_trace
+    assert "was ended by signal 9 and without a result" in str(result.error)
+
+
+def test_the_binary_is_found_by_argument_by_variable_and_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = program(tmp_path, "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("ACE_CLAUDE_BINARY", raising=False)
+    assert find_claude() == find_claude(path) == str(path)
+    monkeypatch.setenv("ACE_CLAUDE_BINARY", str(tmp_path / "other"))
+    with pytest.raises(ClaudeNotFoundError, match=r"ACE_CLAUDE_BINARY names '.*other', which is no program"):
+        find_claude()
+    assert find_claude(path) == str(path)
+
+
+def test_the_binary_inside_the_sdk_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "claude_agent_sdk" / "_bundled").mkdir(parents=True)
+    (tmp_path / "claude_agent_sdk" / "__init__.py").write_text("raise ImportError", encoding="utf-8")
+    path = program(tmp_path / "claude_agent_sdk" / "_bundled", "")
+    monkeypatch.delenv("ACE_CLAUDE_BINARY", raising=False)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ClaudeNotFoundError, match="npm install -g @anthropic-ai/claude-code"):
+        find_claude()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_claude() == str(path)
+
+
+def test_misuse_is_told_before_anything_runs(tmp_path: Path) -> None:
+    path = program(tmp_path, "")
+    with pytest.raises(NotADirectoryError, match=r"there is no folder '.*gone' for Claude Code"):
+        ClaudeCodeExecuteStep(tmp_path / "gone", claude=path)
+    with pytest.raises(TypeError, match=r"allowed_tools is a list of tools: \['Bash'\]"):
+        ClaudeCodeExecuteStep(tmp_path, claude=path, allowed_tools="Bash")
+    step = ClaudeCodeExecuteStep(tmp_path, claude=path)
+    for sample, error in ((7, "a task is a text"), ("  ", "the task is empty")):
+        context = ACEStepContext(sample=sample, skillbook=SkillbookView(Skillbook()))
+        [result] = Pipeline[ACEStepContext]([step]).run([context])
+        assert error in str(result.error)
