@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,8 @@ class ClaudeCodeExecuteStep:
         max_budget_usd: After how many dollars a run is stopped.
         resume: The session to go on with.
         skill_budget_tokens: The most tokens that the skills may take, those that fit the task first; None takes all.
+        skill_file: The file below `.claude/rules` that holds the skills for other sessions. The runs here get their
+            skills by the system prompt, so they do not load it a second time.
         env: Environment variables beside those of this process.
         extra_args: Further arguments of the binary.
 
@@ -68,6 +71,7 @@ class ClaudeCodeExecuteStep:
         max_budget_usd: float | None = None,
         resume: str | None = None,
         skill_budget_tokens: int | None = None,
+        skill_file: str | os.PathLike[str] | None = None,
         env: Mapping[str, str] | None = None,
         extra_args: Sequence[str] = (),
     ) -> None:
@@ -88,6 +92,7 @@ class ClaudeCodeExecuteStep:
             "--max-turns": max_turns,
             "--max-budget-usd": max_budget_usd,
             "--resume": resume,
+            "--settings": _settings_without(skill_file) if "--settings" not in extra_args else None,
         }
         given = [word for name, value in settings.items() if value is not None for word in (name, str(value))]
         self.arguments = ("-p", "--output-format", "stream-json", "--verbose", *given, *extra_args)
@@ -170,6 +175,13 @@ def check_usage(finished: FinishedProcess) -> None:
     said = finished.stderr.strip()
     if finished.returncode != 0 and not finished.stdout.strip() and said.startswith("error: "):
         raise ClaudeUsageError(f"the claude binary refused its arguments: {said.removeprefix('error: ')}")
+
+
+def _settings_without(skill_file: str | os.PathLike[str] | None) -> str | None:
+    """Return settings by which a rules file is not loaded; other files carry more than our skills."""
+    if skill_file is None or Path(skill_file).parent.name != "rules":
+        return None
+    return json.dumps({"claudeMdExcludes": [str(Path(skill_file).absolute())]})
 
 
 @contextmanager

@@ -57,6 +57,7 @@ class ClaudeProcess:
         environ: Its whole environment.
         timeout: After how many seconds it is stopped; None never does.
         grace: How many seconds it has to end when it is told to.
+        heeds_token: Whether the cancellation token of a run of a pipeline stops it.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class ClaudeProcess:
         environ: Mapping[str, str],
         timeout: float | None,
         grace: float = _GRACE,
+        heeds_token: bool = True,
     ) -> None:
         self._command = list(command)
         self._stdin = stdin
@@ -75,6 +77,7 @@ class ClaudeProcess:
         self._environ = dict(environ)
         self._timeout = timeout
         self._grace = grace
+        self._heeds_token = heeds_token
         self._stop = threading.Event()
 
     def run(self) -> FinishedProcess:
@@ -84,7 +87,7 @@ class ClaudeProcess:
             PipelineCancelled: The run was cancelled; the process and its children have ended then.
             OSError: The program cannot be started.
         """
-        token = cancel_token_var.get()
+        token = cancel_token_var.get() if self._heeds_token else None
         started = time.monotonic()
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             stdin.write(self._stdin.encode("utf-8", "backslashreplace"))

@@ -1,0 +1,59 @@
+"""The hooks of the plugin `claude_code`. Light: the targets are imported when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ace.plugins import (
+    ExecuteStepSpec,
+    LLMClientSpec,
+    RunnerSpec,
+    TraceConverterSpec,
+    hookimpl,
+)
+
+ACE_API = 1
+
+
+@hookimpl
+def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
+    """Give the step that runs the binary."""
+    yield ExecuteStepSpec(
+        name="claude_code",
+        target="ace_claude_code.execute:ClaudeCodeExecuteStep",
+        produces="ace_claude_code.result:ClaudeCodeResult",
+        is_async=True,
+        summary="Run tasks with the claude binary",
+    )
+
+
+@hookimpl
+def ace_trace_converters() -> Iterator[TraceConverterSpec]:
+    """Give the step that reads results, streams and stored transcripts."""
+    yield TraceConverterSpec(
+        name="claude_code",
+        target="ace_claude_code.to_trace:ClaudeCodeToTrace",
+        accepts="ace_claude_code.result:ClaudeCodeResult",
+        recognises="ace_claude_code.recognise:score",
+        summary="Read runs and stored sessions of Claude Code",
+    )
+
+
+@hookimpl
+def ace_runners() -> Iterator[RunnerSpec]:
+    """Give the runner."""
+    yield RunnerSpec(
+        name="claude_code",
+        target="ace_claude_code.runner:ClaudeCode",
+        summary="Claude Code does tasks and learns from them",
+    )
+
+
+@hookimpl
+def ace_llm_clients() -> Iterator[LLMClientSpec]:
+    """Give the binary as a client of a language model: `claude_code/sonnet`."""
+    yield LLMClientSpec(
+        name="claude_code",
+        target="ace_claude_code.llm_client:ClaudeCodeLLMClient",
+        summary="Learn with the login of Claude Code instead of a key",
+    )

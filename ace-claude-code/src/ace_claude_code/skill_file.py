@@ -1,0 +1,74 @@
+"""Puts the skills where every session of Claude Code in a project reads them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ace.context import ACEStepContext
+from ace.implementations.prompts import SKILLBOOK_USAGE_INSTRUCTIONS
+from ace.marked_block import write_marked_block
+from ace.protocols import SkillbookReader
+
+__all__ = ["RULES_FILE", "SkillFileStep", "write_skill_file"]
+
+RULES_FILE = Path(".claude", "rules", "ace-skillbook.md")
+"""Claude Code loads the files of this folder at the start of a session, without a line in CLAUDE.md."""
+
+
+def write_skill_file(
+    path: str | os.PathLike[str], skillbook: SkillbookReader, budget_tokens: int | None = None
+) -> None:
+    """Write the skills into the marked block of a file; every other byte of it stays. No skills make no file.
+
+    Args:
+        path: The file, such as `.claude/rules/ace-skillbook.md` or `CLAUDE.md`; it is made where it is missing.
+        skillbook: The skills.
+        budget_tokens: The most tokens that they may take; None takes all of them.
+
+    Raises:
+        MarkedBlockError: The marks in the file do not make one block; it is left as it is.
+        OSError: The file cannot be written; it is left as it is.
+    """
+    skills = skillbook.as_prompt() if budget_tokens is None else skillbook.as_prompt(budget_tokens=budget_tokens)
+    if skills:
+        write_marked_block(Path(path), f"{SKILLBOOK_USAGE_INSTRUCTIONS}\n\n{skills}")
+    elif Path(path).exists():
+        write_marked_block(Path(path), "")
+
+
+class SkillFileStep:
+    """Writes the skills after each sample, and once more at the end of a run.
+
+    Args:
+        path: The file; see `write_skill_file`.
+        budget_tokens: The most tokens that the skills may take.
+    """
+
+    requires = frozenset({"skillbook"})
+    provides: frozenset[str] = frozenset()
+    lane = "skillbook"
+
+    def __init__(self, path: str | os.PathLike[str], *, budget_tokens: int | None = None) -> None:
+        self.path = Path(path)
+        self.budget_tokens = budget_tokens
+        self._skillbook: SkillbookReader | None = None
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Write; the context stays as it is."""
+        if ctx.skillbook is None:
+            raise ValueError("SkillFileStep needs ctx.skillbook; run it in a runner, or set it in the context")
+        # The view shows the book as it is; so it is good for the end of the run, too.
+        self._skillbook = ctx.skillbook
+        write_skill_file(self.path, ctx.skillbook, self.budget_tokens)
+        return ctx
+
+    def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
+        """Write once more: the last merge may have come after the last sample.
+
+        Args:
+            last_index: The number of the last sample.
+            interrupted: Whether the run was broken off.
+        """
+        if self._skillbook is not None:
+            write_skill_file(self.path, self._skillbook, self.budget_tokens)
