@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from cyclopts import App
 
@@ -37,6 +37,13 @@ def add_plugin_commands(app: App, arguments: Sequence[str], built_in: Collection
             continue
         names = [shown] if shown == command.name else [shown, command.name]
         if arguments and arguments[0] in names:
-            app.command(load_command(command.name), name=arguments[0], group=GROUP)
+            _add_called(app, load_command(command.name), arguments[0])
         else:
             app.command("ace.cli.plugin_commands:not_called", name=shown, help=command.summary, group=GROUP)
+
+
+def _add_called(app: App, called: App | Callable[..., object], name: str) -> None:
+    if isinstance(called, App):
+        app.command(called, name=name)  # it has a group of its own, and takes no other
+    else:
+        app.command(called, name=name, group=GROUP)
