@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ace_claude_code import ClaudeNotFoundError, find_claude
+from ace_claude_code.binary import BINARY_VARIABLE
 from tests.requirement import missing
 from tests.support.scripted_anthropic_server import Script, ScriptedAnthropicServer
 from tests.workspace.project import ROOT
@@ -22,7 +23,7 @@ HERE = ROOT / ".tools" / "claude" / "node_modules" / ".bin" / "claude"
 def claude() -> str:
     """The path of the binary."""
     try:
-        path = str(HERE) if HERE.is_file() else find_claude()
+        path = str(HERE) if HERE.is_file() and BINARY_VARIABLE not in os.environ else find_claude()
     except ClaudeNotFoundError as error:
         missing("claude", str(error))
     version = subprocess.run([path, "--version"], capture_output=True, encoding="utf-8", check=False)

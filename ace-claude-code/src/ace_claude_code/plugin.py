@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ace.plugins import (
+    CommandSpec,
     ExecuteStepSpec,
     LLMClientSpec,
     RunnerSpec,
@@ -56,4 +57,14 @@ def ace_llm_clients() -> Iterator[LLMClientSpec]:
         name="claude_code",
         target="ace_claude_code.llm_client:ClaudeCodeLLMClient",
         summary="Learn with the login of Claude Code instead of a key",
+    )
+
+
+@hookimpl
+def ace_commands() -> Iterator[CommandSpec]:
+    """Give the subcommand `ace claude-code`."""
+    yield CommandSpec(
+        name="claude_code",
+        target="ace_claude_code.commands:app",
+        summary="Learn from every session of Claude Code",
     )

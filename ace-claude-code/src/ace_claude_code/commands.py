@@ -1,0 +1,149 @@
+"""`ace claude-code`: learn from every session of Claude Code."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ace.cli.console import note, print_json, print_table, print_text
+from ace.cli.errors import DONE, WITH_FAILURES, UsageError
+
+__all__ = ["app"]
+
+app = App(name="claude-code", help="Learn from every session of Claude Code.")
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+@app.command
+def install(
+    *,
+    project: Annotated[bool, Parameter(negative="")] = False,
+    model: str = "",
+    api_base: str = "",
+    budget_tokens: int = 2000,
+    claude: Path | None = None,
+) -> int:
+    """Install the plugin: sessions are learned from when they end, and shown what was learned when they start.
+
+    Args:
+        project: Learn only from sessions in this folder; by default from all.
+        model: The model that learns; by default Claude Code itself, with your login.
+        api_base: The address of an own server for that model.
+        budget_tokens: The most tokens of skills that a session is shown.
+        claude: The claude binary, if it is not on PATH.
+    """
+    from ace_claude_code.binary import ClaudeNotFoundError, find_claude
+    from ace_claude_code.sessions.installing import ForeignPluginError
+    from ace_claude_code.sessions.installing import install as write_plugin
+    from ace_claude_code.sessions.settings import SessionSettings
+
+    if budget_tokens < 1:
+        raise UsageError(f"--budget-tokens is a number from 1, not {budget_tokens}")
+    try:
+        settings = SessionSettings(
+            model=model,
+            api_base=api_base,
+            claude=find_claude(claude),
+            budget_tokens=budget_tokens,
+            projects=(str(Path.cwd().resolve()),) if project else (),
+        )
+        folder = write_plugin(settings)
+    except (ClaudeNotFoundError, ForeignPluginError) as error:
+        raise UsageError(str(error)) from error
+    whose = "in this folder" if project else "everywhere"
+    print_text(f"Installed in {folder}. From now on, sessions {whose} are learned from when they end.")
+    return DONE
+
+
+@app.command
+def uninstall(*, keep_skills: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Remove the plugin, and everything that was queued, noted and learned.
+
+    Args:
+        keep_skills: Leave the skillbooks where they are.
+    """
+    from ace_claude_code.sessions.installing import ForeignPluginError
+    from ace_claude_code.sessions.installing import uninstall as remove_plugin
+
+    try:
+        was_there = remove_plugin(keep_skills=keep_skills)
+    except ForeignPluginError as error:
+        raise UsageError(str(error)) from error
+    print_text("Removed." if was_there else "Nothing was installed.")
+    return DONE
+
+
+@app.command
+def status(*, as_json: Json = False) -> int:
+    """Show whether the plugin is installed, what is waiting, and what was learned from which session.
+
+    Args:
+        as_json: Print one JSON object.
+    """
+    from ace_claude_code.sessions.status import session_status
+
+    found = session_status()
+    if as_json:
+        print_json(asdict(found))
+        return WITH_FAILURES if found.problems else DONE
+    print_text(found.headline)
+    if found.sessions:
+        rows = [
+            [each.session_id, each.project, str(each.turns), " ".join(each.skill_ids) or "-"] for each in found.sessions
+        ]
+        print_table(["session", "project", "turns", "skills"], rows)
+    for problem in found.problems:
+        note(problem)
+    return WITH_FAILURES if found.problems else DONE
+
+
+@app.command
+def learn(
+    *transcripts: Path,
+    every: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    project: Path | None = None,
+    model: str | None = None,
+    api_base: str | None = None,
+    as_json: Json = False,
+) -> int:
+    """Learn now, each turn once: from transcripts, from all stored sessions of a project, or from what is waiting.
+
+    Args:
+        transcripts: Files of stored sessions.
+        every: Take every stored session of the project.
+        project: The folder of the project; by default this one.
+        model: The model that learns; by default that of the installation.
+        api_base: The address of an own server for that model.
+        as_json: Print one JSON object.
+    """
+    from ace_claude_code.binary import ClaudeNotFoundError
+    from ace_claude_code.sessions.by_hand import NothingToLearnError, learn_by_hand
+    from ace_claude_code.sessions.home import state_folder
+    from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings
+
+    try:
+        settings = read_settings(state_folder()) or SessionSettings()
+        if model is not None:
+            settings = replace(settings, model=model, api_base=api_base or "")
+        folder = (project or Path.cwd()).resolve() if every or project is not None else None
+        report = learn_by_hand(settings, transcripts, folder)
+    except (NothingToLearnError, SettingsError, ClaudeNotFoundError) as error:
+        raise UsageError(str(error)) from error
+    if as_json:
+        print_json(asdict(report))
+    else:
+        print_text(
+            f"{report.sessions} sessions: {report.turns_learned} turns learned, {report.turns_known} known already"
+        )
+        if report.skipped_lines or report.unknown_records:
+            note(
+                f"passed over: {report.skipped_lines} lines without a record, "
+                f"{report.unknown_records} records of unknown types"
+            )
+        for problem in report.problems:
+            note(problem)
+    return WITH_FAILURES if report.problems else DONE

@@ -1,0 +1,101 @@
+"""Puts the plugin into the user's folder of Claude Code, and takes it out again without a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from ace.durable_file import replace_file
+from ace_claude_code.sessions.home import plugin_folder, state_folder
+from ace_claude_code.sessions.jobs import learner_lock
+from ace_claude_code.sessions.plugin_files import is_our_plugin, plugin_files
+from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings, write_settings
+
+__all__ = ["ForeignPluginError", "install", "uninstall"]
+
+
+class ForeignPluginError(Exception):
+    """Where our plugin goes, there is something that we have not written."""
+
+
+def install(settings: SessionSettings) -> Path:
+    """Write the plugin and the settings. An older installation is replaced; what was learned stays.
+
+    No file of the user is changed: Claude Code loads what lies in this folder.
+
+    Args:
+        settings: How to learn. The projects of an earlier installation are kept beside its own.
+
+    Returns:
+        The folder of the plugin.
+
+    Raises:
+        ForeignPluginError: There is a plugin of somebody else.
+    """
+    plugin, state = plugin_folder(), state_folder()
+    _check_ours(plugin)
+    before = _earlier(state)
+    missing = tuple(str(folder) for folder in reversed(plugin.parents) if not folder.exists())
+    made = before.made_folders if before is not None else missing
+    if before is not None and before.projects and settings.projects:
+        settings = replace(settings, projects=tuple(dict.fromkeys([*before.projects, *settings.projects])))
+    write_settings(state, replace(settings, made_folders=made))
+    for name, text in plugin_files().items():
+        replace_file(plugin / name, text.encode())
+    return plugin
+
+
+def uninstall(*, keep_skills: bool = False) -> bool:
+    """Remove the plugin, and all that was queued, noted and learned.
+
+    A learner that is at work is waited for.
+
+    Args:
+        keep_skills: Whether the skillbooks stay.
+
+    Returns:
+        Whether anything was there.
+
+    Raises:
+        ForeignPluginError: There is a plugin of somebody else.
+    """
+    plugin, state = plugin_folder(), state_folder()
+    _check_ours(plugin)
+    if not plugin.exists() and not state.exists():
+        return False
+    before = _earlier(state)
+    if plugin.exists():
+        shutil.rmtree(plugin)
+    if state.exists():
+        _clear(state, keep_skills=keep_skills)
+    for folder in reversed(before.made_folders if before is not None else ()):
+        with contextlib.suppress(OSError):  # the user keeps something else in it by now
+            Path(folder).rmdir()
+    return True
+
+
+def _clear(state: Path, *, keep_skills: bool) -> None:
+    # Without settings and queue, a learner at work ends after its session.
+    (state / "settings.json").unlink(missing_ok=True)
+    shutil.rmtree(state / "queue", ignore_errors=True)
+    with learner_lock(state, wait=True):
+        if not keep_skills:
+            shutil.rmtree(state)
+            return
+        for path in state.iterdir():
+            if path.is_file():
+                path.unlink()
+
+
+def _check_ours(plugin: Path) -> None:
+    if plugin.exists() and not is_our_plugin(plugin):
+        raise ForeignPluginError(f"{plugin} is there, and is not ours; move it away first")
+
+
+def _earlier(state: Path) -> SessionSettings | None:
+    try:
+        return read_settings(state)
+    except SettingsError:  # an installation mends what is broken, and an uninstallation removes it
+        return None

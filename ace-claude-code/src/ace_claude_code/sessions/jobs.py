@@ -1,0 +1,128 @@
+"""The queue between the hook, which must be quick, and the learner, which takes its time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ace.durable_file import replace_file
+from ace_claude_code.json_fields import number_in, text_in
+
+__all__ = ["Job", "add_job", "failed_jobs", "learner_lock", "note_failure", "remove_job", "waiting_jobs"]
+
+_MOST_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Job:
+    """A session that is to be learned from."""
+
+    transcript: str
+    """Its file."""
+    session_id: str = ""
+    attempts: int = 0
+    """How often it was tried."""
+    error: str = ""
+    """What went wrong the last time."""
+    path: str = ""
+    """The file of the job itself."""
+
+
+def add_job(state: Path, job: Job) -> Path:
+    """Put a job at the end of the queue.
+
+    Args:
+        state: The folder of the state.
+        job: The job.
+
+    Returns:
+        Its file.
+    """
+    path = state / "queue" / f"{time.time_ns():020}-{os.getpid()}.json"
+    replace_file(path, json.dumps(asdict(replace(job, path=""))).encode())
+    return path
+
+
+def waiting_jobs(state: Path) -> list[Job]:
+    """Return the jobs that can be tried, the oldest first.
+
+    Args:
+        state: The folder of the state.
+    """
+    return [job for job in _jobs(state) if job.attempts < _MOST_ATTEMPTS]
+
+
+def failed_jobs(state: Path) -> list[Job]:
+    """Return the jobs that were tried in vain too often; `ace claude-code learn` tries them once more.
+
+    Args:
+        state: The folder of the state.
+    """
+    return [job for job in _jobs(state) if job.attempts >= _MOST_ATTEMPTS]
+
+
+def remove_job(job: Job) -> None:
+    """Take a job out of the queue.
+
+    Args:
+        job: The job.
+    """
+    Path(job.path).unlink(missing_ok=True)
+
+
+def note_failure(job: Job, error: str) -> None:
+    """Keep a job in the queue, with what went wrong.
+
+    Args:
+        job: The job.
+        error: What went wrong.
+    """
+    if Path(job.path).exists():  # else somebody has uninstalled us meanwhile
+        changed = replace(job, attempts=job.attempts + 1, error=error, path="")
+        replace_file(job.path, json.dumps(asdict(changed)).encode())
+
+
+@contextlib.contextmanager
+def learner_lock(state: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Hold the lock of the learner: only one learns at a time. It ends with the process, however that ends.
+
+    Args:
+        state: The folder of the state.
+        wait: Whether to wait for it.
+
+    Yields:
+        Whether it is held.
+    """
+    import fcntl  # only systems that Claude Code runs on natively have it
+
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "learner.lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def _jobs(state: Path) -> Iterator[Job]:
+    for path in sorted((state / "queue").glob("*.json")):
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:  # somebody has just finished it
+            continue
+        except ValueError:
+            data = {}
+        fields = data if isinstance(data, dict) else {}
+        yield Job(
+            transcript=text_in(fields, "transcript"),
+            session_id=text_in(fields, "session_id"),
+            attempts=int(number_in(fields, "attempts") or 0),
+            error=text_in(fields, "error"),
+            path=str(path),
+        )

@@ -1,0 +1,68 @@
+"""The detached learner: `python -m ace_claude_code.sessions.learner` works the queue off and ends."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ace_claude_code.sessions.home import state_folder
+from ace_claude_code.sessions.jobs import Job, learner_lock, note_failure, remove_job, waiting_jobs
+from ace_claude_code.sessions.settings import SessionSettings, read_settings
+
+__all__ = ["main", "work_off"]
+
+
+def work_off(state: Path) -> None:
+    """Learn from the sessions in the queue, unless somebody else is at it. Each job is tried once.
+
+    Args:
+        state: The folder of the state.
+    """
+    tried: set[str] = set()
+    # Whoever adds a job while somebody else holds the lock relies on that one to look again afterwards.
+    while _left(state, tried):
+        with learner_lock(state) as held:
+            if not held:
+                return
+            while (jobs := _left(state, tried)) and (settings := read_settings(state)) is not None:
+                tried.add(jobs[0].path)
+                _do(jobs[0], state, settings)
+            if read_settings(state) is None:
+                return
+
+
+def _left(state: Path, tried: set[str]) -> list[Job]:
+    return [job for job in waiting_jobs(state) if job.path not in tried]
+
+
+def _do(job: Job, state: Path, settings: SessionSettings) -> None:
+    from ace_claude_code.sessions.learning import LearningReport, learn_session
+
+    report = LearningReport()
+    try:
+        learn_session(Path(job.transcript), state, settings, report)
+    except Exception as error:  # a job that breaks must not keep the others waiting
+        report.problems.append(f"{job.transcript}: {type(error).__name__}: {error}")
+    if report.problems:
+        _log("; ".join(report.problems))
+        note_failure(job, report.problems[0])
+    else:
+        _log(f"{job.transcript}: {report.turns_learned} turns learned, {report.turns_known} known")
+        remove_job(job)
+
+
+def _log(text: str) -> None:
+    """Write a line to standard error, which the hook has pointed to a file."""
+    sys.stderr.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {text}\n")
+    sys.stderr.flush()
+
+
+def main() -> int:
+    """Work the queue off."""
+    work_off(state_folder())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

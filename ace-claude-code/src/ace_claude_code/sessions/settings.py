@@ -1,0 +1,84 @@
+"""What the user chose at the installation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ace.durable_file import replace_file
+from ace_claude_code.json_fields import list_in, number_in, text_in
+
+__all__ = ["SessionSettings", "SettingsError", "read_settings", "write_settings"]
+
+_FILE = "settings.json"
+_SCHEMA = 1
+
+
+class SettingsError(ValueError):
+    """The file with the settings cannot be read."""
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """How the learner learns, and from whom."""
+
+    model: str = ""
+    """The model that learns; empty for Claude Code itself, with the login of the user."""
+    api_base: str = ""
+    """The address of an own server."""
+    claude: str = ""
+    """The binary."""
+    budget_tokens: int = 2000
+    """The most tokens of skills that a session is shown."""
+    projects: tuple[str, ...] = ()
+    """The projects whose sessions are learned from; none means all."""
+    made_folders: tuple[str, ...] = ()
+    """The folders that the installation had to make; they go when they are empty again."""
+
+    def takes(self, folder: Path) -> bool:
+        """Tell whether sessions in a folder are learned from.
+
+        Args:
+            folder: Where a session runs.
+        """
+        return not self.projects or any(folder.resolve().is_relative_to(project) for project in self.projects)
+
+
+def read_settings(state: Path) -> SessionSettings | None:
+    """Return the settings; None if nothing is installed.
+
+    Args:
+        state: The folder that holds them.
+
+    Raises:
+        SettingsError: The file is broken.
+    """
+    path = state / _FILE
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise SettingsError(f"{path} is no JSON ({error}); run 'ace claude-code install' again") from None
+    if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
+        raise SettingsError(f"{path} is not of this release; run 'ace claude-code install' again")
+    return SessionSettings(
+        model=text_in(data, "model"),
+        api_base=text_in(data, "api_base"),
+        claude=text_in(data, "claude"),
+        budget_tokens=int(number_in(data, "budget_tokens") or 0),
+        projects=tuple(str(project) for project in list_in(data, "projects")),
+        made_folders=tuple(str(folder) for folder in list_in(data, "made_folders")),
+    )
+
+
+def write_settings(state: Path, settings: SessionSettings) -> None:
+    """Write the settings.
+
+    Args:
+        state: The folder that holds them.
+        settings: The settings.
+    """
+    text = json.dumps({"schema": _SCHEMA, **asdict(settings)}, indent=2, ensure_ascii=False)
+    replace_file(state / _FILE, f"{text}\n".encode())

@@ -1,0 +1,84 @@
+"""What is installed, what is waiting, and what was learned from which session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ace_claude_code.sessions.home import plugin_folder, state_folder
+from ace_claude_code.sessions.jobs import failed_jobs, waiting_jobs
+from ace_claude_code.sessions.learned import LearnedTurn, read_learned
+from ace_claude_code.sessions.plugin_files import is_our_plugin, plugin_files
+from ace_claude_code.sessions.settings import SettingsError, read_settings
+
+__all__ = ["LearnedSession", "SessionStatus", "session_status"]
+
+
+@dataclass(frozen=True)
+class LearnedSession:
+    """A session that was learned from."""
+
+    session_id: str
+    project: str
+    """The name of the project's folder of transcripts."""
+    turns: int
+    """How many of its turns were learned from."""
+    skill_ids: tuple[str, ...]
+    """The skills that they taught."""
+    last_learned: str
+    """When, as ISO time."""
+
+
+@dataclass(frozen=True)
+class SessionStatus:
+    """How things stand."""
+
+    installed: bool
+    headline: str
+    """The same as a sentence."""
+    waiting: int
+    """How many sessions are in the queue."""
+    failed: int
+    """How many of the queue were tried in vain too often."""
+    sessions: tuple[LearnedSession, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+
+
+def session_status() -> SessionStatus:
+    """Look at the installation, the queue and the notes."""
+    plugin, state = plugin_folder(), state_folder()
+    installed = is_our_plugin(plugin)
+    waiting, failed = waiting_jobs(state), failed_jobs(state)
+    problems = [f"{job.transcript}: {job.error}" for job in [*waiting, *failed] if job.error]
+    try:
+        settings = read_settings(state)
+    except SettingsError as error:
+        settings, problems = None, [str(error), *problems]
+    if installed:
+        problems = [*_problems_of(plugin), *problems]
+    if not installed:
+        headline = "Not installed; run 'ace claude-code install'."
+    else:
+        whose = ", ".join(settings.projects) if settings is not None and settings.projects else "all projects"
+        who = settings.model if settings is not None and settings.model else "Claude Code itself"
+        headline = f"Installed for {whose}; {who} learns; {len(waiting)} sessions wait."
+    sessions = tuple(each for folder in sorted(state.glob("projects/*")) for each in _sessions_of(folder))
+    return SessionStatus(installed, headline, len(waiting), len(failed), sessions, tuple(problems))
+
+
+def _problems_of(plugin: Path) -> list[str]:
+    """Return what keeps the hooks from working."""
+    written = (plugin / "hooks" / "hooks.json").read_text(encoding="utf-8", errors="replace")
+    if written == plugin_files()["hooks/hooks.json"]:
+        return []
+    return [f"{plugin} was written by another installation of ACE; run 'ace claude-code install' again"]
+
+
+def _sessions_of(folder: Path) -> Iterator[LearnedSession]:
+    by_session: dict[str, list[LearnedTurn]] = {}
+    for turn in read_learned(folder / "learned.jsonl"):
+        by_session.setdefault(turn.session_id, []).append(turn)
+    for session_id, turns in by_session.items():
+        skill_ids = tuple(dict.fromkeys(skill_id for turn in turns for skill_id in turn.skill_ids))
+        yield LearnedSession(session_id, folder.name, len(turns), skill_ids, max(turn.at for turn in turns))
