@@ -230,6 +230,10 @@ def test_all_stored_sessions_of_a_project_are_learned_from_once(
     session(claude, project, "--continue", prompt="And once more.")
     grown = ace(*learn)
     assert (grown["turns_learned"], grown["turns_known"]) == (1, 2)
+    # What taught a skill is known by the skillbook, even if a crash has kept it from being noted.
+    [notes] = (home / ".claude" / "ace" / "projects").glob("*/learned.jsonl")
+    notes.unlink()
+    assert ace(*learn)["turns_known"] == 1
 
 
 def test_bad_sessions_are_counted_and_the_rest_is_learned(

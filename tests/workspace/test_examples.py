@@ -12,6 +12,7 @@ def test_every_example_is_tested() -> None:
     assert sorted(path.name for path in (ROOT / "examples").glob("*.py")) == [
         "engine_demo.py",
         "house_rules.py",
+        "learn_from_claude_code.py",
         "learn_with_any_server.py",
         "learn_with_langchain.py",
         "learn_with_scripted_model.py",
