@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
-from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike, UnusableAnswerError, answer_budget
+from ace.protocols import (
+    CallScope,
+    LLMAuthenticationError,
+    LLMCallError,
+    LLMClientLike,
+    UnusableAnswerError,
+    answer_budget,
+    call_scope,
+)
+from ace.skillbook import Skillbook
 from ace_claude_code import ClaudeCodeLLMClient, ClaudeCodeLLMConfig
 from tests.claude_code.conftest import ServerFor
 from tests.support.scripted_anthropic_server import Refusal, Reply, Request, Text, ToolUse
@@ -128,6 +138,23 @@ def test_an_own_server_and_key_go_to_the_binary(claude: str, home: Path, serving
     client = ClaudeCodeLLMClient(claude=claude, api_base=server.url, api_key="sk-own", temperature=0.0, max_tokens=9)
     assert client.complete("Hello").text == "ok"
     assert "sk-own" not in repr(client.config)
+
+
+def test_a_recorded_answer_is_not_asked_for_again(claude: str, home: Path, serving: ServerFor) -> None:
+    def script(request: Request) -> Reply:
+        answer = {"reasoning": "r", "final_answer": "4"}
+        return [Text("Given.")] if request.tool_results else [ToolUse("StructuredOutput", answer)]
+
+    server = serving(script)
+    with closing(Skillbook.open(home / "skills.db")) as book:
+        for _ in range(2):
+            client = ClaudeCodeLLMClient(claude=claude)
+            with call_scope(CallScope(run_id="r", epoch=1, sample="s", store=book.store).asked_by("Agent")):
+                assert client.complete_structured("2+2?", AgentOutput).final_answer == "4"
+            asked = len(server.requests)
+            server.clear()
+    assert asked == 0
+    assert client.usage.calls == 0
 
 
 @pytest.mark.parametrize("settings", [{"timeout": 0}, {"validation_retries": -1}])

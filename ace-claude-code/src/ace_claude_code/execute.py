@@ -14,13 +14,11 @@ from ace.implementations.helpers import extract_cited_skill_ids
 from ace.implementations.prompts import SKILLBOOK_USAGE_INSTRUCTIONS
 from ace.protocols import SkillbookReader
 from ace_claude_code.binary import find_claude, knows_option
+from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.process import ClaudeProcess, FinishedProcess
 from ace_claude_code.run_output import result_of_run
 
-__all__ = ["LEARNING_VARIABLE", "ClaudeCodeExecuteStep", "ClaudeUsageError"]
-
-LEARNING_VARIABLE = "ACE_LEARNING"
-"""Set for every `claude` that is started here: the hooks of the plugin leave its sessions alone."""
+__all__ = ["ClaudeCodeExecuteStep", "ClaudeUsageError", "check_usage", "task_of"]
 
 
 class ClaudeUsageError(ValueError):

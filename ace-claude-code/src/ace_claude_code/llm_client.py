@@ -25,7 +25,8 @@ from ace.protocols import (
 from ace.protocols.llm import StructuredAnswer
 from ace_claude_code.account import metrics_of_result
 from ace_claude_code.binary import find_claude
-from ace_claude_code.execute import LEARNING_VARIABLE, check_usage
+from ace_claude_code.execute import check_usage
+from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.json_fields import Record, number_in, text_in
 from ace_claude_code.llm_config import ClaudeCodeLLMConfig
 from ace_claude_code.outcome import problem_in_result

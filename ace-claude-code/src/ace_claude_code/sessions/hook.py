@@ -12,14 +12,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.json_fields import text_in
 from ace_claude_code.sessions.home import state_folder
 from ace_claude_code.sessions.settings import SessionSettings, read_settings
 
 __all__ = ["main"]
 
-# A learner that asks Claude Code ends a session, too. Whoever starts `claude` here sets it.
-_GUARD = "ACE_LEARNING"
 _LOG_SIZE = 1_000_000
 
 
@@ -33,7 +32,8 @@ def main(arguments: list[str], standard_input: str) -> int:
     Returns:
         The exit code.
     """
-    if os.environ.get(_GUARD):
+    # A learner that asks Claude Code ends a session, too.
+    if os.environ.get(LEARNING_VARIABLE):
         return 0
     state = state_folder()
     settings = read_settings(state)
@@ -77,7 +77,7 @@ def _hand_over(event: Mapping[str, object], state: Path) -> None:
         subprocess.Popen(
             [sys.executable, "-E", "-P", "-m", "ace_claude_code.sessions.learner"],
             cwd=state,
-            env={**os.environ, _GUARD: "1"},
+            env={**os.environ, LEARNING_VARIABLE: "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=file,
