@@ -50,6 +50,14 @@ def test_a_program_that_does_not_listen_is_killed_with_all_that_it_started(tmp_p
     assert (finished.timed_out, finished.returncode, finished.stdout) == (True, -9, b"started\n")
 
 
+def test_what_a_program_leaves_behind_when_it_ends_is_killed(tmp_path: Path) -> None:
+    obedient = STUBBORN.replace("signal.SIG_IGN", "lambda *_: sys.exit(143)")
+    process = ClaudeProcess([sys.executable, "-c", obedient], stdin="", cwd=tmp_path, environ={}, timeout=1.5)
+    with nothing_left("marker-of-stubborn"):
+        finished = process.run()
+    assert (finished.timed_out, finished.returncode) == (True, 143)
+
+
 def test_a_program_that_prints_nothing_is_a_failure_with_its_words_on_standard_error(tmp_path: Path) -> None:
     result = run(program(tmp_path, "import sys; print('out of memory', file=sys.stderr); sys.exit(3)"), tmp_path)
     assert not result.success

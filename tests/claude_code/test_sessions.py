@@ -111,7 +111,7 @@ def test_a_session_that_is_stopped_is_learned_from_too(
     def script(request: Request) -> Reply:
         if check_world.is_agent(request) and not request.tool_results:
             (project / "wait.py").write_text(
-                f"import time; open({str(started)!r}, 'w').close(); time.sleep(600)", encoding="utf-8"
+                f"import time; open({str(started)!r}, 'w').close(); time.sleep(30)", encoding="utf-8"
             )
             return [ToolUse("Bash", {"command": "python3 wait.py", "description": "Wait"})]
         return check_world.play(request)

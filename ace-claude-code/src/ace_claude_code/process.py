@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import final
 
 from ace.pipeline import PipelineCancelled, cancel_token_var
-from ace_claude_code.process_tree import descendants
+from ace_claude_code.process_tree import descendants, is_alive
 
 __all__ = ["ClaudeProcess", "FinishedProcess", "end_with_children"]
 
@@ -47,7 +47,7 @@ class ClaudeProcess:
     """One run of the binary.
 
     It is told to stop with SIGTERM, whereupon it ends the commands of its tools: they run in sessions of their own,
-    where no signal to a process group reaches them. What does not listen is killed, with all its descendants. Input
+    where no signal to a process group reaches them. What is left of them, or does not listen, is killed. Input
     and output are files, so that no pipe can fill up or be held open.
 
     Args:
@@ -150,7 +150,7 @@ class ClaudeProcess:
 
 
 def end_with_children(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Tell a process to end, and kill it with all its descendants if it does not; one that has ended is left alone.
+    """Tell a process to end, and kill what is left of it and its descendants; one that has ended is left alone.
 
     Args:
         process: The process.
@@ -158,17 +158,19 @@ def end_with_children(process: subprocess.Popen[bytes], grace: float) -> None:
     """
     if process.poll() is not None:
         return
+    # Looked for while it lives: the children of a dead process are nobody's.
+    started = dict.fromkeys(descendants(process.pid))
     process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(grace)
-    except subprocess.TimeoutExpired:
-        # Asked before the kill: the children of a dead process are nobody's.
-        orphans = descendants(process.pid)
+    end = time.monotonic() + grace
+    while not _has_ended(process) and time.monotonic() < end:
+        started |= dict.fromkeys(descendants(process.pid))
+    if process.poll() is None:
         process.kill()
         process.wait()
-        for orphan in orphans:
+    for orphan in started:
+        if is_alive(orphan):
             with contextlib.suppress(ProcessLookupError):  # it went by itself
-                os.kill(orphan, signal.SIGKILL)
+                os.kill(orphan.pid, signal.SIGKILL)
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

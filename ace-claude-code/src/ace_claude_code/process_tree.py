@@ -4,34 +4,51 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["descendants"]
+__all__ = ["ProcessName", "descendants", "is_alive"]
 
 
-def descendants(pid: int) -> list[int]:
+class ProcessName(NamedTuple):
+    """What tells one process from all others; a number alone is given to another one some day."""
+
+    pid: int
+    started: str
+
+
+def descendants(pid: int) -> list[ProcessName]:
     """Return the processes that a process has started, and those that these have, as far as they are alive.
 
     Args:
         pid: The process.
     """
-    parents = _parents()
+    processes = _processes()
     found = [pid]
     for known in found:
-        found += [child for child, parent in parents.items() if parent == known and child not in found]
-    return found[1:]
+        found += [child for child, (parent, _) in processes.items() if parent == known and child not in found]
+    return [ProcessName(child, processes[child][1]) for child in found[1:]]
 
 
-def _parents() -> dict[int, int]:
-    """Return the parent of each process of the system."""
+def is_alive(process: ProcessName) -> bool:
+    """Tell whether a process is still there.
+
+    Args:
+        process: The process.
+    """
+    return _processes().get(process.pid, (0, ""))[1] == process.started
+
+
+def _processes() -> dict[int, tuple[int, str]]:
+    """Return the parent of each process of the system, and when it was started."""
     if Path("/proc/self/stat").exists():
-        return _parents_in_proc()
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, encoding="utf-8", check=True)
-    pairs = (line.split() for line in listed.stdout.splitlines())
-    return {int(pid): int(parent) for pid, parent in pairs}
+        return _processes_in_proc()
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,lstart="], capture_output=True, encoding="utf-8", check=True)
+    rows = (line.split(maxsplit=2) for line in listed.stdout.splitlines())
+    return {int(pid): (int(parent), started) for pid, parent, started in rows}
 
 
-def _parents_in_proc() -> dict[int, int]:
-    parents = {}
+def _processes_in_proc() -> dict[int, tuple[int, str]]:
+    processes = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
@@ -40,5 +57,6 @@ def _parents_in_proc() -> dict[int, int]:
         except OSError:  # it ended meanwhile
             continue
         # The name stands in parentheses and may hold anything, blanks and parentheses too.
-        parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
-    return parents
+        fields = stat.rpartition(")")[2].split()
+        processes[int(folder.name)] = (int(fields[1]), fields[19])
+    return processes
