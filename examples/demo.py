@@ -20,7 +20,7 @@ from ace.providers.local import DEFAULT_MODEL, catalogued_model
 ACE = Path(sys.executable).with_name("ace")
 TRACES = Path(__file__).parent / "traces"
 SHIPPED = Path(__file__).parent / "house_skills.json"
-QUESTION = "Ticket 731: the settings page gets a dark mode. Name the git branch. Answer with the name alone."
+QUESTION = "Table orders has one order today: (id 9, day 2026-04-02, amount 8450). What is today's revenue in euros?"
 
 
 def tour(folder: Path) -> None:

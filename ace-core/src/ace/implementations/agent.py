@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from ace.implementations.asking import ask_until_usable, checked_retries
 from ace.implementations.helpers import extract_cited_skill_ids, format_optional
@@ -34,6 +34,9 @@ class Agent:
     Raises:
         ValueError: The template has an unknown placeholder or lacks question.
     """
+
+    answer_type: ClassVar[type[AgentOutput]] = AgentOutput
+    """What the model is asked for."""
 
     def __init__(self, llm: LLMClientLike, prompt_template: str = AGENT_PROMPT, *, max_retries: int = 3) -> None:
         self.llm = llm
@@ -83,7 +86,9 @@ class Agent:
                 "current_date": datetime.now().astimezone().date().isoformat(),
             }
         )
-        output = ask_until_usable(self.llm, prompt, AgentOutput, _problem, role="Agent", max_retries=self.max_retries)
+        output = ask_until_usable(
+            self.llm, prompt, self.answer_type, _problem, role="Agent", max_retries=self.max_retries
+        )
         return output.model_copy(update={"skill_ids": _cited(output.reasoning, skillbook)})
 
 

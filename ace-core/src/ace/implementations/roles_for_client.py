@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ace.implementations.agent import Agent
-from ace.implementations.prompts import SMALL_MODEL_AGENT_PROMPT
 from ace.implementations.reflector import Reflector
 from ace.implementations.skill_manager import SkillManager
+from ace.implementations.small_model_agent import SmallModelAgent
 from ace.implementations.small_model_reflector import SmallModelReflector
 from ace.implementations.small_model_skill_manager import SmallModelSkillManager
 from ace.protocols.llm import LLMClientLike
@@ -19,7 +19,7 @@ def agent_for(client: LLMClientLike) -> Agent:
     Args:
         client: A client; one that calls a small model says so with an attribute `is_small_model`.
     """
-    return Agent(client, SMALL_MODEL_AGENT_PROMPT) if _is_small(client) else Agent(client)
+    return SmallModelAgent(client) if _is_small(client) else Agent(client)
 
 
 def reflector_for(client: LLMClientLike) -> Reflector:

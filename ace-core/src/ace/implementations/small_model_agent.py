@@ -1,4 +1,4 @@
-"""The Agent for small models: shorter instructions, and answers of bounded length, since they may go round in circles."""
+"""The Agent for small models: shorter instructions, and answers of bounded length; they may go round in circles."""
 
 from __future__ import annotations
 
