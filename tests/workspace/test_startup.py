@@ -56,7 +56,7 @@ def test_an_import_loads_nothing_heavy(name: str) -> None:
     assert sorted(HEAVY & set(map(top_level, loaded))) == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"], ["nonsense"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["config"], ["skillbook", "--help"], ["nonsense"]])
 def test_a_command_that_calls_no_model_loads_nothing_heavy(arguments: list[str]) -> None:
     folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
     command = [sys.executable, "-I", "-S", "-c", COMMAND_PROGRAM, json.dumps(arguments), *folders]

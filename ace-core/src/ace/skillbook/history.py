@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -105,7 +105,18 @@ def rolled_back(now: BookState, then: BookState) -> BookState:
 
 def difference(first: BookState, second: BookState) -> SkillbookDiff:
     """Return how the second book differs from the first. Embeddings are no difference."""
-    before, after = first.ordered_skills(), second.ordered_skills()
+    return compared_skills(first.ordered_skills().values(), second.ordered_skills().values())
+
+
+def compared_skills(first: Iterable[Skill], second: Iterable[Skill]) -> SkillbookDiff:
+    """Return how the skills of the second book differ from those of the first, by their ids.
+
+    Args:
+        first: The skills of one book.
+        second: The skills of another one, or of the same one later.
+    """
+    before = {skill.id: skill for skill in first}
+    after = {skill.id: skill for skill in second}
     return SkillbookDiff(
         added=tuple(skill for id, skill in after.items() if id not in before),
         removed=tuple(skill for id, skill in before.items() if id not in after),

@@ -1,0 +1,58 @@
+"""`ace skillbook log`: the versions of a store."""
+
+from __future__ import annotations
+
+from ace.cli.console import print_json, print_table
+from ace.cli.errors import DONE, UsageError
+from ace.cli.options import JsonFlag, SkillbookOption
+from ace.cli.skillbooks.event_words import counted
+from ace.cli.skillbooks.history import newest_version
+from ace.cli.skillbooks.opening import location_of, opened
+from ace.skillbook.event_codec import event_dict
+from ace.skillbook.history import HistoryEntry
+
+__all__ = ["command"]
+
+
+def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
+    """List the versions of a store, newest first.
+
+    Args:
+        limit: How many versions; 0 lists all.
+        skillbook: The skillbook; skills.db by default.
+        as_json: Print one JSON object with every change.
+    """
+    if limit < 0:
+        raise UsageError(f"--limit is a number of versions from 0, not {limit}")
+    location = location_of(skillbook)
+    with opened(location) as book:
+        newest = newest_version(book, location)
+        after = max(newest - limit, 0) if limit else 0
+        entries = book.history(after)[::-1]
+    if as_json:
+        versions = [_as_json(entry) for entry in entries]
+        print_json({"command": "skillbook log", "skillbook": location, "version": newest, "versions": versions})
+        return DONE
+    print_table(
+        ["version", "time", "by", "sample", "changes"],
+        [_row(entry) for entry in entries],
+        title=f"{location} at version {newest}" + (f" ({after} older versions not shown)" if after else ""),
+    )
+    return DONE
+
+
+def _row(entry: HistoryEntry) -> list[str]:
+    sample = "-" if entry.key is None else f"{entry.key.sample} (epoch {entry.key.epoch})"
+    skipped = f", {len(entry.skipped)} skipped" if entry.skipped else ""
+    return [str(entry.version), entry.at, entry.author or "-", sample, counted(entry.events) + skipped]
+
+
+def _as_json(entry: HistoryEntry) -> dict[str, object]:
+    return {
+        "version": entry.version,
+        "at": entry.at,
+        "author": entry.author,
+        "sample": None if entry.key is None else entry.key._asdict(),
+        "changes": [event_dict(event) for event in entry.events],
+        "skipped": list(entry.skipped),
+    }

@@ -1,0 +1,114 @@
+"""`ace skillbook show`: the skills, and where they were learned."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from ace.cli.console import is_terminal, print_json, print_text, visible
+from ace.cli.errors import DONE, UsageError
+from ace.cli.options import JsonFlag, SkillbookOption
+from ace.cli.skillbooks.lookup import find_skill
+from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.skillbooks.part import part_of
+from ace.cli.skillbooks.selection import chosen_skills
+from ace.cli.skillbooks.skill_output import print_skill, print_skills, skill_as_json
+from ace.skill import Skill
+from ace.skillbook import Skillbook
+
+__all__ = ["command"]
+
+TextFormat = Literal["markdown", "xml", "toon", "json", "playbook"]
+
+
+def command(
+    *ids: str,
+    section: Annotated[list[str] | None, Parameter(negative="")] = None,
+    query: str | None = None,
+    budget: int | None = None,
+    text_format: Annotated[TextFormat | None, Parameter(name="--format")] = None,
+    with_invalid: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
+    skillbook: SkillbookOption = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Show skills, and where they were learned.
+
+    With ids, everything that is known of these skills is shown, their traces too.
+
+    Args:
+        ids: The ids of skills; by default all skills.
+        section: Only the skills of this section; can be given several times.
+        query: A question; the most relevant skills come first.
+        budget: Only the skills that fit a prompt of this many tokens.
+        text_format: Print them as an agent sees them, or as playbook text.
+        with_invalid: Show the skills too that were taken out or merged away.
+        skillbook: The skillbook; skills.db by default.
+        as_json: Print one JSON object with all fields.
+    """
+    if text_format is not None and (as_json or with_invalid):
+        raise UsageError("--format shows what an agent sees; it goes neither with --json nor with --all")
+    if budget is not None and budget < 0:
+        raise UsageError(f"--budget is a number of tokens from 0, not {budget}")
+    location = location_of(skillbook)
+    with opened(location) as book:
+        wanted = _wanted(book, location, ids, section, with_invalid)
+        if text_format is not None:
+            _print_text(part_of(book, {skill.id for skill in wanted}), text_format, query, budget)
+            return DONE
+        skills = chosen_skills(wanted, query, budget)
+        if as_json:
+            _print_json(book, location, skills)
+        elif ids:
+            for skill in skills:
+                print_skill(skill)
+        else:
+            print_skills(skills, title=_title(location, book, skills))
+    return DONE
+
+
+def _wanted(
+    book: Skillbook, location: str, ids: Sequence[str], sections: Sequence[str] | None, with_invalid: bool
+) -> list[Skill]:
+    if ids:
+        skills = list(dict.fromkeys(find_skill(book, location, skill_id) for skill_id in ids))
+    else:
+        skills = book.skills(include_invalid=with_invalid)
+    if not sections:
+        return skills
+    known = {skill.section for skill in book.skills(include_invalid=True)}
+    for name in sections:
+        if name not in known:
+            raise UsageError(f"the skillbook {location!r} has no section {name!r}; there are {_listed(known)}")
+    return [skill for skill in skills if skill.section in sections]
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(map(repr, sorted(names))) or "none"
+
+
+def _print_text(book: Skillbook, text_format: TextFormat, query: str | None, budget: int | None) -> None:
+    if text_format == "playbook":
+        chosen = chosen_skills(book.skills(), query, budget)
+        text = part_of(book, {skill.id for skill in chosen}).as_playbook().rstrip("\n")
+    else:
+        text = book.as_prompt(budget, query, text_format)
+    print_text(visible(text) if is_terminal(sys.stdout) else text)
+
+
+def _print_json(book: Skillbook, location: str, skills: Sequence[Skill]) -> None:
+    print_json(
+        {
+            "command": "skillbook show",
+            "skillbook": location,
+            "version": book.version,
+            "skills": [skill_as_json(skill) for skill in skills],
+        }
+    )
+
+
+def _title(location: str, book: Skillbook, skills: Sequence[Skill]) -> str:
+    version = "" if book.version is None else f" at version {book.version}"
+    return f"{location}{version}: {len(skills)} of {len(book.skills(include_invalid=True))} skills"

@@ -1,0 +1,102 @@
+"""Says in words what a change of a history did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ace.skillbook.events import (
+    Added,
+    Embedded,
+    Event,
+    Imported,
+    Kept,
+    Merged,
+    Removed,
+    RolledBack,
+    Tagged,
+    Updated,
+)
+
+__all__ = ["counted", "described"]
+
+
+def counted(events: Sequence[Event]) -> str:
+    """Return how many changes of each kind there were.
+
+    Args:
+        events: The changes of one version.
+
+    Example:
+        >>> counted([Tagged("a-00001", {"helpful": 1}, ""), Tagged("a-00002", {"helpful": 1}, ""), RolledBack(3)])
+        '2 tagged, rolled back to version 3'
+    """
+    numbers: Counter[str] = Counter()
+    others = []
+    for event in events:
+        match event:
+            case RolledBack(version=version):
+                others.append(f"rolled back to version {version}")
+            case Imported(skills=skills):
+                numbers["imported"] += len(skills)
+            case Embedded(vectors=vectors):
+                numbers["vectors"] += len(vectors)
+            case Merged(merged_ids=merged):
+                numbers["merged away"] += len(merged)
+            case _:
+                numbers[_verb(event)] += 1
+    return ", ".join([*(f"{number} {verb}" for verb, number in numbers.items()), *others]) or "nothing"
+
+
+def described(event: Event, skill_id: str) -> str:
+    """Return what a change did to one skill.
+
+    Args:
+        event: The change.
+        skill_id: The skill that the words are about.
+
+    Example:
+        >>> described(Tagged("a-00001", {"helpful": 2}, ""), "a-00001")
+        'tagged: helpful +2'
+    """
+    match event:
+        case Added(skill=skill):
+            return f"added: {skill.content}"
+        case Updated(texts=texts, counters=counters):
+            parts = [f"{name}: {text}" for name, text in texts.items()]
+            return f"updated: {'; '.join([*parts, *_raised(counters)]) or 'one more source'}"
+        case Tagged(counters=counters):
+            return f"tagged: {', '.join(_raised(counters))}"
+        case Merged(keep_id=keep_id, merged_ids=merged, content=content):
+            if skill_id != keep_id:
+                return f"merged into {keep_id}"
+            return f"took over {', '.join(merged)}" + ("" if content is None else f": {content}")
+        case Kept(first_id=first, second_id=second, decision=decision):
+            reason = f": {decision.reasoning}" if decision.reasoning else ""
+            return f"kept apart from {second if skill_id == first else first}{reason}"
+        case Imported(skills=skills):
+            return "imported: " + next((skill.content for skill in skills if skill.id == skill_id), "")
+        case RolledBack(version=version):
+            return f"rolled back to version {version}"
+        case Embedded():
+            return "got a vector"
+        case Removed():
+            return _verb(event)
+
+
+def _verb(event: Added | Updated | Tagged | Removed | Kept) -> str:
+    match event:
+        case Added():
+            return "added"
+        case Updated():
+            return "updated"
+        case Tagged():
+            return "tagged"
+        case Removed(soft=soft):
+            return "marked invalid" if soft else "removed"
+        case Kept():
+            return "kept apart"
+
+
+def _raised(counters: Mapping[str, int]) -> list[str]:
+    return [f"{tag} +{increment}" for tag, increment in counters.items() if increment]

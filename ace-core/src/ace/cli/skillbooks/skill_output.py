@@ -1,0 +1,81 @@
+"""How skills look: rows of a table, JSON values, and one skill with everything that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ace.cli.console import print_table
+from ace.skill import Skill
+from ace.skillbook.json_write import JsonValue, skill_dict
+
+__all__ = ["print_skill", "print_skills", "skill_as_json"]
+
+
+def skill_as_json(skill: Skill) -> dict[str, JsonValue]:
+    """Return all fields of a skill but the vector.
+
+    Args:
+        skill: The skill.
+    """
+    return {**skill_dict(skill), "merged_into": skill.merged_into}
+
+
+def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
+    """Print a table of skills; a column says which are not active, if one is not.
+
+    Args:
+        skills: The skills.
+        title: A line above it.
+    """
+    columns = ["id", "section", "helpful", "harmful", "neutral", "content"]
+    rows = [_row(skill) for skill in skills]
+    if not all(skill.is_active for skill in skills):
+        columns.insert(1, "status")
+        for row, skill in zip(rows, skills, strict=True):
+            row.insert(1, _status(skill))
+    print_table(columns, rows, title=title)
+
+
+def print_skill(skill: Skill) -> None:
+    """Print one skill with everything that is known of it, and the traces that taught it.
+
+    Args:
+        skill: The skill.
+    """
+    facts = [
+        ("section", skill.section),
+        ("content", skill.content),
+        ("status", _status(skill)),
+        ("counters", f"helpful {skill.helpful}, harmful {skill.harmful}, neutral {skill.neutral}"),
+        ("justification", skill.justification or ""),
+        ("evidence", skill.evidence or ""),
+        ("added", skill.created_at),
+        ("changed", skill.updated_at),
+    ]
+    print_table(["skill", skill.id], [[name, value] for name, value in facts if value])
+    if not skill.sources:
+        print_table(["learned from"], [["nothing that was noted"]])
+        return
+    print_table(
+        ["learned from", "epoch", "step", "by", "question", "error", "learning"],
+        [
+            [
+                source.trace_id or "-",
+                str(source.epoch or "-"),
+                str(source.step or "-"),
+                source.integration or "-",
+                source.sample_question or "-",
+                source.error_identification or "-",
+                source.learning_text or "-",
+            ]
+            for source in skill.sources
+        ],
+    )
+
+
+def _row(skill: Skill) -> list[str]:
+    return [skill.id, skill.section, str(skill.helpful), str(skill.harmful), str(skill.neutral), skill.content]
+
+
+def _status(skill: Skill) -> str:
+    return skill.status if skill.merged_into is None else f"merged into {skill.merged_into}"
