@@ -1,0 +1,120 @@
+"""`ace skillbook dedup`: makes one skill of those that say the same."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+from ace.cli.console import note, print_json, print_table, print_text
+from ace.cli.errors import DONE, WITH_FAILURES, UsageError, print_error
+from ace.cli.options import Flag, JsonFlag, SkillbookOption
+from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.skillbook import Skillbook
+
+if TYPE_CHECKING:
+    from ace.deduplication import ConsolidationOperation, ConsolidationResult, DeduplicationManager
+
+__all__ = ["command"]
+
+
+def command(
+    *,
+    threshold: float = 0.85,
+    across_sections: Annotated[bool, Flag] = False,
+    embedding_provider: str = "auto",
+    embedding_model: str | None = None,
+    dry_run: Annotated[bool, Flag] = False,
+    skillbook: SkillbookOption = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Make one skill of those that say the same.
+
+    Skills of the same wording are merged: counters add up and sources join. Skills that are only similar are listed
+    and stay.
+
+    Args:
+        threshold: From which similarity on, between 0 and 1, two skills are listed as similar.
+        across_sections: Compare skills of different sections too.
+        embedding_provider: What makes the vectors: auto, litellm, local, lexical, or the name of a plugin.
+        embedding_model: The embedding model for litellm.
+        dry_run: Change nothing, and show what would be done.
+        skillbook: The skillbook; skills.db by default.
+        as_json: Print one JSON object.
+    """
+    manager = _manager(threshold, across_sections, embedding_provider, embedding_model)
+    location = location_of(skillbook)
+    check_writable(location)
+    with opened(location) as book:
+        before = version = book.version
+        if dry_run:
+            result = manager.consolidate(Skillbook.loads(book.dumps()))
+        else:
+            with book.deferred_commits():
+                result = manager.consolidate(book)
+                # A store keeps the vectors too, even where nothing was merged.
+                is_changed = bool(result.applied) or book.has_uncommitted_changes
+                version = save(book, location, author="ace skillbook dedup") if is_changed else book.version
+    if as_json:
+        print_json(
+            {
+                "command": "skillbook dedup",
+                "skillbook": location,
+                "version": version,
+                "dry_run": dry_run,
+                **_as_json(result),
+            }
+        )
+    else:
+        _print(result)
+        if dry_run:
+            note("nothing was changed: this was a dry run")
+        elif result.applied and before is not None:
+            print_text(f"{location} is at version {version} now; `ace skillbook rollback {before}` takes it back")
+    return WITH_FAILURES if result.problem else DONE
+
+
+def _manager(threshold: float, across_sections: bool, provider: str, model: str | None) -> DeduplicationManager:
+    from ace.deduplication import DeduplicationConfig, DeduplicationManager
+
+    try:
+        config = DeduplicationConfig(
+            similarity_threshold=threshold,
+            within_section_only=not across_sections,
+            embedding_provider=provider,
+            embedding_model=model,
+        )
+        return DeduplicationManager(config)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _as_json(result: ConsolidationResult) -> dict[str, object]:
+    return {
+        "applied": [_operation_as_json(operation) for operation in result.applied],
+        "skipped": [
+            {"operation": _operation_as_json(each.operation), "reason": each.reason} for each in result.skipped
+        ],
+        "undecided": [list(ids) for ids in result.undecided],
+        "problem": result.problem,
+    }
+
+
+def _operation_as_json(operation: ConsolidationOperation) -> dict[str, object]:
+    return {**asdict(operation), "skill_ids": list(operation.skill_ids)}
+
+
+def _print(result: ConsolidationResult) -> None:
+    rows = [
+        [operation.type.lower(), ", ".join(operation.skill_ids), operation.reasoning] for operation in result.applied
+    ]
+    rows += [
+        [f"{each.operation.type.lower()} skipped", ", ".join(each.operation.skill_ids), each.reason]
+        for each in result.skipped
+    ]
+    rows += [["similar", ", ".join(ids), "not the same wording; both stay"] for ids in result.undecided]
+    if rows:
+        print_table(["done", "skills", "why"], rows)
+    else:
+        print_text("no two skills say the same")
+    if result.problem:
+        print_error(f"similar skills could not be compared: {result.problem}")

@@ -1,0 +1,68 @@
+"""The real `ace skillbook` in processes of its own, with and without a terminal."""
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.core.cli.skillbook.conftest import contents
+from tests.support.command_line import ACE, ace, command_environment
+
+
+def test_help_lists_every_command(tmp_path: Path) -> None:
+    done = ace("skillbook", "--help", folder=tmp_path)
+    assert done.code == 0
+    for name in ("show", "log", "diff", "blame", "rollback", "export", "import", "merge", "prune", "dedup"):
+        assert f" {name} " in done.out
+
+
+def test_a_day_with_a_skillbook(store: Path, playbook: Path, folder: Path) -> None:
+    taken = ace("skillbook", "import", "play.txt", folder=folder)
+    assert (taken.code, taken.err) == (0, "")
+    assert ace("skillbook", "prune", "--yes", folder=folder).code == 0
+    log = ace("skillbook", "log", folder=folder)
+    assert (log.code, log.out.splitlines()[0]) == (0, "skills.db at version 7")
+    assert "\x1b" not in log.out and "─" not in log.out
+    unknown = ace("skillbook", "show", "maths-0001", folder=folder)
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "did you mean 'maths-00001'?" in unknown.err
+
+
+def test_the_skillbook_of_the_settings_is_used(json_book: Path, folder: Path) -> None:
+    done = ace("skillbook", "show", folder=folder, environ={"ACE_SKILLBOOK": "skills.json"})
+    assert done.out.startswith("skills.json: 2 of 2 skills")
+
+
+def at_a_terminal(folder: Path, *arguments: str, answer: bytes = b"") -> tuple[int, str]:
+    """Run `ace skillbook` at a terminal, type the answer, and return exit code and screen."""
+    ours, theirs = pty.openpty()
+    environ = {**command_environment(folder), "COLUMNS": "100", "TERM": "xterm"}
+    process = subprocess.Popen(
+        [ACE, "skillbook", *arguments], cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    os.write(ours, answer)
+    screen = b""
+    try:
+        while more := os.read(ours, 4096):
+            screen += more
+    except OSError:  # how Linux says that nobody holds the other end any more
+        pass
+    os.close(ours)
+    return process.wait(), screen.decode("utf-8")
+
+
+@pytest.mark.parametrize(("answer", "code", "skills"), [(b"n\n", 2, 4), (b"y\n", 0, 1)])
+def test_at_a_terminal_a_rollback_asks(store: Path, folder: Path, answer: bytes, code: int, skills: int) -> None:
+    done, screen = at_a_terminal(folder, "rollback", "1", answer=answer)
+    assert "removes 3" in screen and "[y/N]" in screen
+    assert done == code
+    assert len(contents(store)) == skills
+
+
+def test_at_a_terminal_the_table_is_drawn(store: Path, folder: Path) -> None:
+    code, screen = at_a_terminal(folder, "show")
+    assert code == 0
+    assert "┃" in screen and "Guess quickly." in screen

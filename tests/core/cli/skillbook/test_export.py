@@ -1,0 +1,92 @@
+"""`ace skillbook export`."""
+
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.core.cli.skillbook.conftest import Run, contents
+from tests.support.json_shape import misfits
+
+EXPORT = {"schema": int, "command": str, "skillbook": str, "path": str, "format": str, "skills": int}
+
+
+def test_json_is_the_whole_skillbook(store: Path, folder: Path, run: Run) -> None:
+    with Skillbook.open(store) as book:
+        book.remove_skill("maths-00002", soft=True)
+        expected = book.dumps()
+    data = run("export", "out/all.json", "--json").data
+    assert misfits(data, EXPORT) == []
+    assert (data["format"], data["skills"]) == ("json", 4)
+    assert (folder / "out" / "all.json").read_text(encoding="utf-8") == expected
+
+
+@pytest.mark.parametrize("name", ["all.txt", "all.md", "skills"])
+def test_what_was_exported_can_be_imported(store: Path, folder: Path, run: Run, name: str) -> None:
+    assert run("export", name).code == 0
+    done = run("import", name, "--skillbook", "copy.json")
+    assert done.code == 0
+    assert contents(folder / "copy.json") == contents(store)
+
+
+def test_a_folder_gets_the_file_that_coding_agents_load(store: Path, folder: Path, run: Run) -> None:
+    assert "Unit_checks/SKILL.md" in run("export", "Unit_checks").out
+    lines = (folder / "Unit_checks" / "SKILL.md").read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == ["---", "name: unit-checks"]
+    assert "maths, geography" in lines[2]
+    assert "- [geography-00004] Name the country first." in lines
+
+
+def test_in_agents_md_only_the_marked_block_is_ours(store: Path, folder: Path, run: Run) -> None:
+    own = b"# Ours\r\n\r\nRun the tests.\r\n"
+    (folder / "AGENTS.md").write_bytes(own)
+    assert run("export", "AGENTS.md").code == 0
+    first = (folder / "AGENTS.md").read_bytes()
+    assert first.startswith(own) and b"- [maths-00002] Guess quickly." in first
+    run("prune", "--yes")
+    assert run("export", "AGENTS.md").code == 0
+    assert (folder / "AGENTS.md").read_bytes() == first.replace(
+        b"- [maths-00002] Guess quickly. (helpful 0, harmful 2)\r\n", b""
+    )
+
+
+def test_the_format_can_be_said(store: Path, folder: Path, run: Run) -> None:
+    (folder / "notes.md").write_text("# Notes\n", encoding="utf-8")
+    assert run("export", "notes.md", "--format", "block").code == 0
+    assert (folder / "notes.md").read_text(encoding="utf-8").startswith("# Notes\n\n<!-- ace:skills begin")
+
+
+@pytest.mark.parametrize("name", ["old.json", "old.md", "old.txt"])
+def test_a_file_is_replaced_only_when_that_was_said(store: Path, folder: Path, run: Run, name: str) -> None:
+    (folder / name).write_text("mine", encoding="utf-8")
+    done = run("export", name)
+    assert done.code == 2 and name in done.err and "--yes" in done.err
+    assert (folder / name).read_text(encoding="utf-8") == "mine"
+    assert run("export", name, "--yes").code == 0
+    assert "Guess quickly." in (folder / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["skills.csv"], "--format"),
+        (["other.db"], "ace skillbook merge"),
+        (["skills.db", "--format", "json", "--yes"], "the skillbook itself"),
+        (["here", "--format", "json"], "is a folder"),
+        (["sk", "--name", "No Name"], "--name"),
+        (["AGENTS.md"], "1 begin and 0 end marks"),
+        (["file/x.md"], "choose another path"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_change_nothing(
+    store: Path, folder: Path, run: Run, arguments: list[str], named: str
+) -> None:
+    (folder / "here").mkdir()
+    (folder / "file").write_text("a file", encoding="utf-8")
+    (folder / "AGENTS.md").write_text("<!-- ace:skills begin -->\n", encoding="utf-8")
+    before = contents(store)
+    done = run("export", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1 and named in done.err
+    assert contents(store) == before
+    assert (folder / "AGENTS.md").read_text(encoding="utf-8") == "<!-- ace:skills begin -->\n"

@@ -1,0 +1,189 @@
+"""`ace skillbook import` and `ace skillbook merge`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ace.skill import InsightSource
+from ace.skillbook import Skillbook
+from tests.core.cli.skillbook.conftest import Run, contents
+from tests.support.json_shape import misfits
+
+TAKEN = {"id": str, "id_in_file": str, "section": str, "content": str}
+SKIPPED = {"id_in_file": str, "content": str, "reason": str}
+FILE = {"path": str, "taken": [TAKEN], "joined": [str], "skipped": [SKIPPED], "notes": [str]}
+IMPORT = {"schema": int, "command": str, "skillbook": str, "version": int | None, "files": [FILE]}
+MERGE = {"schema": int, "command": str, "output": str, "version": int | None, "skills": int, "files": [FILE]}
+
+
+@pytest.fixture
+def foreign(folder: Path) -> Path:
+    """The file of another framework, with an id that the store has, and fields that a skillbook has not."""
+    path = folder / "foreign.json"
+    bullets = [
+        {"id": "maths-00002", "section": "maths", "content": "Round at the end.", "helpful": 2, "colour": "red"},
+        {"id": "old-00001", "section": "maths", "content": "An old one.", "status": "invalid"},
+    ]
+    path.write_text(json.dumps({"bullets": bullets, "author": "somebody"}), encoding="utf-8")
+    return path
+
+
+def test_an_import_says_what_was_taken_what_was_not_and_why(
+    store: Path, foreign: Path, playbook: Path, run: Run
+) -> None:
+    before = contents(store)
+    data = run("import", "play.txt", "foreign.json", "--json").data
+    assert misfits(data, IMPORT) == []
+    first, second = data["files"]
+    assert [skill["id"] for skill in first["taken"]] == ["str-00001"]
+    assert [each["reason"] for each in first["skipped"]] == ["is there already as maths-00001"]
+    assert [(skill["id_in_file"], skill["id"]) for skill in second["taken"]] == [("maths-00002", "maths-00005")]
+    assert [each["reason"] for each in second["skipped"]] == ["is not active in the file"]
+    assert "author, bullets.colour" in second["notes"][0]
+    after = contents(store)
+    assert {id: after[id] for id in before} == before
+    assert after["maths-00005"] == "Round at the end."
+
+
+def test_an_import_is_one_version_and_the_next_one_takes_nothing(store: Path, playbook: Path, run: Run) -> None:
+    (store.parent / "notes.md").write_text("# Style\n\n- Write short sentences.\n", encoding="utf-8")
+    assert run("import", "play.txt", "notes.md", "--json").data["version"] == 6
+    assert "ace skillbook import" in run("log", "--limit", "1").out
+    assert run("import", "play.txt", "notes.md", "--json").data["version"] == 6
+    run("rollback", "5", "--yes")
+    assert len(contents(store)) == 4
+
+
+def test_what_was_taken_out_before_does_not_come_back(store: Path, run: Run) -> None:
+    run("export", "all.txt")
+    run("prune", "--yes")
+    done = run("import", "all.txt")
+    assert "was taken out of the skillbook: maths-00002" in done.out
+    assert "maths-00002" not in contents(store)
+
+
+def test_an_import_keeps_counters_sources_and_times(store: Path, run: Run) -> None:
+    assert run("import", "skills.db", "--skillbook", "new.json").code == 0
+    with Skillbook.open(store) as old, Skillbook.open("new.json") as new:
+        assert new.skills() == old.skills()
+
+
+def test_folders_of_skills_and_marked_blocks_are_read(store: Path, folder: Path, run: Run) -> None:
+    skill = folder / "skills" / "style"
+    skill.mkdir(parents=True)
+    head = "---\nname: style\nallowed-tools:\n  - Bash\n---\n"
+    (skill / "SKILL.md").write_text(f"{head}# style\n\nSome words.\n\n- Prefer verbs.\n", encoding="utf-8")
+    block = "<!-- ace:skills begin -->\n- [b-00001] In the block.\n<!-- ace:skills end -->\n"
+    (folder / "AGENTS.md").write_text(f"- Not ours.\n\n{block}", encoding="utf-8")
+    data = run("import", "skills", "AGENTS.md", "--skillbook", "new.db", "--json").data
+    assert list(contents(folder / "new.db").values()) == ["Prefer verbs.", "In the block."]
+    assert data["files"][1]["notes"] == ["only the block of ace was read"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        ("nope.txt", "there is no file 'nope.txt'"),
+        ("broken.json", "broken.json, line 1"),
+        ("empty.txt", "no valid JSON"),
+        ("prose.md", "no skill in this text"),
+        ("text.db", "not a database"),
+        ("picture.txt", "not UTF-8"),
+        ("bare", "SKILL.md"),
+    ],
+)
+def test_if_one_file_cannot_be_read_nothing_is_taken(
+    store: Path, folder: Path, playbook: Path, run: Run, bad: str, named: str
+) -> None:
+    (folder / "broken.json").write_text("{", encoding="utf-8")
+    (folder / "empty.txt").write_bytes(b"")
+    (folder / "prose.md").write_text("Only prose.\n", encoding="utf-8")
+    (folder / "text.db").write_text("no database", encoding="utf-8")
+    (folder / "picture.txt").write_bytes(b"\x89PNG\xff")
+    (folder / "bare").mkdir()
+    before = contents(store)
+    done = run("import", "play.txt", bad)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1 and named in done.err
+    assert contents(store) == before
+
+
+def test_a_merge_keeps_each_text_once_with_the_higher_counters_and_all_sources(folder: Path, run: Run) -> None:
+    for name, helpful, other in (("a.json", 5, "Only in a."), ("b.json", 2, "Only in b.")):
+        book = Skillbook()
+        book.add_skill(
+            "maths",
+            "Shared.",
+            metadata={"helpful": helpful, "harmful": 7 - helpful},
+            insight_source=InsightSource(name),
+        )
+        book.add_skill("maths", other)
+        book.save_to_file(folder / name)
+    before = [(folder / name).read_bytes() for name in ("a.json", "b.json")]
+    data = run("merge", "a.json", "b.json", "-o", "both.json", "--json").data
+    assert misfits(data, MERGE) == []
+    assert data["files"][1]["joined"] == ["maths-00001"]
+    with Skillbook.open("both.json") as both:
+        shared = both.get_skill("maths-00001")
+        assert shared is not None
+        assert (shared.helpful, shared.harmful) == (5, 5)
+        assert [source.trace_id for source in shared.sources] == ["a.json", "b.json"]
+    assert list(contents(folder / "both.json").values()) == ["Shared.", "Only in a.", "Only in b."]
+    assert [(folder / name).read_bytes() for name in ("a.json", "b.json")] == before
+
+
+def test_a_merge_into_a_store_is_one_version(store: Path, json_book: Path, playbook: Path, run: Run) -> None:
+    before = contents(store)
+    data = run("merge", "skills.db", "skills.json", "play.txt", "--output", "skills.db", "--json").data
+    assert data["version"] == 6
+    after = contents(store)
+    assert {id: after[id] for id in before} == before
+    assert list(after.values())[4:] == ["Estimate the result first.", "Never check.", "Read the question twice."]
+    assert run("merge", "skills.json", "--output", "skills.db", "--json").data["version"] == 6
+
+
+def test_a_merge_gives_a_json_book_a_history(json_book: Path, run: Run) -> None:
+    assert run("merge", "skills.json", "-o", "new.db").code == 0
+    assert run("log", "--skillbook", "new.db").out.startswith("new.db at version 1\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["skills.json"], "--output"),
+        (["-o", "x.db"], "at least one"),
+        (["skills.json", "-o", "x.md"], "is a text"),
+        (["skills.json", "-o", "nowhere/x.db"], "no folder"),
+        (["skills.json", "-o", "foreign.json"], "cannot keep"),
+    ],
+)
+def test_mistakes_in_a_merge(json_book: Path, foreign: Path, run: Run, arguments: list[str], named: str) -> None:
+    before = {path: path.read_bytes() for path in json_book.parent.glob("*.json")}
+    done = run("merge", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert named in done.err
+    assert {path: path.read_bytes() for path in before} == before
+    assert not (json_book.parent / "x.db").exists()
+
+
+def test_pairs_that_were_judged_to_differ_follow_their_skills(folder: Path, run: Run) -> None:
+    one, other = Skillbook(), Skillbook()
+    one.add_skill("maths", "Something else.")
+    one.add_skill("maths", "Shared.")
+    for text in ("Shared.", "Nearly shared.", "Nearly shared too."):
+        other.add_skill("maths", text)
+    other.keep_apart("maths-00001", "maths-00002", reasoning="the old one")
+    other.keep_apart("maths-00002", "maths-00003", reasoning="the new ones")
+    one.save_to_file("one.json")
+    other.save_to_file("other.json")
+    run("merge", "one.json", "other.json", "-o", "both.json")
+    run("import", "other.json", "--skillbook", "one.json")
+    with Skillbook.open("both.json") as both, Skillbook.open("one.json") as imported:
+        ids = {skill.content: skill.id for skill in both.skills()}
+        assert {frozenset(pair): each.reasoning for pair, each in both.similarity_decisions().items()} == {
+            frozenset((ids["Shared."], ids["Nearly shared."])): "the old one",
+            frozenset((ids["Nearly shared."], ids["Nearly shared too."])): "the new ones",
+        }
+        reasons = [each.reasoning for each in imported.similarity_decisions().values()]
+        assert reasons == ["the new ones"]
