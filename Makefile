@@ -23,11 +23,12 @@ EXPORT := uv export --quiet --frozen --format requirements-txt --no-annotate --n
 help: ## List the targets (of which pytest and test-all take ARGS="...")
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 22
 
+.PHONY: environment
+environment: $(ENVIRONMENT) ## Set up .tools and .venv, and nothing else
+
 .PHONY: demo
-demo: $(ENVIRONMENT) ## Run the engine on real pages, then let an agent learn from its mistakes
-	@.venv/bin/python examples/engine_demo.py
-	@echo
-	@.venv/bin/python -m examples.learn_with_scripted_model
+demo: $(ENVIRONMENT) ## Learn from recorded traces with a model on this machine (ARGS=tour: a part of seconds, without a model)
+	@.venv/bin/python -m examples.demo $(ARGS)
 
 .PHONY: test
 test: lint types contracts pytest ## Check and test what CI checks (some seconds)

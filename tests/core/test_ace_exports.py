@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,21 @@ def test_every_name_of_the_contract_resolves(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in ace.__all__ if name != "__version__"])
 def test_everything_listed_resolves(name: str) -> None:
     assert getattr(ace, name) is getattr(importlib.import_module("ace"), name)
+
+
+PACKAGES = [
+    path.stem
+    for path in sorted(Path(ace.__file__).parent.iterdir())
+    if path.suffix in ("", ".py") and not path.name.startswith("_")
+]
+OWN = {"durable_file", "lazy_plugins"}
+"""What is for ace alone."""
+
+
+@pytest.mark.parametrize("name", [name for name in PACKAGES if name not in OWN])
+def test_every_package_is_reached_through_ace(name: str) -> None:
+    code = f"import ace; print(ace.{name}.__name__)"
+    assert run_python(code).stdout == f"ace.{name}\n"
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -126,6 +126,23 @@ _HOMES = {
     "wrap_with_instructor": "providers",
 }
 
+_PACKAGES = frozenset(
+    {
+        *(
+            "cli",
+            "context",
+            "deduplication",
+            "environments",
+            "evaluation",
+            "implementations",
+            "marked_block",
+            "outputs",
+        ),
+        *("pipeline", "plugins", "protocols", "providers", "retrieval", "runners", "skill", "skillbook", "steps"),
+        *("testing", "updates"),
+    }
+)
+
 _INTEGRATIONS = {
     "BrowserUse": "browser_use",
     "ClaudeCode": "claude_code",
@@ -158,6 +175,10 @@ def __getattr__(name: str) -> object:
         found: object = getattr(import_module(f"ace.{_HOMES[name]}"), name)
         globals()[name] = found
         return found
+    if name in _PACKAGES:
+        from importlib import import_module
+
+        return import_module(f"ace.{name}")
     if name in _INTEGRATIONS:
         return _integration(name)
     raise AttributeError(f"module 'ace' has no attribute {name!r}")
