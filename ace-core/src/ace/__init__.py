@@ -128,18 +128,25 @@ _HOMES = {
 
 _PACKAGES = frozenset(
     {
-        *(
-            "cli",
-            "context",
-            "deduplication",
-            "environments",
-            "evaluation",
-            "implementations",
-            "marked_block",
-            "outputs",
-        ),
-        *("pipeline", "plugins", "protocols", "providers", "retrieval", "runners", "skill", "skillbook", "steps"),
-        *("testing", "updates"),
+        "cli",
+        "context",
+        "deduplication",
+        "environments",
+        "evaluation",
+        "implementations",
+        "marked_block",
+        "outputs",
+        "pipeline",
+        "plugins",
+        "protocols",
+        "providers",
+        "retrieval",
+        "runners",
+        "skill",
+        "skillbook",
+        "steps",
+        "testing",
+        "updates",
     }
 )
 
