@@ -19,6 +19,8 @@ from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeUsage
 from tests.claude_code.conftest import ServerFor, nothing_left
 from tests.support.scripted_anthropic_server import Refusal, Reply, Request, Text, Thinking, ToolUse
 
+pytestmark = pytest.mark.thorough
+
 
 def book(*contents: str) -> Skillbook:
     skillbook = Skillbook()

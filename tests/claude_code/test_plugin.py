@@ -17,6 +17,8 @@ from ace_claude_code.recognise import score
 from tests.claude_code.samples import DATA, STREAMS, TRANSCRIPTS, lines
 from tests.support.subprocesses import run_python
 
+pytestmark = pytest.mark.thorough
+
 
 def test_everything_is_reached_by_the_name_of_the_plugin() -> None:
     assert get_runner("claude_code") is ClaudeCode

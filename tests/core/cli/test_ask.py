@@ -8,6 +8,8 @@ from ace.skillbook import Skillbook
 from tests.support.command_line import ace
 from tests.support.scripted_server import ScriptedServer
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def book(tmp_path: Path) -> Path:

@@ -5,8 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.command_line import ACE, command_environment
 from tests.support.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.thorough
 
 MEASURED = (
     "import json, resource, subprocess, sys\n"

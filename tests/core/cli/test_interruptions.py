@@ -18,6 +18,8 @@ from tests.support.command_line import ACE, ace, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
+pytestmark = pytest.mark.thorough
+
 TRACES = 40
 
 

@@ -10,6 +10,8 @@ from ace.skillbook import Skillbook
 from tests.support.command_line import ace
 from tests.support.scripted_server import ScriptedServer
 
+pytestmark = pytest.mark.thorough
+
 LESSONS = ["w0", "w1", "w2", "chat", "text"]
 
 

@@ -4,7 +4,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.support.command_line import ace
+
+pytestmark = pytest.mark.thorough
 
 
 def write_samples(path: Path, samples: Sequence[object]) -> None:

@@ -15,10 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from ace.skillbook import Skillbook
 from ace.skillbook.store import SkillbookStore
 from tests.core.runners.learner_process import TRACES, traces
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
+
+pytestmark = pytest.mark.thorough
 
 KILLS = 40
 

@@ -18,6 +18,8 @@ from ace.skillbook import Skillbook, SkillbookError
 from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
 from ace.updates import UpdateBatch, UpdateOperation
 
+pytestmark = pytest.mark.thorough
+
 folder = Path(sys.argv[1])
 
 def outcome(action):

@@ -180,6 +180,8 @@ def test_threads_share_a_book(tmp_path: Path, name: str) -> None:
 FORKING = """
 import os, sys
 from ace.skillbook import Skillbook
+
+pytestmark = pytest.mark.thorough
 book = Skillbook.open(sys.argv[1])
 book.add_skill("a", "Parent.")
 child = os.fork()

@@ -4,8 +4,12 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.core.cli.skillbook.conftest import Run
 from tests.docs.markdown_examples import run_examples
+
+pytestmark = pytest.mark.thorough
 
 PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "keep-a-skillbook.md"
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from ace import Skillbook, TraceAnalyser
 from ace.implementations import agent_for
 from ace.providers.local import DEFAULT_MODEL, LocalLLMClient
 from tests.support.local_models import needed_model
+
+pytestmark = pytest.mark.thorough
 
 TRACE = Path(__file__).resolve().parents[4] / "examples" / "traces" / "branch-name.json"
 
