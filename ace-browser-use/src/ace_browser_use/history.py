@@ -1,0 +1,163 @@
+"""Reads histories of browser-use, live or stored, into plain steps. Works without the framework."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ace_browser_use.result import BrowserAction, BrowserStep
+from ace_browser_use.shortening import shortened
+
+__all__ = ["History", "is_history", "read_history"]
+
+_LONGEST_PAGE = 2000
+_LONGEST_RESULT = 4000
+_TASK = re.compile(r"\A\s*<user_request>\n(.*?)\n</user_request>\s*(?:<agent_history>|\Z)", re.DOTALL)
+_PAGE = re.compile(r"<browser_state>(.*)</browser_state>", re.DOTALL)
+_THOUGHTS = {
+    "thinking": "thinking",
+    "evaluation_previous_goal": "evaluation",
+    "memory": "memory",
+    "next_goal": "next_goal",
+}
+
+
+@dataclass(frozen=True)
+class History:
+    """What a history tells."""
+
+    steps: tuple[BrowserStep, ...]
+    task: str = ""
+    """The task, if the history holds it."""
+    is_done: bool = False
+    is_successful: bool | None = None
+    """The agent's own word."""
+    is_approved: bool | None = None
+    """The judge's word; None if no judge was asked."""
+    judgement: str = ""
+    """Why the judge says so."""
+    last_word: str = ""
+    ran_out_of_steps: bool = False
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+def is_history(record: object) -> bool:
+    """Whether this is a history of browser-use: a live object, or what stands in its JSON file.
+
+    Args:
+        record: Any object.
+
+    Example:
+        >>> is_history({"history": [{"model_output": None, "result": [], "state": {}}]}), is_history({"history": []})
+        (True, False)
+    """
+    if type(record).__name__ == "AgentHistoryList" and type(record).__module__.startswith("browser_use."):
+        return True
+    items = record.get("history") if isinstance(record, Mapping) else None
+    return (
+        isinstance(items, list)
+        and bool(items)
+        and all(isinstance(item, Mapping) and item.keys() >= {"model_output", "result", "state"} for item in items)
+    )
+
+
+def read_history(record: object) -> History:
+    """Read a history.
+
+    Args:
+        record: An `AgentHistoryList`, or the dict that its JSON file holds.
+
+    Raises:
+        TypeError: It is no history of browser-use.
+    """
+    if not is_history(record):
+        raise TypeError(f"a {type(record).__name__} is no history of browser-use")
+    dumped: Any = record if isinstance(record, Mapping) else record.model_dump()  # type: ignore[attr-defined]  # live
+    # Through JSON, so that a live history reads just like the file it would be saved to.
+    items = json.loads(json.dumps(dumped["history"], default=str))
+    ran_out_of_steps = bool(items) and _is_end_mark(items[-1])
+    real = items[:-1] if ran_out_of_steps else items
+    last = (_results(real[-1]) or [{}])[-1] if real and not ran_out_of_steps else {}
+    is_done = bool(last.get("is_done"))
+    verdict: Mapping[str, Any] = last.get("judgement") or {}
+    return History(
+        steps=tuple(_step(number, item) for number, item in enumerate(real, 1)),
+        task=next(_tasks(real), ""),
+        is_done=is_done,
+        is_successful=last.get("success") if is_done else None,
+        is_approved=verdict.get("verdict"),
+        judgement=str(verdict.get("failure_reason") or verdict.get("reasoning") or ""),
+        last_word=str(last.get("extracted_content") or "") if is_done else "",
+        ran_out_of_steps=ran_out_of_steps,
+        usage=_usage(getattr(record, "usage", None)),
+    )
+
+
+def _is_end_mark(item: Mapping[str, Any]) -> bool:
+    """Whether the framework added this item to say that the agent ran out of steps."""
+    errors = [str(result.get("error")) for result in _results(item)]
+    return not item["model_output"] and not item.get("metadata") and any("maximum steps" in text for text in errors)
+
+
+def _step(number: int, item: Mapping[str, Any]) -> BrowserStep:
+    state, output = item.get("state") or {}, item.get("model_output") or {}
+    times = item.get("metadata") or {}
+    results = _results(item)
+    chosen = [action for action in output.get("action") or [] if action]
+    outside = [str(result["error"]) for result in results[len(chosen) :] if result.get("error")]
+    return BrowserStep(
+        number=number,
+        url=state.get("url") or "",
+        title=state.get("title") or "",
+        page=_page_of(item.get("state_message") or ""),
+        arrived_at="",
+        http_status=None,
+        thoughts={name: output[key] for key, name in _THOUGHTS.items() if output.get(key)},
+        actions=[
+            _action(action, results[place] if place < len(results) else {}) for place, action in enumerate(chosen)
+        ],
+        error=shortened("; ".join(outside), _LONGEST_RESULT) if outside else None,
+        seconds=round(times["step_end_time"] - times["step_start_time"], 3) if times else None,
+    )
+
+
+def _action(action: Mapping[str, Any], result: Mapping[str, Any]) -> BrowserAction:
+    ((name, arguments), *_) = action.items()
+    told = result.get("extracted_content") or result.get("long_term_memory") or ""
+    error = result.get("error")
+    return BrowserAction(
+        name=name,
+        arguments=arguments,
+        result=shortened(str(told), _LONGEST_RESULT),
+        error=shortened(str(error), _LONGEST_RESULT) if error else None,
+    )
+
+
+def _results(item: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return item.get("result") or []
+
+
+def _tasks(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Find the task at the very beginning of what the model was told; further down, a page may say anything."""
+    for item in items:
+        if found := _TASK.match(item.get("state_message") or ""):
+            yield found[1]
+
+
+def _page_of(message: str) -> str:
+    found = _PAGE.search(message)
+    return shortened(found[1].strip(), _LONGEST_PAGE) if found else ""
+
+
+def _usage(summary: object) -> dict[str, int]:
+    if summary is None:
+        return {}
+    names = {
+        "model_calls": "entry_count",
+        "input_tokens": "total_prompt_tokens",
+        "output_tokens": "total_completion_tokens",
+    }
+    return {ours: int(getattr(summary, theirs)) for ours, theirs in names.items() if hasattr(summary, theirs)}

@@ -1,0 +1,131 @@
+"""Turns results and histories, live or stored, into the standard trace dict. Works without the framework."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from ace.context import ACESample, ACEStepContext
+from ace.implementations.helpers import extract_cited_skill_ids
+from ace_browser_use.history import read_history
+from ace_browser_use.outcome import outcome_of
+from ace_browser_use.result import BrowserResult
+from ace_browser_use.stored import load_history
+from ace_browser_use.trace_steps import TraceStep, render_steps, trace_steps, words_of
+
+__all__ = ["BrowserToTrace", "BrowserTrace", "history_to_trace", "result_to_trace"]
+
+
+class BrowserTrace(TypedDict):
+    """The standard trace dict, with what a run in a browser tells beside."""
+
+    schema: int
+    question: str
+    context: str
+    reasoning: str
+    answer: str
+    success: bool | None
+    skill_ids: list[str]
+    feedback: str
+    ground_truth: str | None
+    steps: list[TraceStep]
+    metrics: dict[str, float]
+    metadata: dict[str, object]
+
+
+class BrowserToTrace:
+    """Turns the `BrowserResult` on the trace into the standard trace dict; it takes histories, too.
+
+    Where the input was a sample with a ground truth, the trace has it too.
+    """
+
+    requires = frozenset({"trace"})
+    provides = frozenset({"trace"})
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the standard trace on the context.
+
+        Raises:
+            TypeError: What is on the trace is neither a result nor a history of browser-use.
+        """
+        found = ctx.trace
+        trace = result_to_trace(found) if isinstance(found, BrowserResult) else history_to_trace(found)
+        if isinstance(ctx.sample, ACESample) and ctx.sample.ground_truth is not None:
+            trace["ground_truth"] = ctx.sample.ground_truth
+        return ctx.replace(trace=trace)
+
+
+def history_to_trace(history: object, task: str = "") -> BrowserTrace:
+    """Return the standard trace dict of a history of browser-use.
+
+    Args:
+        history: An `AgentHistoryList`; the file that its `save_to_file` wrote, by its path; or what that file holds,
+            as text or parsed.
+        task: What the agent was asked; a history usually holds it.
+
+    Raises:
+        TypeError: It is no history.
+        ValueError: The file is no JSON.
+        OSError: The file cannot be read.
+
+    Example:
+        >>> done = {"is_done": True, "success": True, "extracted_content": "Berth 7"}
+        >>> trace = history_to_trace({"history": [{"model_output": None, "result": [done], "state": {}}]}, "Book.")
+        >>> trace["question"], trace["answer"], trace["success"]
+        ('Book.', 'Berth 7', True)
+    """
+    return result_to_trace(_result_of(history, task))
+
+
+def result_to_trace(result: BrowserResult) -> BrowserTrace:
+    """Return the standard trace dict of a result.
+
+    Args:
+        result: The result.
+    """
+    steps = trace_steps(result.chronological_steps)
+    return BrowserTrace(
+        schema=1,
+        question=result.task,
+        context=result.context,
+        reasoning=render_steps(steps),
+        answer=result.output,
+        success=result.success,
+        skill_ids=list(result.cited_skill_ids),
+        feedback=_feedback(result),
+        ground_truth=None,
+        steps=steps,
+        metrics={**result.usage, "duration_seconds": result.duration_seconds, "steps": result.steps_count},
+        metadata={"integration": "browser_use", "error": result.error, "problems": list(result.problems)},
+    )
+
+
+def _result_of(record: object, task: str) -> BrowserResult:
+    history = read_history(load_history(record))
+    outcome = outcome_of(history)
+    return BrowserResult(
+        task=task or history.task,
+        success=outcome.success,
+        output=history.last_word,
+        error=outcome.error,
+        steps_count=len(history.steps),
+        duration_seconds=sum(step["seconds"] or 0.0 for step in history.steps),
+        cited_skill_ids=tuple(extract_cited_skill_ids(f"{words_of(history.steps)}\n{history.last_word}")),
+        chronological_steps=history.steps,
+        problems=outcome.problems,
+        usage=history.usage,
+    )
+
+
+def _feedback(result: BrowserResult) -> str:
+    """Say how the run ended, and what went wrong on the way."""
+    steps = "1 step" if result.steps_count == 1 else f"{result.steps_count} steps"
+    if result.success:
+        ended = f"By the agent's own word, the task was done, in {steps}."
+    else:
+        ended = _sentence(f"The task failed after {steps}: {result.error}")
+    others = [problem for problem in result.problems if problem not in (result.error or "")]
+    return f"{ended} On the way: {_sentence('; '.join(others))}" if others else ended
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
