@@ -9,12 +9,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ace_browser_use.execute import BrowserExecuteStep
     from ace_browser_use.result import BrowserResult
     from ace_browser_use.to_trace import BrowserToTrace, history_to_trace, result_to_trace
 
-__all__ = ["BrowserResult", "BrowserToTrace", "history_to_trace", "result_to_trace"]
+__all__ = ["BrowserExecuteStep", "BrowserResult", "BrowserToTrace", "history_to_trace", "result_to_trace"]
 
 _HOMES = {
+    "BrowserExecuteStep": "execute",
     "BrowserResult": "result",
     "BrowserToTrace": "to_trace",
     "history_to_trace": "to_trace",

@@ -1,0 +1,82 @@
+"""Checks what is to be handed to a browser-use agent: it swallows wrong arguments, and models of others."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ace_browser_use.framework import load
+
+if TYPE_CHECKING:
+    from browser_use.llm.base import BaseChatModel
+
+__all__ = ["check_agent_arguments", "checked_model", "for_one_agent"]
+
+_OURS = {
+    "task": "tasks are given to run()",
+    "llm": "give it as browser_llm",
+    "browser_session": "give it as browser",
+    "browser_profile": "give it as browser",
+    "injected_agent_state": "each run has a state of its own",
+    "task_id": "each run has an id of its own",
+}
+_MODELS = ("llm", "page_extraction_llm", "judge_llm", "fallback_llm")
+
+
+def check_agent_arguments(arguments: Mapping[str, object]) -> None:
+    """Check the names of arguments for an agent.
+
+    Args:
+        arguments: The arguments.
+
+    Raises:
+        TypeError: An agent has no such argument, or it is not for the caller to give.
+    """
+    known = set(inspect.signature(load("browser_use", needed_by="BrowserExecuteStep").Agent.__init__).parameters)
+    known |= {"on_step_start", "on_step_end"}
+    for name in arguments:
+        if name in _OURS:
+            raise TypeError(f"BrowserExecuteStep takes no argument {name!r}: {_OURS[name]}")
+        if name not in known or name in ("self", "kwargs"):
+            raise TypeError(f"a browser-use agent has no argument {name!r}{_hint(name, known)}")
+
+
+def checked_model(browser_llm: BaseChatModel | str) -> BaseChatModel:
+    """Return a chat model of browser-use.
+
+    Args:
+        browser_llm: The model; a text is a model string of LiteLLM.
+
+    Raises:
+        TypeError: It is a model of another framework.
+    """
+    if isinstance(browser_llm, str):
+        model: BaseChatModel = load("browser_use", needed_by="BrowserExecuteStep").ChatLiteLLM(model=browser_llm)
+        return model
+    if not callable(getattr(browser_llm, "ainvoke", None)) or not hasattr(browser_llm, "provider"):
+        raise TypeError(
+            f"a {type(browser_llm).__module__}.{type(browser_llm).__qualname__} is no chat model of browser-use; "
+            "take one of its own, such as browser_use.ChatOpenAI(...), or a model string of LiteLLM"
+        )
+    return browser_llm
+
+
+def for_one_agent(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments for one agent. An agent changes the models that it gets, so it gets copies.
+
+    Args:
+        arguments: The arguments of all agents.
+    """
+    return {
+        name: copy.copy(value) if name in _MODELS and value is not None else value for name, value in arguments.items()
+    }
+
+
+def _hint(name: str, known: set[str]) -> str:
+    if name in ("headless", "executable_path", "user_data_dir", "chromium_sandbox", "args", "keep_alive"):
+        return f"; it belongs to the browser: browser=BrowserProfile({name}=...)"
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,213 @@
+"""`BrowserExecuteStep`: a browser-use agent does a task with the skills in sight."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from dataclasses import replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from ace.context import ACESample, ACEStepContext, SkillbookView
+from ace.implementations.helpers import extract_cited_skill_ids
+from ace.implementations.prompts import wrap_skillbook_for_external_agent
+from ace.pipeline import PipelineCancelled, cancel_token_var
+from ace_browser_use.agent_settings import check_agent_arguments, checked_model, for_one_agent
+from ace_browser_use.framework import load
+from ace_browser_use.history import read_history
+from ace_browser_use.outcome import outcome_of
+from ace_browser_use.page_status import PageStatuses
+from ace_browser_use.redaction import Secrets
+from ace_browser_use.result import BrowserResult
+from ace_browser_use.session import OpenSession, is_shared, open_session
+from ace_browser_use.trace_steps import words_of
+from ace_browser_use.watching import OutOfTimeError, taking_turns, to_the_end, until_done
+
+if TYPE_CHECKING:
+    from browser_use import Agent, BrowserProfile, BrowserSession
+    from browser_use.llm.base import BaseChatModel
+
+__all__ = ["BrowserExecuteStep"]
+
+_LAST_WORDS = 10.0
+"""Seconds that an agent gets to clean up when its run is cut off."""
+
+
+class BrowserExecuteStep:
+    """Runs a browser-use agent with the skills in sight, and puts a `BrowserResult` on the trace.
+
+    What goes wrong in the run is recorded: the result has `success=False`, the error, and all that happened before. A
+    wrong use is raised, and so is the cancellation of the run. In any case the browser is closed first.
+
+    The skills are added to the system message. (In the task, browser-use would take their words for addresses.)
+
+    Args:
+        browser_llm: The model that drives the browser: one of browser-use, or a model string of LiteLLM.
+        browser: A `BrowserProfile`, after which each run gets a browser of its own; by default a headless one. Or a
+            `BrowserSession`, or a profile with a fixed `user_data_dir` or `cdp_url`: then runs take turns in it. A
+            session with `keep_alive` is left open; it belongs to one event loop.
+        max_steps: How many steps a run may take.
+        timeout_seconds: How long a run may take.
+        budget_tokens: The most tokens that the skills may take; None takes all of them.
+        **agent_kwargs: All else that a browser-use `Agent` takes, such as tools, sensitive_data, use_vision,
+            extend_system_message; and `on_step_start` and `on_step_end`. The judge and the signal handler are off
+            unless `use_judge` and `enable_signal_handler` say otherwise.
+
+    Raises:
+        TypeError: This is no model of browser-use, or an agent has no such argument.
+        ValueError: An argument makes no sense.
+        ImportError: `browser-use` is not installed.
+    """
+
+    requires = frozenset({"sample", "skillbook"})
+    provides = frozenset({"trace"})
+
+    def __init__(
+        self,
+        browser_llm: BaseChatModel | str,
+        browser: BrowserProfile | BrowserSession | None = None,
+        *,
+        max_steps: int = 50,
+        timeout_seconds: float | None = None,
+        budget_tokens: int | None = None,
+        **agent_kwargs: Any,
+    ) -> None:
+        check_agent_arguments(agent_kwargs)
+        if max_steps < 1:
+            raise ValueError(f"max_steps must be at least 1, not {max_steps!r}")
+        if timeout_seconds is not None and timeout_seconds <= 0:
+            raise ValueError(f"timeout_seconds must be more than 0, not {timeout_seconds!r}")
+        self.browser_llm = checked_model(browser_llm)
+        self.browser = browser
+        self.max_steps = max_steps
+        self.timeout_seconds = timeout_seconds
+        self.budget_tokens = budget_tokens
+        self.agent_kwargs = {"use_judge": False, "enable_signal_handler": False, **agent_kwargs}
+        self._turns = Lock() if is_shared(browser) else None
+
+    async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Do the task of the sample and put the result on the trace.
+
+        Raises:
+            TypeError: The sample is neither a text nor a sample.
+            FileNotFoundError: There is no browser on this machine.
+            PipelineCancelled: The run was cancelled.
+        """
+        if ctx.sample is None or ctx.skillbook is None:
+            raise ValueError("BrowserExecuteStep needs the context fields 'sample' and 'skillbook'; one is None")
+        return ctx.replace(trace=await self.execute(ctx.sample, ctx.skillbook))
+
+    async def execute(self, task: str | ACESample, skillbook: SkillbookView) -> BrowserResult:
+        """Do one task and return its result.
+
+        Args:
+            task: What to do, as a text or as the question of a sample.
+            skillbook: The skills.
+
+        Raises:
+            TypeError: The task is neither a text nor a sample.
+            FileNotFoundError: There is no browser on this machine.
+            PipelineCancelled: The run was cancelled.
+        """
+        question, context = _asked(task)
+        skills = wrap_skillbook_for_external_agent(skillbook, self.budget_tokens)
+        async with taking_turns(self._turns):
+            start = time.monotonic()
+            opened = open_session(self.browser)
+            statuses = PageStatuses(self.agent_kwargs.get("on_step_end"))
+            try:
+                agent = self._agent(f"{question}\n\n{context}" if context else question, skills, opened)
+            except BaseException:
+                await to_the_end(opened.close(was_cut_off=False))
+                raise
+            broke_off = await self._run(agent, opened, statuses)
+            return self._result(agent, question, context, skillbook, broke_off, statuses, time.monotonic() - start)
+
+    def _agent(self, task: str, skills: str, opened: OpenSession) -> Agent[Any, Any]:
+        arguments = for_one_agent({**self.agent_kwargs, "llm": self.browser_llm})
+        arguments.pop("on_step_start", None)
+        arguments.pop("on_step_end", None)
+        said = arguments.pop("extend_system_message", None)
+        arguments["extend_system_message"] = "\n\n".join(filter(None, (said, skills))) or None
+        agent: Agent[Any, Any] = load("browser_use", needed_by="BrowserExecuteStep").Agent(
+            task=task, browser_session=opened.session, **arguments
+        )
+        return agent
+
+    async def _run(self, agent: Agent[Any, Any], opened: OpenSession, statuses: PageStatuses) -> str:
+        """Run an agent and close its browser; say why it broke off, if it did."""
+        running = asyncio.ensure_future(
+            agent.run(
+                max_steps=self.max_steps,
+                on_step_start=self.agent_kwargs.get("on_step_start"),
+                on_step_end=statuses.look,
+            )
+        )
+        try:
+            await until_done(running, self.timeout_seconds, cancel_token_var.get())
+        except (PipelineCancelled, asyncio.CancelledError):
+            raise
+        except OutOfTimeError as error:
+            return str(error)
+        except Exception as error:
+            return f"the run broke off: {type(error).__name__}: {error}"
+        finally:
+            await to_the_end(_closed(running, agent, opened))
+        return ""
+
+    def _result(
+        self,
+        agent: Agent[Any, Any],
+        question: str,
+        context: str,
+        skillbook: SkillbookView,
+        broke_off: str,
+        statuses: PageStatuses,
+        seconds: float,
+    ) -> BrowserResult:
+        seen = read_history(agent.history)
+        secrets = Secrets(self.agent_kwargs.get("sensitive_data"))
+        history = replace(
+            seen,
+            steps=secrets.taken_out(statuses.put_into(seen.steps)),
+            last_word=secrets.taken_out(seen.last_word),
+            judgement=secrets.taken_out(seen.judgement),
+        )
+        outcome = outcome_of(history, broke_off=secrets.taken_out(broke_off), max_steps=self.max_steps)
+        cited = extract_cited_skill_ids(f"{words_of(history.steps)}\n{history.last_word}")
+        return BrowserResult(
+            task=secrets.taken_out(question),
+            success=outcome.success,
+            output=history.last_word,
+            error=outcome.error,
+            steps_count=len(history.steps),
+            duration_seconds=seconds,
+            # A page may speak of things that look like the id of a skill.
+            cited_skill_ids=tuple(found for found in cited if skillbook.get_skill(found) is not None),
+            chronological_steps=history.steps,
+            raw_history=agent.history,
+            problems=outcome.problems,
+            context=secrets.taken_out(context),
+            usage=history.usage,
+        )
+
+
+def _asked(task: object) -> tuple[str, str]:
+    if isinstance(task, str):
+        return task, ""
+    if isinstance(task, ACESample):
+        return task.question, task.context
+    raise TypeError(f"a task for the browser is a text or a sample, not a {type(task).__name__}")
+
+
+async def _closed(running: asyncio.Task[Any], agent: Agent[Any, Any], opened: OpenSession) -> None:
+    was_cut_off = not running.done()
+    if was_cut_off:
+        running.cancel()
+        await asyncio.wait({running}, timeout=_LAST_WORDS)
+    if running.done() and not running.cancelled():
+        running.exception()  # asyncio would report what nobody looks at
+    await opened.close(was_cut_off=was_cut_off or running.cancelled() or running.exception() is not None)
+    # The screenshots.
+    await asyncio.to_thread(shutil.rmtree, agent.agent_directory, ignore_errors=True)

@@ -1,0 +1,91 @@
+"""Watches over a run: its time, its cancellation, and that its clean-up comes to an end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from threading import Lock
+from typing import Any
+
+from ace.pipeline import CancellationToken, PipelineCancelled, cancel_token_var
+
+__all__ = ["OutOfTimeError", "taking_turns", "to_the_end", "until_done"]
+
+_LOOKING = 0.05
+"""Seconds between two looks at the cancellation token, or at the turn."""
+
+
+class OutOfTimeError(TimeoutError):
+    """A run took longer than it may."""
+
+
+async def until_done(
+    running: asyncio.Task[Any], timeout_seconds: float | None, token: CancellationToken | None
+) -> None:
+    """Wait until a task is done, and raise what it raised. It is left alone in any other case.
+
+    Args:
+        running: The task.
+        timeout_seconds: How long it may take; None for as long as it wants.
+        token: The token of the run.
+
+    Raises:
+        OutOfTimeError: It is not done in time.
+        PipelineCancelled: The run was cancelled.
+    """
+    end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    while not running.done():
+        if token is not None and token.is_cancelled:
+            raise PipelineCancelled("the run was cancelled while the browser was at work")
+        left = None if end is None else end - time.monotonic()
+        if left is not None and left <= 0:
+            raise OutOfTimeError(f"the run was not done after timeout_seconds={timeout_seconds:g}")
+        looks = _LOOKING if token is not None else left
+        await asyncio.wait({running}, timeout=looks if left is None or looks is None else min(looks, left))
+    running.result()
+
+
+async def to_the_end(cleaning: Coroutine[Any, Any, None]) -> None:
+    """Await a clean-up until it is done, even if this task is cancelled meanwhile; then the cancellation is raised.
+
+    Args:
+        cleaning: The clean-up.
+    """
+    task = asyncio.ensure_future(cleaning)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except Exception:
+            break  # it is raised below
+    task.result()
+    if cancelled is not None:
+        raise cancelled
+
+
+@asynccontextmanager
+async def taking_turns(lock: Lock | None) -> AsyncIterator[None]:
+    """Hold a lock, without keeping the event loop from its work; runs may be in different loops.
+
+    Args:
+        lock: The lock; None where nobody has to wait.
+
+    Raises:
+        PipelineCancelled: The run was cancelled before its turn came.
+    """
+    if lock is None:
+        yield
+        return
+    while not lock.acquire(blocking=False):
+        token = cancel_token_var.get()
+        if token is not None and token.is_cancelled:
+            raise PipelineCancelled("the run was cancelled before its turn with the browser came")
+        await asyncio.sleep(_LOOKING)
+    try:
+        yield
+    finally:
+        lock.release()

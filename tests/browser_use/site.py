@@ -1,0 +1,75 @@
+"""A harbour office on loopback: a form, a cookie banner that hides it, and pages that fail."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+_FORM = """<html><head><title>Harbour office</title></head><body><h1>Berths</h1>
+<form action="/booked"><label>Ship <input name="ship" placeholder="Name of the ship"></label>
+<button type="submit">Book a berth</button></form>{more}</body></html>"""
+_BANNER = """<div id="cookies" style="position:fixed;inset:0;background:#fff;z-index:9"><p>This site uses cookies.</p>
+<button onclick="document.getElementById('cookies').remove()">Accept</button></div>"""
+
+
+class Site:
+    """Serves the office until the `with` block ends.
+
+    `/` has the form behind the banner, `/plain` has it without, `/broken` answers with status 500, `/slow` answers
+    only when the site closes.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.closing = threading.Event()
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
+        self._http.daemon_threads = True
+        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_port}"
+
+    @property
+    def booked(self) -> list[str]:
+        """The ships that got a berth."""
+        return [parse_qs(urlsplit(path).query)["ship"][0] for path in self.asked if path.startswith("/booked")]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self._http.shutdown()
+        self._http.server_close()
+
+
+def _handler_of(site: Site) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+        def do_GET(self) -> None:
+            site.asked.append(self.path)
+            path = urlsplit(self.path)
+            if path.path == "/slow":
+                site.closing.wait()
+            pages = {
+                "/": (200, _FORM.format(more=_BANNER)),
+                "/plain": (200, _FORM.format(more="")),
+                "/broken": (500, "<html><body>The office is on fire.</body></html>"),
+            }
+            status, page = pages.get(path.path, (404, ""))
+            if path.path == "/booked":
+                ship = parse_qs(path.query)["ship"][0]
+                status, page = 200, f"<html><title>Booked</title><body><h1>Berth 7 is for {ship}.</h1></body></html>"
+            body = page.encode()
+            self.send_response(status)
+            self.send_header("content-type", "text/html; charset=utf-8")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Handler
