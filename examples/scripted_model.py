@@ -62,7 +62,7 @@ def handler_of(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            prompt = "\n".join(message["content"] for message in request["messages"])
+            prompt = "\n".join(text_of(message["content"]) for message in request["messages"])
             answer = model.answer(prompt)
             if isinstance(answer, int):
                 self.send(answer, {"error": {"message": "scripted error", "code": str(answer)}})
@@ -82,6 +82,11 @@ def handler_of(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
             """Keep quiet: the examples print their own report."""
 
     return Handler
+
+
+def text_of(content: str | list[dict[str, Any]]) -> str:
+    """Return what a message says: a text, or parts of which some are texts and others pictures."""
+    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
 def completion_of(model: str, prompt: str, text: str) -> dict[str, Any]:

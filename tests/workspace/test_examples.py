@@ -10,10 +10,12 @@ from tests.workspace.project import ROOT
 
 def test_every_example_is_tested() -> None:
     assert sorted(path.name for path in (ROOT / "examples").glob("*.py")) == [
+        "demo.py",
         "engine_demo.py",
         "house_rules.py",
         "learn_from_claude_code.py",
         "learn_with_any_server.py",
+        "learn_with_browser_use.py",
         "learn_with_langchain.py",
         "learn_with_scripted_model.py",
         "scripted_chat_model.py",
@@ -43,3 +45,13 @@ def test_the_engine_demo_indexes_every_page_in_input_order_and_reports_the_dead_
 
 def test_the_engine_demo_searches_what_the_background_built(engine_demo: list[str]) -> None:
     assert "Pages with the word 'stone': bridges (1), glaciers (1), wells (1)" in engine_demo
+
+
+def test_the_tour_of_the_demo_reads_imports_searches_and_compares_without_a_model() -> None:
+    command = [sys.executable, "-m", "examples.demo", "tour"]
+    printed = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert "house_skills.json has 4 skills" in printed
+    assert "at version 4" in printed
+    searched = printed[printed.index("3. ") : printed.index("4. What changed")]
+    assert "[branches-00001]" in searched and "[customers-00004]" not in searched
+    assert "Ask where a ticket has no number." in printed[printed.index("4. What changed") :]
