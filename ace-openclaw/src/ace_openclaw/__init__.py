@@ -1,0 +1,43 @@
+"""ACE for OpenClaw: agents that learn from their stored sessions.
+
+Nothing is imported before it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ace_openclaw.reading.session import SessionReadError, StoredSession
+    from ace_openclaw.reading.sources import read_session, read_sessions
+    from ace_openclaw.result import OpenClawResult
+    from ace_openclaw.to_trace import OpenClawToTraceStep, events_to_trace, events_to_turn_traces
+
+__all__ = [
+    "OpenClawResult",
+    "OpenClawToTraceStep",
+    "SessionReadError",
+    "StoredSession",
+    "events_to_trace",
+    "events_to_turn_traces",
+    "read_session",
+    "read_sessions",
+]
+
+_HOMES = {
+    "OpenClawResult": "result",
+    "OpenClawToTraceStep": "to_trace",
+    "SessionReadError": "reading.session",
+    "StoredSession": "reading.session",
+    "events_to_trace": "to_trace",
+    "events_to_turn_traces": "to_trace",
+    "read_session": "reading.sources",
+    "read_sessions": "reading.sources",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,120 @@
+"""The conversation in a session: the branch that counts, cut into the user's turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ace_openclaw.json_fields import Record, number_in, text_in
+from ace_openclaw.messages import is_echo, message_of, question_in
+from ace_openclaw.reading.session import StoredSession
+
+__all__ = ["Conversation", "Line", "Turn", "read_conversation"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """An event and where it stands."""
+
+    place: str
+    event: Record
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A question of the user and everything that followed it, up to the next one."""
+
+    number: int
+    """From 1."""
+    name: str
+    """What the turn is called in its session, the same wherever the session is read from."""
+    question: str
+    lines: tuple[Line, ...]
+    """The events of the turn, its question first."""
+    starts_afresh: bool
+    """Whether the history was reset between the turn before and this one."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What was said, in order."""
+
+    lines: tuple[Line, ...]
+    turns: tuple[Turn, ...]
+    abandoned_messages: int
+    """How many messages are on branches that the user left."""
+    echoes: int
+    """How many messages only repeat what was sent to a chat."""
+
+
+def read_conversation(session: StoredSession) -> Conversation:
+    """Find the branch at which the conversation stands, and cut it into turns.
+
+    What comes before the first question, such as the greeting of a new chat, belongs to no turn.
+
+    Args:
+        session: The session.
+    """
+    everything = [Line(place, event) for place, event in zip(session.places, session.events, strict=True)]
+    branch = _branch(everything, session.leaf_id)
+    lines = tuple(line for at, line in enumerate(everything) if at in branch)
+    left = [line for at, line in enumerate(everything) if at not in branch]
+    return Conversation(
+        lines=lines,
+        turns=tuple(_turns(lines)),
+        abandoned_messages=sum(line.event.get("type") == "message" for line in left),
+        echoes=sum(is_echo(line.event) for line in lines),
+    )
+
+
+def _branch(lines: Sequence[Line], leaf_id: str) -> set[int]:
+    """Return the places of the events that lead to the leaf. Events without ids, as captured ones, are all on it."""
+    places: dict[str, int] = {}
+    for at, line in enumerate(lines):
+        places.setdefault(text_in(line.event, "id"), at)
+    chosen = {at for at, line in enumerate(lines) if not text_in(line.event, "id")}
+    following = places[leaf_id] if leaf_id and leaf_id in places else _last_leaf(lines, places)
+    while following is not None and following not in chosen:
+        chosen.add(following)
+        following = _before(lines, following, places)
+    return chosen
+
+
+def _last_leaf(lines: Sequence[Line], places: dict[str, int]) -> int | None:
+    last = next((at for at in reversed(range(len(lines))) if text_in(lines[at].event, "id")), None)
+    if last is not None and lines[last].event.get("type") == "leaf":
+        return places.get(text_in(lines[last].event, "targetId"), last)
+    return last
+
+
+def _before(lines: Sequence[Line], at: int, places: dict[str, int]) -> int | None:
+    """Return the place of the event before; of the nearest earlier one, if that event was lost."""
+    event = lines[at].event
+    if event.get("type") == "leaf":  # it moves the conversation to another event
+        event = {"parentId": text_in(event, "targetId", "parentId")}
+    parent = text_in(event, "parentId")
+    if not parent:
+        return None
+    found = places.get(parent)
+    return found if found is not None and found < at else at - 1 if at else None
+
+
+def _turns(lines: Sequence[Line]) -> list[Turn]:
+    starts = [at for at, line in enumerate(lines) if question_in(line.event)]
+    ends = [*starts[1:], len(lines)] if starts else []
+    turns: list[Turn] = []
+    before = 0
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
+        event = lines[start].event
+        fresh = any(line.event.get("type") == "reset" for line in lines[before:start])
+        own = tuple(lines[start:end])
+        turns.append(Turn(number, _name(own, number), question_in(event), own, fresh))
+        before = start
+    return turns
+
+
+def _name(lines: Sequence[Line], number: int) -> str:
+    """Return the time of the first answer, else of the question: the first is the same wherever a turn is kept."""
+    messages = [*(message_of(line.event, "assistant") for line in lines), message_of(lines[0].event, "user")]
+    time = next((time for message in messages if (time := number_in(message, "timestamp")) is not None), None)
+    return f"turn-{number}" if time is None else f"{time:.0f}"

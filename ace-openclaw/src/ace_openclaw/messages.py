@@ -1,0 +1,170 @@
+"""What one event of a session says: a question, thoughts, words, calls, results, a failure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ace_openclaw.json_fields import Record, list_in, mapping_in, number_in, text_in
+from ace_openclaw.trace_steps import TraceStep, step
+
+__all__ = ["calls_tools", "is_echo", "message_of", "own_words", "problem_of", "question_in", "steps_in"]
+
+# OpenClaw writes these in the name of the user; nobody asked them.
+_SYNTHETIC = ("A new session was started via /new or /reset", "Read HEARTBEAT.md if it exists")
+_INTERNAL = re.compile(r"<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>.*?<<<END_OPENCLAW_INTERNAL_CONTEXT>>>", re.DOTALL)
+_TIME = re.compile(r"\A\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]]*\] ")
+# The history that a model is shown has no details; there only the words tell it.
+_EXITED = re.compile(r"\(Command exited with code [1-9]\d*\)\s*\Z")
+_FAILED = frozenset({"failed", "error", "timeout", "killed", "denied", "blocked"})
+
+
+def message_of(event: Record, role: str) -> Record:
+    """Return the message of an event, if somebody in this role speaks; else an empty object.
+
+    Args:
+        event: An event.
+        role: `user`, `assistant` or `toolResult`.
+    """
+    message = mapping_in(event, "message") if event.get("type") == "message" else {}
+    return message if message.get("role") == role else {}
+
+
+def is_echo(event: Record) -> bool:
+    """Tell whether an event repeats what was sent to a chat; no model said it."""
+    message = message_of(event, "assistant")
+    return message.get("provider") == "openclaw" and message.get("model") == "delivery-mirror"
+
+
+def question_in(event: Record) -> str:
+    """Return what the user asks in an event; empty for all that OpenClaw writes in the user's name.
+
+    Args:
+        event: An event.
+
+    Example:
+        >>> question_in({"type": "message", "message": {"role": "user", "content": "Fix it."}})
+        'Fix it.'
+        >>> start = "A new session was started via /new or /reset. Execute your Session Startup sequence now"
+        >>> question_in({"type": "message", "message": {"role": "user", "content": start}})
+        ''
+    """
+    message = message_of(event, "user")
+    text = _TIME.sub("", _INTERNAL.sub("", _words(message)).strip()).strip()
+    if text.startswith(_SYNTHETIC):
+        return ""
+    return text or ("[something without words]" if _parts(message, "image", "audio", "file") else "")
+
+
+def own_words(event: Record) -> str:
+    """Return what the model says in an event, without thoughts and calls; echoes are empty."""
+    return "" if is_echo(event) else _words(message_of(event, "assistant")).strip()
+
+
+def calls_tools(event: Record) -> bool:
+    """Tell whether the model calls tools in an event."""
+    return bool(_parts(message_of(event, "assistant"), "toolCall"))
+
+
+def problem_of(event: Record) -> str:
+    """Return what went wrong with an answer of the model, in a sentence; empty if nothing did.
+
+    Args:
+        event: An event.
+
+    Example:
+        >>> problem_of({"type": "message", "message": {"role": "assistant", "content": [], "stopReason": "error",
+        ...             "errorCode": "529", "errorMessage": "overloaded"}})
+        'The model failed (529): overloaded'
+    """
+    message = message_of(event, "assistant")
+    if message.get("stopReason") == "aborted":
+        return "The run was aborted."
+    error = text_in(message, "errorMessage")
+    if message.get("stopReason") != "error" and not error:
+        return ""
+    code = text_in(message, "errorCode")
+    return f"The model failed{f' ({code})' if code else ''}: {error or 'no reason given'}"
+
+
+def steps_in(event: Record, place: str) -> list[TraceStep]:
+    """Return the steps of an event.
+
+    Args:
+        event: The event.
+        place: Where it stands.
+    """
+    if is_echo(event):
+        return []
+    if event.get("type") in ("compaction", "branch_summary"):
+        summary = text_in(event, "summary")
+        return [step("message", "summary", summary, place)] if summary else []
+    if event.get("type") == "custom_message":
+        words = _INTERNAL.sub("", _words(event)).strip()
+        return [step("message", text_in(event, "customType") or "extension", words, place)] if words else []
+    question = question_in(event)
+    if question:
+        return [step("message", "user", question, place)]
+    result = message_of(event, "toolResult")
+    if result:
+        name = text_in(result, "toolName") or "tool"
+        return [step("result", name, _result_text(result), place, is_error=_is_failure(result))]
+    return _steps_of_answer(event, place)
+
+
+def _steps_of_answer(event: Record, place: str) -> list[TraceStep]:
+    message = message_of(event, "assistant")
+    steps = [
+        step("thought", "assistant", thought, place)
+        for part in _parts(message, "thinking")
+        if (thought := text_in(part, "thinking"))
+    ]
+    words = own_words(event)
+    if words:
+        steps.append(step("message", "assistant", words, place))
+    problem = problem_of(event)
+    if problem:
+        steps.append(step("message", "assistant", problem, place, is_error=True))
+    for call in _parts(message, "toolCall"):
+        arguments = json.dumps(call.get("arguments"), ensure_ascii=False, sort_keys=True)
+        steps.append(step("call", text_in(call, "name") or "tool", arguments, place))
+    return steps
+
+
+def _is_failure(result: Record) -> bool:
+    """Tell whether a tool failed. Releases from 2026.8 on tell it of a command by its exit code only."""
+    details = mapping_in(result, "details")
+    code = number_in(details, "exitCode")
+    return (
+        result.get("isError") is True
+        or (code is not None and code != 0)
+        or text_in(details, "status") in _FAILED
+        or bool(details.get("timedOut"))
+        or _EXITED.search(_words(result)) is not None
+    )
+
+
+def _result_text(result: Record) -> str:
+    text = _words(result)
+    details = mapping_in(result, "details")
+    code = number_in(details, "exitCode")
+    if code and not _EXITED.search(text):
+        return f"{text}\n(exit code {code:.0f})".strip()
+    return text or text_in(details, "aggregated")
+
+
+def _words(message: Record) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    texts = []
+    for part in content if isinstance(content, list) else []:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict) and part.get("type") in ("text", "output_text", "input_text"):
+            texts.append(text_in(part, "text"))
+    return "\n".join(texts)
+
+
+def _parts(message: Record, *kinds: str) -> list[Record]:
+    return [part for part in list_in(message, "content") if isinstance(part, dict) and part.get("type") in kinds]

@@ -1,0 +1,68 @@
+"""Whether a turn succeeded, by what OpenClaw itself says, and what went wrong on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ace_openclaw.conversation import Line
+from ace_openclaw.json_fields import text_in
+from ace_openclaw.messages import calls_tools, is_echo, message_of, own_words, problem_of
+from ace_openclaw.trace_steps import TraceStep
+
+__all__ = ["Outcome", "failed_steps", "outcome_of"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a turn ended."""
+
+    success: bool | None
+    """None where nobody says: a stored session holds no verdict."""
+    answer: str
+    """The last words of the model."""
+    problems: tuple[str, ...]
+    """What went wrong, each in a sentence."""
+    is_finished: bool
+    """Whether the model gave its answer, or failed."""
+
+
+def outcome_of(lines: Sequence[Line]) -> Outcome:
+    """Judge a turn, or a whole session by its last turn.
+
+    An error that the model recovered from is no failure; a failed command is none either.
+
+    Args:
+        lines: The events.
+    """
+    spoken = [line.event for line in lines if line.event.get("type") == "message" and not is_echo(line.event)]
+    answers = [event for event in spoken if message_of(event, "assistant")]
+    answer = next((words for event in reversed(answers) if (words := own_words(event))), "")
+    run = next((line.event for line in reversed(lines) if line.event.get("type") == "run"), None)
+    problem = problem_of(answers[-1]) if answers else ""
+    has_answered = bool(answers) and spoken[-1] is answers[-1] and not calls_tools(answers[-1])
+    # A run whose model failed is called a success, too: the model's own word comes first.
+    if problem:
+        return Outcome(False, answer, (problem,), is_finished=True)
+    if run is not None and isinstance(run.get("success"), bool):
+        failures = () if run["success"] else (f"The run failed: {text_in(run, 'error') or 'no reason given'}",)
+        return Outcome(not failures, answer, failures, is_finished=True)
+    if has_answered:
+        return Outcome(None, answer, (), is_finished=True)
+    return Outcome(False, answer, ("The turn ended without a final answer.",), is_finished=False)
+
+
+def failed_steps(steps: Sequence[TraceStep]) -> list[str]:
+    """Return one sentence for each tool call that failed: it does not fail the turn, and it teaches.
+
+    Args:
+        steps: The steps of the trace.
+    """
+    failed = [each for each in steps if each["kind"] == "result" and each["is_error"]]
+    return [f"{each['name']} failed at {each['place']}: {_ends_of(each['content'])}" for each in failed]
+
+
+def _ends_of(output: str) -> str:
+    """Return the first and the last line of an output: what it was, and what it came to."""
+    lines = [line.strip() for line in output.splitlines() if line.strip().strip("=-")]
+    return " ... ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else "no output"

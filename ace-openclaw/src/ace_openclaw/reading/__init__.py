@@ -1,0 +1,1 @@
+"""Reads sessions of OpenClaw from wherever its releases keep them."""

@@ -1,0 +1,28 @@
+"""Unpacks Zstandard, in which OpenClaw keeps long events and deleted sessions."""
+
+from __future__ import annotations
+
+__all__ = ["decompressed"]
+
+_MOST_BYTES = 256 * 1024 * 1024
+
+
+def decompressed(data: bytes) -> bytes:
+    """Return what a Zstandard frame holds.
+
+    Args:
+        data: The frame.
+
+    Raises:
+        ValueError: It is none, it is cut, or it holds more than 256 MiB.
+    """
+    import zstandard  # only here: most rows are no frames
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+            found = reader.read(_MOST_BYTES + 1)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"this is no Zstandard frame, or it is damaged: {error}") from error
+    if len(found) > _MOST_BYTES:
+        raise ValueError(f"the frame holds more than {_MOST_BYTES} bytes")
+    return bytes(found)

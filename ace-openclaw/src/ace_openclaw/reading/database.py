@@ -1,0 +1,160 @@
+"""Reads the database in which OpenClaw keeps the sessions of an agent, from release 2026.8 on. Never writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from ace_openclaw.reading.compressed import decompressed
+from ace_openclaw.reading.session import SessionReadError, StoredSession, session_of_events
+
+__all__ = ["NEWEST_SCHEMA", "read_database", "schema_note"]
+
+NEWEST_SCHEMA = 23
+"""The newest schema that this reader was tried on."""
+
+_SECONDS_TO_WAIT = 3.0
+_COLUMNS = {"session_id", "seq", "event_json"}
+
+
+def read_database(path: Path, session_id: str | None = None) -> list[StoredSession]:
+    """Read the sessions of a database, the oldest first. OpenClaw may be writing it at the same time.
+
+    Args:
+        path: The file `openclaw-agent.sqlite`.
+        session_id: The only session to read; by default all.
+
+    Raises:
+        SessionReadError: It is no such database, it stays locked, or its schema is not understood.
+        OSError: There is no such file.
+    """
+    path.stat()  # sqlite's own error would not say which file is missing
+    try:
+        return _read(path, session_id)
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error) or "busy" in str(error):
+            raise SessionReadError(
+                f"{path} is locked by another program for more than {_SECONDS_TO_WAIT:.0f} seconds; try again later"
+            ) from error
+        raise SessionReadError(f"{path} cannot be read: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise SessionReadError(f"{path} is no database of OpenClaw, or it is damaged: {error}") from error
+
+
+def schema_note(path: Path) -> str:
+    """Return a warning where a database is newer than what this reader was tried on; else an empty text.
+
+    Args:
+        path: The file.
+    """
+    try:
+        with contextlib.closing(_opened(path)) as database:
+            version = _version(database)
+    except sqlite3.Error:  # whoever reads it next says what is wrong
+        return ""
+    if version <= NEWEST_SCHEMA:
+        return ""
+    return (
+        f"{path} has schema {version}, and this release of ace-openclaw knows {NEWEST_SCHEMA}; "
+        "what it understands is read. Bring ace-openclaw up to date"
+    )
+
+
+def _read(path: Path, session_id: str | None) -> list[StoredSession]:
+    for _ in range(3):
+        has_rest, before = _has_rest(path), _state(path)
+        with contextlib.closing(_opened(path)) as database:
+            sessions = list(_sessions(database, path, session_id))
+        # A file that is read as it lies there must be the same when it has been read.
+        if not has_rest or (_has_rest(path) and _state(path) == before):
+            return sessions
+    raise SessionReadError(f"{path} changes all the time; try again later")
+
+
+def _has_rest(path: Path) -> bool:
+    """Tell whether a database that is written through a log has none at the moment: all is in the file."""
+    with path.open("rb") as file:
+        head = file.read(20)
+    return head[18:20] == b"\x02\x02" and not path.with_name(f"{path.name}-wal").exists()
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Return what tells whether the file has changed."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    # Where there is no write-ahead log yet, a reader would make its files, and leave them behind.
+    mode = "mode=ro&immutable=1" if _has_rest(path) else "mode=ro"
+    database = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_SECONDS_TO_WAIT)
+    database.execute("pragma query_only = on")
+    return database
+
+
+def _sessions(database: sqlite3.Connection, path: Path, only: str | None) -> Iterator[StoredSession]:
+    database.execute("begin")  # all of it is read as of one moment
+    columns = _columns(database, "transcript_events")
+    if not columns >= _COLUMNS:
+        raise SessionReadError(
+            f"{path} (schema {_version(database)}) has no events where they are looked for; bring ace-openclaw up to "
+            "date, or use 'openclaw sessions export-trajectory' and learn from what it writes"
+        )
+    known = _windows(database)
+    agent_id = path.parent.parent.name if path.parent.name == "agent" else ""
+    order = "min(created_at)" if "created_at" in columns else "min(rowid)"
+    ids = [
+        str(row[0])
+        for row in database.execute(f"select session_id from transcript_events group by session_id order by {order}")
+    ]
+    blobs = "event_zstd" if "event_zstd" in columns else "null"
+    for session_id in ids:
+        if only is not None and session_id != only:
+            continue
+        rows = database.execute(
+            f"select seq, event_json, {blobs} from transcript_events where session_id = ? order by seq", (session_id,)
+        )
+        places, events = [], []
+        for number, text, blob in rows:
+            places.append(str(number))
+            events.append(_event(text, blob))
+        key, status = known.get(session_id, ("", ""))
+        yield session_of_events(
+            events,
+            places=places,
+            source=str(path),
+            session_id=session_id,
+            session_key=key,
+            agent_id=agent_id,
+            status=status,
+        )
+
+
+def _event(text: object, blob: object) -> object:
+    """Return the event of a row; None where the row holds none."""
+    try:
+        data = decompressed(blob) if isinstance(blob, bytes) else text
+        return json.loads(data) if isinstance(data, str | bytes) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _windows(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+    """Return key and status of each session, as far as the database tells them."""
+    columns = _columns(database, "session_windows")
+    if not columns >= {"session_id", "session_key"}:
+        return {}
+    status = "status" if "status" in columns else "null"
+    rows = database.execute(f"select session_id, session_key, {status} from session_windows")
+    return {str(row[0]): (str(row[1] or ""), str(row[2] or "")) for row in rows}
+
+
+def _columns(database: sqlite3.Connection, table: str) -> set[str]:
+    return {str(row[1]) for row in database.execute(f"pragma table_info({table})")}
+
+
+def _version(database: sqlite3.Connection) -> int:
+    return int(database.execute("pragma user_version").fetchone()[0])

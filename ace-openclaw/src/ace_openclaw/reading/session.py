@@ -1,0 +1,109 @@
+"""`StoredSession`: the events of one session, and where they were found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ace_openclaw.json_fields import Record, mapping_in, text_in
+
+__all__ = ["SessionReadError", "StoredSession", "session_of_events"]
+
+KNOWN_TYPES = frozenset(
+    {
+        *("branch_summary", "compaction", "custom", "custom_message", "label", "leaf", "message", "model_change"),
+        *("reset", "run", "session", "session_info", "thinking_level_change"),
+    }
+)
+KNOWN_ROLES = frozenset({"user", "assistant", "toolResult"})
+
+
+class SessionReadError(ValueError):
+    """There is no session to read."""
+
+
+@dataclass(frozen=True)
+class StoredSession:
+    """The events of one session, and where they were found."""
+
+    events: tuple[Record, ...]
+    """The events in their order, without the header."""
+    places: tuple[str, ...]
+    """Where each event stands: the line of a file, or its number in a database."""
+    source: str = ""
+    """The file or folder that they come from; empty for events that were given."""
+    session_id: str = ""
+    session_key: str = ""
+    """Its name in OpenClaw, such as `agent:main:main`."""
+    agent_id: str = ""
+    workspace: str = ""
+    """The folder that the agent worked in."""
+    status: str = ""
+    """What the database says of it: `running`, `done`, `failed`, `killed` or `timeout`."""
+    leaf_id: str = ""
+    """The event at which the conversation stands, where that is told apart from the events."""
+    skipped_lines: int = 0
+    """How many lines or rows hold no event, such as one that was cut."""
+    unknown_types: Mapping[str, int] = field(default_factory=dict)
+    """How many events have a type that is not known here, by type."""
+
+
+def session_of_events(
+    events: Iterable[object],
+    *,
+    places: Iterable[str] | None = None,
+    skipped_lines: int = 0,
+    source: str = "",
+    session_id: str = "",
+    session_key: str = "",
+    agent_id: str = "",
+    workspace: str = "",
+    status: str = "",
+    leaf_id: str = "",
+) -> StoredSession:
+    """Return the session that some events make up. What is no JSON object is counted and passed over.
+
+    Args:
+        events: The events in their order, usually with the header first.
+        places: Where each stands; by default their numbers from 1.
+        skipped_lines: How many lines were passed over before.
+        source: The file or folder.
+        session_id: The session; by default what the header says.
+        session_key: Its name.
+        agent_id: The agent.
+        workspace: The folder that the agent worked in; by default what the header says.
+        status: What the database says of it.
+        leaf_id: The event at which the conversation stands.
+
+    Example:
+        >>> session = session_of_events([{"type": "session", "id": "a"}, {"type": "hologram"}, 7])
+        >>> session.session_id, dict(session.unknown_types), session.skipped_lines
+        ('a', {'hologram': 1}, 1)
+    """
+    given = list(events)
+    numbered = zip(given, places or map(str, range(1, len(given) + 1)), strict=True)
+    kept = [(event, place) for event, place in numbered if isinstance(event, Mapping)]
+    header = next((event for event, _ in kept if event.get("type") == "session"), {})
+    body = [(event, place) for event, place in kept if event.get("type") != "session"]
+    return StoredSession(
+        events=tuple(event for event, _ in body),
+        places=tuple(place for _, place in body),
+        source=source,
+        session_id=session_id or text_in(header, "id"),
+        session_key=session_key,
+        agent_id=agent_id,
+        workspace=workspace or text_in(header, "cwd"),
+        status=status,
+        leaf_id=leaf_id,
+        skipped_lines=skipped_lines + len(given) - len(kept),
+        unknown_types=dict(sorted(Counter(filter(None, (_unknown_type(event) for event, _ in body))).items())),
+    )
+
+
+def _unknown_type(event: Record) -> str:
+    kind = text_in(event, "type")
+    if kind not in KNOWN_TYPES:
+        return kind or "no type"
+    role = text_in(mapping_in(event, "message"), "role")
+    return f"message of {role or 'nobody'}" if kind == "message" and role not in KNOWN_ROLES else ""

@@ -1,0 +1,211 @@
+"""From a session of OpenClaw to the standard trace, as a whole or turn by turn."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from ace.context import ACEStepContext
+from ace.implementations.helpers import extract_cited_skill_ids
+from ace_openclaw.account import metrics_of
+from ace_openclaw.conversation import Conversation, Line, Turn, read_conversation
+from ace_openclaw.json_fields import text_in
+from ace_openclaw.messages import message_of, steps_in
+from ace_openclaw.outcome import Outcome, failed_steps, outcome_of
+from ace_openclaw.reading.session import StoredSession
+from ace_openclaw.reading.sources import SessionSource, read_session
+from ace_openclaw.result import OpenClawResult
+from ace_openclaw.trace_steps import TraceStep, rendered
+
+__all__ = ["OpenClawToTraceStep", "events_to_trace", "events_to_turn_traces"]
+
+Trace = dict[str, object]
+
+
+def events_to_trace(events: SessionSource | OpenClawResult) -> Trace:
+    """Turn a whole session into one standard trace.
+
+    Args:
+        events: The events of a session; or a `StoredSession`, an `OpenClawResult`, an exported session, captured
+            turns, or the path or content of a file that holds one of them.
+
+    Returns:
+        The standard trace dict. Its `metadata` counts what was passed over: `skipped_lines`, `unknown_types`,
+        `echoes`, `abandoned_messages`.
+
+    Raises:
+        SessionReadError: There is no session in it, or there are several.
+
+    Example:
+        >>> trace = events_to_trace([
+        ...     {"type": "message", "message": {"role": "user", "content": "Fix it."}},
+        ...     {"type": "message", "message": {"role": "assistant", "stopReason": "stop",
+        ...                                     "content": [{"type": "text", "text": "Fixed by [tests-00001]."}]}},
+        ... ])
+        >>> trace["question"], trace["answer"], trace["skill_ids"]
+        ('Fix it.', 'Fixed by [tests-00001].', ['tests-00001'])
+    """
+    if isinstance(events, OpenClawResult):
+        return _trace_of_result(events)
+    session = read_session(events)
+    conversation = read_conversation(session)
+    turns = conversation.turns
+    steps = _steps(conversation.lines)
+    outcome = outcome_of(turns[-1].lines if turns else conversation.lines)
+    if not turns:
+        silent = "The session holds no message of a user, so the task is not known."
+        outcome = Outcome(outcome.success, outcome.answer, (*outcome.problems, silent), outcome.is_finished)
+    corrections = [f"The user's next message was: {turn.question}" for turn in turns[1:]]
+    trace = _trace(turns[0].question if turns else "", "", outcome, steps, conversation.lines, corrections)
+    metadata = {**_metadata(session, conversation), "turns": len(turns)}
+    trace_id = f"{_digest(conversation.lines)}@{session.session_id or 'events'}"
+    return {**trace, "metadata": metadata, "trace_id": trace_id}
+
+
+def events_to_turn_traces(events: SessionSource) -> list[Trace]:
+    """Turn a session into one standard trace for each question of the user.
+
+    What the user said next stands in the feedback: a correction is what teaches most. What was asked and answered
+    before stands in the context, so a correction can also be learned from when it comes later than the turn before.
+
+    The `trace_id` is a hash of the turn and its place, and `metadata["place"]` names session and turn; both stay when
+    the session grows.
+
+    Args:
+        events: A session in any form that `events_to_trace` takes.
+
+    Returns:
+        The traces in order; an empty list if the session has no message of a user.
+
+    Raises:
+        SessionReadError: There is no session in it, or there are several.
+    """
+    session = read_session(events)
+    conversation = read_conversation(session)
+    common = _metadata(session, conversation)
+    traces = []
+    for at, turn in enumerate(conversation.turns):
+        following = next(iter(conversation.turns[at + 1 :]), None)
+        outcome = outcome_of(turn.lines)
+        next_words = [] if following is None else [f"The user's next message was: {following.question}"]
+        context = _context(conversation.turns[: at + 1])
+        trace = _trace(turn.question, context, outcome, _steps(turn.lines), turn.lines, next_words)
+        place = f"{session.session_id or 'events'}#{turn.name}"
+        own = {"turn": turn.number, "place": place, "is_finished": outcome.is_finished or following is not None}
+        traces.append({**trace, "metadata": {**common, **own}, "trace_id": f"{_digest(turn.lines)}@{place}"})
+    return traces
+
+
+class OpenClawToTraceStep:
+    """The step that turns a session of OpenClaw into the standard trace.
+
+    It takes what `LoadTracesStep` reads from a session file, what `OpenClawExecuteStep` leaves, and everything else
+    that `events_to_trace` takes.
+    """
+
+    requires = frozenset({"trace"})
+    provides = frozenset({"trace"})
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the standard trace on the context.
+
+        Raises:
+            TypeError: What is on the trace cannot hold a session.
+            SessionReadError: There is no session in it, or there are several.
+        """
+        source = ctx.trace
+        if not isinstance(source, OpenClawResult | StoredSession | str | bytes | Iterable) and not hasattr(
+            source, "__fspath__"
+        ):
+            raise TypeError(
+                f"OpenClawToTraceStep takes the events of a session, not a {type(source).__name__}; "
+                "put LoadTracesStep or OpenClawExecuteStep before it"
+            )
+        trace = events_to_trace(source)
+        skipped = ctx.metadata.get("skipped_lines")
+        if isinstance(skipped, int) and skipped:  # LoadTracesStep has passed them over
+            metadata = trace["metadata"]
+            known = metadata if isinstance(metadata, Mapping) else {}
+            trace = {**trace, "metadata": {**known, "skipped_lines": skipped + int(known.get("skipped_lines", 0))}}
+        return ctx.replace(trace={**trace, "ground_truth": getattr(ctx.sample, "ground_truth", None)})
+
+
+def _trace_of_result(result: OpenClawResult) -> Trace:
+    trace = events_to_trace(result.session)
+    metadata = trace["metadata"]
+    feedback = str(trace["feedback"])
+    if result.error and result.error not in feedback:
+        feedback = f"{result.error}\n{feedback}".strip()
+    return {
+        **trace,
+        "question": result.task,
+        "answer": result.output or trace["answer"],
+        "success": result.success,
+        "feedback": feedback,
+        "metadata": {**(metadata if isinstance(metadata, dict) else {}), "returncode": result.returncode},
+    }
+
+
+def _steps(lines: Sequence[Line]) -> list[TraceStep]:
+    return [each for line in lines for each in steps_in(line.event, line.place)]
+
+
+def _trace(
+    question: str,
+    context: str,
+    outcome: Outcome,
+    steps: list[TraceStep],
+    lines: Sequence[Line],
+    next_words: Sequence[str],
+) -> Trace:
+    own = [each["content"] for each in steps if each["kind"] in ("thought", "message") and each["name"] == "assistant"]
+    return {
+        "schema": 1,
+        "question": question,
+        "context": context,
+        "reasoning": rendered(steps),
+        "answer": outcome.answer,
+        "skill_ids": extract_cited_skill_ids("\n".join(own)),
+        "feedback": "\n".join([*outcome.problems, *failed_steps(steps), *next_words]),
+        "ground_truth": None,
+        "success": outcome.success,
+        "steps": steps,
+        "metrics": metrics_of(lines, steps),
+    }
+
+
+def _context(turns: Sequence[Turn]) -> str:
+    """Return what was asked and answered before the last of these turns, back to where the history was reset."""
+    start = max((at for at, turn in enumerate(turns) if turn.starts_afresh), default=0)
+    parts = []
+    for turn in turns[start:-1]:
+        answer = outcome_of(turn.lines).answer or "(nothing)"
+        parts.append(f"Earlier in this session the user asked: {turn.question}\nThe agent answered: {answer}")
+    return "\n".join(parts)
+
+
+def _metadata(session: StoredSession, conversation: Conversation) -> dict[str, object]:
+    answers = [message_of(line.event, "assistant") for line in conversation.lines]
+    found: dict[str, object] = {
+        "integration": "openclaw",
+        "session_id": session.session_id,
+        "session_key": session.session_key,
+        "agent_id": session.agent_id,
+        "source": session.source,
+        "workspace": session.workspace,
+        "status": session.status,
+        "model": next((model for answer in answers if (model := text_in(answer, "model"))), ""),
+        "skipped_lines": session.skipped_lines,
+        "unknown_types": dict(session.unknown_types),
+        "echoes": conversation.echoes,
+        "abandoned_messages": conversation.abandoned_messages,
+        "compactions": sum(line.event.get("type") == "compaction" for line in conversation.lines),
+    }
+    return {name: value for name, value in found.items() if value not in ("", 0, {})}
+
+
+def _digest(lines: Sequence[Line]) -> str:
+    said = [line.event.get("message") for line in lines if line.event.get("type") == "message"]
+    data = json.dumps(said, sort_keys=True, ensure_ascii=True, default=str).encode()
+    return hashlib.sha256(data).hexdigest()[:16]

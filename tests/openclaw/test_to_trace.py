@@ -1,0 +1,140 @@
+"""Sessions of every generation become standard traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ace.context import ACEStepContext
+from ace.implementations.trace_reading import read_trace
+from ace.steps import LoadTracesStep
+from ace_openclaw import OpenClawToTraceStep, events_to_trace, events_to_turn_traces
+from tests.openclaw.samples import CAPTURED, EXPORTED, V3, V4, V4_ERROR, Event, events_of, metadata_of, said, text
+
+QUESTION, CORRECTION = "Make mean([]) return 0", "Too long. In one sentence, please."
+
+
+def test_a_whole_session_is_one_trace_that_is_json() -> None:
+    trace = events_to_trace(V3)
+    assert trace["question"] == QUESTION
+    assert trace["answer"] == "Yes: one line in calc.py changed."
+    assert trace["success"] is None
+    assert trace["skill_ids"] == ["testing-00001"]
+    assert json.loads(json.dumps(trace)) == trace
+    reasoning = str(trace["reasoning"])
+    assert "ZeroDivisionError: division by zero" in reasoning
+    assert reasoning.index("thought assistant") < reasoning.index("call read") < reasoning.index("result read")
+
+
+@pytest.mark.parametrize("source", [V4, EXPORTED, EXPORTED / "session-branch.json"], ids=["rows", "export", "branch"])
+def test_each_question_of_the_user_is_a_trace_with_the_correction_as_feedback(source: Path) -> None:
+    first, second = events_to_turn_traces(source)
+    assert (first["question"], second["question"]) == (QUESTION, CORRECTION)
+    assert str(first["feedback"]).endswith(f"The user's next message was: {CORRECTION}")
+    assert str(second["context"]).startswith(f"Earlier in this session the user asked: {QUESTION}\nThe agent answered:")
+    assert second["answer"] == "mean([]) is 0 now."
+
+
+def test_a_turn_has_the_same_place_wherever_it_is_kept() -> None:
+    kept = [[metadata_of(trace)["place"] for trace in events_to_turn_traces(source)] for source in (V4, EXPORTED)]
+    captured = events_of(CAPTURED)
+    of_session = [turn for turn in captured if turn["sessionKey"] == "agent:main:demo"]
+    caught = [metadata_of(trace)["place"] for trace in events_to_turn_traces(of_session)]
+    assert kept == [caught, caught]
+    assert len(set(caught)) == 2
+
+
+@pytest.mark.parametrize("source", [V3, V4])
+def test_a_failing_command_is_marked_in_both_generations(source: Path) -> None:
+    trace = events_to_turn_traces(source)[0]
+    metrics = trace["metrics"]
+    assert isinstance(metrics, dict) and metrics["failed_tool_calls"] == 1
+    assert "result exec (failed)" in str(trace["reasoning"])
+    assert str(trace["feedback"]).startswith("exec failed at")
+    assert trace["success"] is None
+
+
+def test_a_history_without_details_tells_a_failure_by_its_words() -> None:
+    output = text("no such file\n\n(Command exited with code 2)")
+    trace = events_to_trace([said("user", "Look."), said("toolResult", output, toolName="exec", isError=False)])
+    assert "result exec (failed)" in str(trace["reasoning"])
+
+
+def test_a_failed_model_fails_the_turn_and_one_that_recovered_does_not() -> None:
+    assert events_to_trace(V4_ERROR)["success"] is False
+    assert "scripted error" in str(events_to_trace(V4_ERROR)["feedback"])
+    failed = said("assistant", [], 2, stopReason="error", errorMessage="overloaded")
+    answered = said("assistant", text("Done."), 3, stopReason="stop")
+    assert events_to_trace([said("user", "Go.", 1), failed, answered])["success"] is None
+
+
+def test_a_captured_run_that_is_called_a_success_though_its_model_failed_has_failed() -> None:
+    turn = next(turn for turn in events_of(CAPTURED) if turn["sessionKey"] == "agent:main:demo2")
+    assert turn["success"] is True
+    assert events_to_trace([turn])["success"] is False
+
+
+def test_captured_turns_repeat_the_session_and_each_message_counts_once() -> None:
+    turns = [turn for turn in events_of(CAPTURED) if turn["sessionKey"] == "agent:main:demo"]
+    first, second = events_to_turn_traces(turns)
+    assert (first["success"], second["success"]) == (True, True)
+    assert str(events_to_trace(turns)["reasoning"]).count("message user") == 2
+
+
+def test_contents_may_be_strings_and_lists() -> None:
+    trace = events_to_trace([said("user", text("In parts.")), said("assistant", "A string.", stopReason="stop")])
+    assert (trace["question"], trace["answer"]) == ("In parts.", "A string.")
+
+
+def test_echoes_and_synthetic_messages_are_no_questions_and_no_answers() -> None:
+    start = "A new session was started via /new or /reset. Execute your Session Startup sequence now"
+    context = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nnone\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
+    events = [
+        said("user", start, 1),
+        said("assistant", text("Hello!"), 2, stopReason="stop"),
+        said("user", "Which tide?", 3),
+        said("assistant", text("High."), 4, stopReason="stop"),
+        said("assistant", text("High. (sent)"), 5, provider="openclaw", model="delivery-mirror", stopReason="stop"),
+        said("user", text(context), 6),
+    ]
+    [turn] = events_to_turn_traces(events)
+    assert (turn["question"], turn["answer"]) == ("Which tide?", "High.")
+    assert "sent" not in str(turn["reasoning"])
+    assert metadata_of(turn)["echoes"] == 1
+
+
+def test_what_the_user_took_back_is_left_out() -> None:
+    def node(name: str, parent: str | None, event: Event) -> Event:
+        return {**event, "id": name, "parentId": parent}
+
+    events: list[Event] = [
+        node("a", None, said("user", "Bremen?", 1)),
+        node("b", "a", said("assistant", text("Wrong branch."), 2)),
+        node("c", None, said("user", "Hamburg?", 3)),
+        node("d", "c", said("assistant", text("At nine."), 4, stopReason="stop")),
+    ]
+    trace = events_to_trace(events)
+    assert (trace["question"], trace["answer"]) == ("Hamburg?", "At nine.")
+    assert metadata_of(trace)["abandoned_messages"] == 2
+    moved: list[Event] = [*events, {"type": "leaf", "id": "e", "parentId": "d", "targetId": "b"}]
+    assert events_to_trace(moved)["answer"] == "Wrong branch."
+
+
+def test_a_reset_ends_what_the_next_question_can_refer_to() -> None:
+    events: list[Event] = [
+        said("user", "One?", 1),
+        said("assistant", text("1"), 2),
+        {"type": "reset"},
+        said("user", "Two?", 3),
+    ]
+    assert [turn["context"] for turn in events_to_turn_traces(events)] == ["", ""]
+
+
+def test_the_steps_compose_and_the_converter_finds_the_file() -> None:
+    ctx = LoadTracesStep()(ACEStepContext(sample=str(V4)))
+    trace = OpenClawToTraceStep()(ctx).trace
+    assert isinstance(trace, dict) and trace["question"] == QUESTION
+    read = read_trace(V4)
+    assert (read["question"], read["skill_ids"]) == (QUESTION, ["testing-00001"])
