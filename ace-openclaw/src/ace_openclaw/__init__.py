@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ace_openclaw.reading.session import SessionReadError, StoredSession
     from ace_openclaw.reading.sources import read_session, read_sessions
-    from ace_openclaw.result import OpenClawResult
+    from ace_openclaw.runner import LearningReport, OpenClaw
     from ace_openclaw.to_trace import OpenClawToTraceStep, events_to_trace, events_to_turn_traces
 
 __all__ = [
-    "OpenClawResult",
+    "LearningReport",
+    "OpenClaw",
     "OpenClawToTraceStep",
     "SessionReadError",
     "StoredSession",
@@ -26,7 +27,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "OpenClawResult": "result",
+    "LearningReport": "runner",
+    "OpenClaw": "runner",
     "OpenClawToTraceStep": "to_trace",
     "SessionReadError": "reading.session",
     "StoredSession": "reading.session",

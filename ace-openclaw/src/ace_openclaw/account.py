@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ace_openclaw.conversation import Line
 from ace_openclaw.json_fields import mapping_in, number_in, text_in
 from ace_openclaw.messages import is_echo, message_of
 from ace_openclaw.trace_steps import TraceStep
 
-__all__ = ["metrics_of"]
+__all__ = ["ended_at", "metrics_of"]
 
 
 def metrics_of(lines: Sequence[Line], steps: Sequence[TraceStep]) -> dict[str, float]:
@@ -42,9 +42,25 @@ def metrics_of(lines: Sequence[Line], steps: Sequence[TraceStep]) -> dict[str, f
     return metrics
 
 
+def ended_at(lines: Sequence[Line]) -> str:
+    """Return the time of the last event as ISO time; empty if no event has one.
+
+    Args:
+        lines: The events.
+    """
+    last = max((time for line in lines if (time := _time(line)) is not None), default=None)
+    return "" if last is None else last.astimezone(UTC).isoformat(timespec="seconds")
+
+
 def _time(line: Line) -> datetime | None:
     try:
         time = datetime.fromisoformat(text_in(line.event, "timestamp"))
-    except ValueError:
+        if time.tzinfo is not None:
+            return time
+    except ValueError:  # captured messages have a number of their own only
+        pass
+    milliseconds = number_in(mapping_in(line.event, "message"), "timestamp")
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
         return None
-    return time if time.tzinfo is not None else None

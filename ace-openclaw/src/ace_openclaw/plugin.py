@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ace.plugins import TraceConverterSpec, hookimpl
+from ace.plugins import CommandSpec, RunnerSpec, TraceConverterSpec, hookimpl
 
-__all__ = ["ACE_API", "ace_trace_converters"]
+__all__ = ["ACE_API", "ace_commands", "ace_runners", "ace_trace_converters"]
 
 ACE_API = 1
 
@@ -17,7 +17,26 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
     yield TraceConverterSpec(
         name="openclaw",
         target="ace_openclaw.to_trace:OpenClawToTraceStep",
-        accepts="ace_openclaw.result:OpenClawResult",
         recognises="ace_openclaw.recognise:score",
         summary="Read sessions of OpenClaw",
+    )
+
+
+@hookimpl
+def ace_runners() -> Iterator[RunnerSpec]:
+    """Yield the runner."""
+    yield RunnerSpec(
+        name="openclaw",
+        target="ace_openclaw.runner:OpenClaw",
+        summary="Learn from the stored sessions of OpenClaw",
+    )
+
+
+@hookimpl
+def ace_commands() -> Iterator[CommandSpec]:
+    """Yield the subcommand `ace openclaw`."""
+    yield CommandSpec(
+        name="openclaw",
+        target="ace_openclaw.commands:app",
+        summary="Learn from the sessions of OpenClaw",
     )

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ace.context import ACEStepContext
 from ace.implementations.helpers import extract_cited_skill_ids
-from ace_openclaw.account import metrics_of
+from ace_openclaw.account import ended_at, metrics_of
 from ace_openclaw.conversation import Conversation, Line, Turn, read_conversation
 from ace_openclaw.json_fields import text_in
 from ace_openclaw.messages import message_of, steps_in
 from ace_openclaw.outcome import Outcome, failed_steps, outcome_of
 from ace_openclaw.reading.session import StoredSession
 from ace_openclaw.reading.sources import SessionSource, read_session
-from ace_openclaw.result import OpenClawResult
 from ace_openclaw.trace_steps import TraceStep, rendered
 
 __all__ = ["OpenClawToTraceStep", "events_to_trace", "events_to_turn_traces"]
@@ -23,12 +22,12 @@ __all__ = ["OpenClawToTraceStep", "events_to_trace", "events_to_turn_traces"]
 Trace = dict[str, object]
 
 
-def events_to_trace(events: SessionSource | OpenClawResult) -> Trace:
+def events_to_trace(events: SessionSource) -> Trace:
     """Turn a whole session into one standard trace.
 
     Args:
-        events: The events of a session; or a `StoredSession`, an `OpenClawResult`, an exported session, captured
-            turns, or the path or content of a file that holds one of them.
+        events: The events of a session; or a `StoredSession`, an exported session, captured turns, or the path or
+            content of a file that holds one of them.
 
     Returns:
         The standard trace dict. Its `metadata` counts what was passed over: `skipped_lines`, `unknown_types`,
@@ -46,8 +45,6 @@ def events_to_trace(events: SessionSource | OpenClawResult) -> Trace:
         >>> trace["question"], trace["answer"], trace["skill_ids"]
         ('Fix it.', 'Fixed by [tests-00001].', ['tests-00001'])
     """
-    if isinstance(events, OpenClawResult):
-        return _trace_of_result(events)
     session = read_session(events)
     conversation = read_conversation(session)
     turns = conversation.turns
@@ -92,7 +89,12 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
         context = _context(conversation.turns[: at + 1])
         trace = _trace(turn.question, context, outcome, _steps(turn.lines), turn.lines, next_words)
         place = f"{session.session_id or 'events'}#{turn.name}"
-        own = {"turn": turn.number, "place": place, "is_finished": outcome.is_finished or following is not None}
+        own = {
+            "turn": turn.number,
+            "place": place,
+            "ended_at": ended_at(turn.lines),
+            "is_finished": outcome.is_finished or following is not None,
+        }
         traces.append({**trace, "metadata": {**common, **own}, "trace_id": f"{_digest(turn.lines)}@{place}"})
     return traces
 
@@ -100,8 +102,7 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
 class OpenClawToTraceStep:
     """The step that turns a session of OpenClaw into the standard trace.
 
-    It takes what `LoadTracesStep` reads from a session file, what `OpenClawExecuteStep` leaves, and everything else
-    that `events_to_trace` takes.
+    It takes what `LoadTracesStep` reads from a session file, and everything else that `events_to_trace` takes.
     """
 
     requires = frozenset({"trace"})
@@ -115,12 +116,10 @@ class OpenClawToTraceStep:
             SessionReadError: There is no session in it, or there are several.
         """
         source = ctx.trace
-        if not isinstance(source, OpenClawResult | StoredSession | str | bytes | Iterable) and not hasattr(
-            source, "__fspath__"
-        ):
+        if not isinstance(source, StoredSession | str | bytes | Iterable) and not hasattr(source, "__fspath__"):
             raise TypeError(
                 f"OpenClawToTraceStep takes the events of a session, not a {type(source).__name__}; "
-                "put LoadTracesStep or OpenClawExecuteStep before it"
+                "put LoadTracesStep before it"
             )
         trace = events_to_trace(source)
         skipped = ctx.metadata.get("skipped_lines")
@@ -129,22 +128,6 @@ class OpenClawToTraceStep:
             known = metadata if isinstance(metadata, Mapping) else {}
             trace = {**trace, "metadata": {**known, "skipped_lines": skipped + int(known.get("skipped_lines", 0))}}
         return ctx.replace(trace={**trace, "ground_truth": getattr(ctx.sample, "ground_truth", None)})
-
-
-def _trace_of_result(result: OpenClawResult) -> Trace:
-    trace = events_to_trace(result.session)
-    metadata = trace["metadata"]
-    feedback = str(trace["feedback"])
-    if result.error and result.error not in feedback:
-        feedback = f"{result.error}\n{feedback}".strip()
-    return {
-        **trace,
-        "question": result.task,
-        "answer": result.output or trace["answer"],
-        "success": result.success,
-        "feedback": feedback,
-        "metadata": {**(metadata if isinstance(metadata, dict) else {}), "returncode": result.returncode},
-    }
 
 
 def _steps(lines: Sequence[Line]) -> list[TraceStep]:

@@ -1,0 +1,169 @@
+"""`ace openclaw`: learn from the sessions of OpenClaw."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ace.cli.console import note, print_json, print_table, print_text
+from ace.cli.errors import DONE, WITH_FAILURES, UsageError
+
+__all__ = ["app"]
+
+app = App(name="openclaw", help="Learn from the sessions of OpenClaw.")
+
+Flag = Annotated[bool, Parameter(negative="")]
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+_DEFAULT_MODEL = "gpt-4o-mini"
+
+
+@app.command
+def install(
+    *,
+    state_dir: Path | None = None,
+    workspace: Path | None = None,
+    model: str = "",
+    api_base: str = "",
+    capture: Flag = False,
+) -> int:
+    """Set up learning: 'ace openclaw learn' then leaves the skills in the workspace.
+
+    Args:
+        state_dir: The folder of OpenClaw; by default that of OPENCLAW_STATE_DIR, else ~/.openclaw.
+        workspace: The folder that the agent works in; by default the one that OpenClaw's configuration names.
+        model: The model that learns.
+        api_base: The address of an own server for that model.
+        capture: Also install a plugin of OpenClaw that writes every finished turn to a file. It needs an entry in
+            openclaw.json, and OpenClaw must be restarted.
+    """
+    from ace_openclaw.home import state_folder, workspace_folder
+    from ace_openclaw.installing import InstallError, Settings
+    from ace_openclaw.installing import install as write
+
+    state = (state_dir or state_folder()).absolute()
+    if not state.is_dir():
+        raise UsageError(f"there is no folder {str(state)!r}; run OpenClaw once, or name its folder with --state-dir")
+    folder = (workspace or workspace_folder(state)).absolute()
+    try:
+        notes = write(state, Settings(workspace=str(folder), model=model, api_base=api_base), capture=capture)
+    except InstallError as error:
+        raise UsageError(str(error)) from error
+    for each in notes:
+        note(each)
+    print_text(f"Installed. 'ace openclaw learn' learns from {state}, and leaves the skills in {folder}.")
+    return DONE
+
+
+@app.command
+def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> int:
+    """Remove the skills from the workspace, the plugin, and everything that was noted and learned.
+
+    Args:
+        state_dir: The folder of OpenClaw.
+        keep_skills: Leave the skillbook where it is.
+    """
+    from ace.marked_block import MarkedBlockError
+    from ace_openclaw.home import state_folder
+    from ace_openclaw.installing import InstallError
+    from ace_openclaw.installing import uninstall as remove
+
+    try:
+        was_there = remove((state_dir or state_folder()).absolute(), keep_skills=keep_skills)
+    except (InstallError, MarkedBlockError) as error:
+        raise UsageError(str(error)) from error
+    print_text("Removed." if was_there else "Nothing was installed.")
+    return DONE
+
+
+@app.command
+def status(*, state_dir: Path | None = None, as_json: Json = False) -> int:
+    """Show what is installed, and what was learned from which session.
+
+    Args:
+        state_dir: The folder of OpenClaw.
+        as_json: Print one JSON object.
+    """
+    from ace_openclaw.home import state_folder
+    from ace_openclaw.installing import InstallError
+    from ace_openclaw.status import learning_status
+
+    try:
+        found = learning_status((state_dir or state_folder()).absolute())
+    except InstallError as error:
+        raise UsageError(str(error)) from error
+    if as_json:
+        print_json(asdict(found))
+        return DONE
+    print_text(found.headline)
+    if found.sessions:
+        rows = [
+            [each.session_id, each.session_key or "-", str(each.turns), " ".join(each.skill_ids) or "-"]
+            for each in found.sessions
+        ]
+        print_table(["session", "key", "turns", "skills"], rows)
+    return DONE
+
+
+@app.command
+def learn(
+    *sources: str,
+    state_dir: Path | None = None,
+    model: str = "",
+    api_base: str = "",
+    max_cost: float | None = None,
+    as_json: Json = False,
+) -> int:
+    """Learn from all new turns, each once, and leave the skills in the workspace if 'install' was run.
+
+    Args:
+        sources: Session files, exported sessions, folders, or ids of agents; by default all of OpenClaw.
+        state_dir: The folder of OpenClaw.
+        model: The model that learns; by default that of the installation, else gpt-4o-mini.
+        api_base: The address of an own server for that model.
+        max_cost: US dollars. When the model calls have cost so much, no further turn begins.
+        as_json: Print one JSON object.
+    """
+    from ace.marked_block import MarkedBlockError
+    from ace.providers import LiteLLMClient
+    from ace_openclaw.home import state_folder
+    from ace_openclaw.installing import InstallError, read_settings, skillbook_path
+    from ace_openclaw.runner import OpenClaw
+
+    state = (state_dir or state_folder()).absolute()
+    if not sources and not state.is_dir():
+        raise UsageError(f"there is no folder {str(state)!r}; name sessions, or the folder with --state-dir")
+    try:
+        settings = read_settings(state)
+    except InstallError as error:
+        raise UsageError(str(error)) from error
+    name = model or (settings.model if settings is not None else "") or _DEFAULT_MODEL
+    base = api_base or (settings.api_base if settings is not None and not model else "")
+    client = LiteLLMClient(name, api_base=base) if base else LiteLLMClient(name)
+    runner = OpenClaw.from_model(
+        ace_llm=client,
+        state_dir=state,
+        workspace=settings.workspace if settings is not None else None,
+        skillbook_path=skillbook_path(state),
+    )
+    try:
+        runner.run(list(sources) or None, max_cost=max_cost)
+    except MarkedBlockError as error:
+        runner.report.problems.append(str(error))
+    finally:
+        runner.skillbook.close()
+    report = runner.report
+    if as_json:
+        print_json(asdict(report))
+        return WITH_FAILURES if report.problems else DONE
+    counts = f"{report.turns_learned} turns learned, {report.turns_known} known already"
+    under_way = f", {report.turns_unfinished} under way" if report.turns_unfinished else ""
+    print_text(f"{report.sessions} sessions: {counts}{under_way}")
+    if report.skipped_lines or report.unknown_events:
+        note(f"passed over: {report.skipped_lines} lines without an event, {report.unknown_events} of unknown types")
+    for problem in report.problems:
+        note(problem)
+    return WITH_FAILURES if report.problems else DONE

@@ -1,0 +1,106 @@
+"""Puts the entry of our plugin into OpenClaw's configuration, and takes it out; every other byte stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ace_openclaw.json5_members import Member, members_at, object_start
+
+__all__ = ["PLUGIN_ID", "InsertedEntry", "inserted", "missing_in_allow_list", "removed"]
+
+PLUGIN_ID = "ace-capture"
+_PATH = ("plugins", "entries", PLUGIN_ID)
+
+
+@dataclass(frozen=True)
+class InsertedEntry:
+    """What was put into a configuration."""
+
+    text: str
+    """The characters that are ours."""
+    made: int
+    """How many objects around the entry are ours, too."""
+
+
+def inserted(config: str, entry: Mapping[str, object]) -> tuple[str, InsertedEntry]:
+    """Return the configuration with the entry in it, and what was put in.
+
+    Args:
+        config: The text of `openclaw.json`, as JSON5.
+        entry: The settings of the plugin.
+
+    Raises:
+        Json5Error: The configuration is no object, or broken.
+        ValueError: There is an entry already.
+    """
+    found = _found(config)
+    if len(found) == len(_PATH):
+        raise ValueError(f"it has an entry {PLUGIN_ID!r} already")
+    start = found[-1].value if found else object_start(config)
+    if config[start] != "{":
+        raise ValueError(f"{'.'.join(_PATH[: len(found)])} is no object")
+    missing = _PATH[len(found) :]
+    value = json.dumps(entry)
+    for name in reversed(missing[1:]):
+        value = f"{{{json.dumps(name)}: {value}}}"
+    comma = "," if any(True for _ in members_at(config, start)) else ""
+    text = f" {json.dumps(missing[0])}: {value}{comma}"
+    return config[: start + 1] + text + config[start + 1 :], InsertedEntry(text, len(missing) - 1)
+
+
+def removed(config: str, entry: InsertedEntry) -> str:
+    """Return the configuration without the entry, also where OpenClaw has written the file anew.
+
+    Args:
+        config: The text of `openclaw.json`.
+        entry: What was put in.
+
+    Raises:
+        Json5Error: The configuration is no object, or broken.
+    """
+    if config.count(entry.text) == 1:
+        return config.replace(entry.text, "")
+    found = _found(config)
+    if len(found) < len(_PATH):
+        return config
+    config = _cut(config, found[-1])
+    for depth in range(len(_PATH) - 1, len(_PATH) - 1 - entry.made, -1):
+        around = _found(config, _PATH[:depth])
+        if len(around) < depth or any(True for _ in members_at(config, around[-1].value)):
+            break
+        config = _cut(config, around[-1])
+    return config
+
+
+def missing_in_allow_list(config: str) -> bool:
+    """Tell whether the user allows certain plugins only, and ours is none of them.
+
+    Args:
+        config: The text of `openclaw.json`.
+    """
+    found = _found(config, ("plugins", "allow"))
+    return len(found) == 2 and PLUGIN_ID not in config[found[-1].value : found[-1].end]
+
+
+def _found(config: str, path: tuple[str, ...] = _PATH) -> list[Member]:
+    """Return the members along a path, as far as they are there."""
+    start, found = object_start(config), []
+    for name in path:
+        member = next((each for each in members_at(config, start) if each.key == name), None)
+        if member is None:
+            break
+        found.append(member)
+        start = member.value
+        if config[start] != "{":
+            break
+    return found
+
+
+def _cut(config: str, member: Member) -> str:
+    """Return the text without a member, the comma after it (else before it), and the blanks before it."""
+    head, tail = config[: member.start].rstrip(), config[member.end :]
+    if tail.lstrip().startswith(","):
+        return head + tail.lstrip().removeprefix(",")
+    return head.removesuffix(",") + tail

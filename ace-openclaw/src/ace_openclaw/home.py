@@ -1,0 +1,89 @@
+"""Where OpenClaw keeps its things, and where its sessions are in there."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from ace_openclaw.reading.exported import BRANCH_FILE
+from ace_openclaw.reading.session import SessionReadError
+
+__all__ = ["DATABASE", "captured_file", "session_files", "state_folder", "workspace_folder"]
+
+DATABASE = "openclaw-agent.sqlite"
+
+
+def state_folder() -> Path:
+    """Return the folder of OpenClaw: that of `OPENCLAW_STATE_DIR` or `OPENCLAW_PROFILE`, by default `~/.openclaw`."""
+    named = os.environ.get("OPENCLAW_STATE_DIR")
+    if named:
+        return Path(named).expanduser()
+    profile = os.environ.get("OPENCLAW_PROFILE")
+    return Path.home() / (f".openclaw-{profile}" if profile and profile != "default" else ".openclaw")
+
+
+def captured_file(state: Path) -> Path:
+    """Return the file that the capture plugin writes.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    return state / "ace" / "turns.jsonl"
+
+
+def workspace_folder(state: Path) -> Path:
+    """Return the folder that the default agent works in.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    try:
+        config = json.loads((state / "openclaw.json").read_text(encoding="utf-8"))
+        named = config["agents"]["defaults"]["workspace"]
+    except (OSError, ValueError, KeyError, TypeError):  # none is named there, or only OpenClaw can read the file
+        return state / "workspace"
+    return Path(named).expanduser() if isinstance(named, str) and named else state / "workspace"
+
+
+def session_files(source: str | os.PathLike[str], state: Path) -> list[Path]:
+    """Return the files that hold the sessions of a source, the oldest first.
+
+    Trajectory files, which repeat a session, and sessions that the user deleted are left out.
+
+    Args:
+        source: A session file, a folder of OpenClaw, of one of its agents, or of sessions, an exported session, or
+            the id of an agent.
+        state: The folder of OpenClaw, for ids.
+
+    Raises:
+        SessionReadError: There is nothing of that kind.
+    """
+    path = Path(source)
+    if isinstance(source, str) and os.sep not in source and not path.exists():
+        path = state / "agents" / source
+        if not path.is_dir():
+            known = ", ".join(sorted(each.name for each in state.glob("agents/*") if each.is_dir())) or "none"
+            raise SessionReadError(f"{source!r} is no file and no agent in {state}; agents there: {known}")
+    if not path.is_dir() or (path / BRANCH_FILE).exists():
+        return [path]
+    found = _of_state(path) or _of_agent(path) or _of_sessions(path)
+    if not found:
+        raise SessionReadError(f"there is no session of OpenClaw in {path}")
+    return found
+
+
+def _of_state(state: Path) -> list[Path]:
+    found = [file for agent in sorted(state.glob("agents/*")) for file in _of_agent(agent)]
+    captured = captured_file(state)
+    return [*found, captured] if captured.exists() else found
+
+
+def _of_agent(agent: Path) -> list[Path]:
+    database = agent / "agent" / DATABASE
+    return [*_of_sessions(agent / "sessions"), *([database] if database.exists() else [])]
+
+
+def _of_sessions(folder: Path) -> list[Path]:
+    found = [path for path in folder.glob("*.jsonl") if not path.name.endswith(".trajectory.jsonl")]
+    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))

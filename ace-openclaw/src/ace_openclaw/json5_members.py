@@ -1,0 +1,111 @@
+"""Finds the members of objects in a JSON5 text, so that one can be put in or taken out without touching the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["Json5Error", "Member", "members_at", "object_start"]
+
+_BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/|\ufeff)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
+_PLAIN = re.compile(r"[^\s,:{}\[\]\"'/]+")
+
+
+class Json5Error(ValueError):
+    """A text is no JSON5 object."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member of an object."""
+
+    key: str
+    start: int
+    """Where its key begins."""
+    value: int
+    """Where its value begins."""
+    end: int
+    """Where its value ends."""
+
+
+def object_start(text: str) -> int:
+    """Return where the object begins that a text holds.
+
+    Args:
+        text: The text.
+
+    Raises:
+        Json5Error: It holds no object.
+    """
+    at = _after_blank(text, 0)
+    if text[at : at + 1] != "{":
+        raise Json5Error("it is no object")
+    return at
+
+
+def members_at(text: str, start: int) -> Iterator[Member]:
+    """Yield the members of an object.
+
+    Args:
+        text: The text.
+        start: Where the object's brace is.
+
+    Raises:
+        Json5Error: The object is broken.
+
+    Example:
+        >>> text = "{a: 1, /* b: 2, */ 'c': {d: [3]},}"
+        >>> [(member.key, text[member.value : member.end]) for member in members_at(text, 0)]
+        [('a', '1'), ('c', '{d: [3]}')]
+    """
+    at = _after_blank(text, start + 1)
+    while text[at : at + 1] != "}":
+        key, key_end = _key(text, at)
+        colon = _after_blank(text, key_end)
+        if text[colon : colon + 1] != ":":
+            raise Json5Error(f"there is no colon after {key!r}")
+        value = _after_blank(text, colon + 1)
+        end = _value_end(text, value)
+        yield Member(key, at, value, end)
+        at = _after_blank(text, end)
+        if text[at : at + 1] == ",":
+            at = _after_blank(text, at + 1)
+        elif text[at : at + 1] != "}":
+            raise Json5Error(f"there is no comma after the value of {key!r}")
+
+
+def _after_blank(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return at if match is None else match.end()
+
+
+def _key(text: str, at: int) -> tuple[str, int]:
+    match = _STRING.match(text, at) or _PLAIN.match(text, at)
+    if match is None:
+        raise Json5Error(f"there is no key at {text[at : at + 20]!r}")
+    return match.group().strip("\"'"), match.end()
+
+
+def _value_end(text: str, at: int) -> int:
+    depth = 0
+    while at < len(text):
+        match = _STRING.match(text, at) or _PLAIN.match(text, at)
+        if match is not None:
+            at = match.end()
+        elif text[at] in "{[":
+            depth, at = depth + 1, at + 1
+        elif text[at] in "}]":
+            depth, at = depth - 1, at + 1
+        elif depth and text[at] in ",:":
+            at += 1
+            continue
+        elif (after := _after_blank(text, at)) > at and depth:
+            at = after
+            continue
+        else:
+            break
+        if depth == 0:
+            return at
+    raise Json5Error("a value does not end")

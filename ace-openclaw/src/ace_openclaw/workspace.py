@@ -1,0 +1,121 @@
+"""Leaves the skills where OpenClaw reads them: the top ones in AGENTS.md, the whole book as a workspace skill."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from ace.durable_file import folder_lock, write_durably
+from ace.marked_block import BEGIN_MARK, END_MARK, MarkedBlockError, read_marked_block, replace_marked_block
+from ace.skillbook import Skillbook
+
+__all__ = ["FILE_LIMIT", "SKILL_NAME", "remove_skills", "write_skills"]
+
+SKILL_NAME = "ace-skillbook"
+FILE_LIMIT = 20_000
+"""How many characters of AGENTS.md OpenClaw shows: of a longer file, it drops the middle."""
+BLOCK_LIMIT = 6_000
+"""How many characters of it are ours at the most: there are other files in the prompt, and other words in this one."""
+_HEADING = "Strategies learned from earlier sessions. Cite the ones you use by their ids, in brackets."
+_POINTER = f"All strategies are in `skills/{SKILL_NAME}/SKILL.md`."
+_NO_LINE_END = "<!-- ace: the file had no line end before this block -->"
+_LINE_ENDS = 16
+_DESCRIPTION = "Strategies learned from earlier sessions. Read before a task that is more than a question."
+
+
+def write_skills(workspace: Path, skillbook: Skillbook) -> None:
+    """Write the top skills into the marked block of AGENTS.md, and the whole book into `skills/ace-skillbook`.
+
+    Not a byte of AGENTS.md outside the marks is changed. An empty book writes nothing where nothing was.
+
+    Args:
+        workspace: The folder that the agent works in.
+        skillbook: The skills.
+
+    Raises:
+        MarkedBlockError: The marks in AGENTS.md do not make one block; the file is left as it is.
+        OSError: A file cannot be written.
+    """
+    target = workspace / "AGENTS.md"
+    folder = workspace / "skills" / SKILL_NAME
+    if not len(skillbook) and not folder.exists() and not _has_block(target):
+        return
+    with folder_lock(target):
+        original = target.read_bytes() if target.exists() else b""
+        others = (_without_block(original) if _has_block(target) else original).decode("utf-8", "replace")
+        around = len(BEGIN_MARK) + len(END_MARK) + len(_NO_LINE_END) + _LINE_ENDS
+        room = min(BLOCK_LIMIT, FILE_LIMIT - len(others) - around)
+        changed = _replaced(target, original, _top_skills(skillbook, room))
+        if changed != original:
+            write_durably(target, changed)
+    skillbook.save_skill_folder(folder, name=SKILL_NAME, description=_DESCRIPTION)
+
+
+def remove_skills(workspace: Path) -> bool:
+    """Take out what `write_skills` wrote; AGENTS.md is as it was before, to the byte.
+
+    Args:
+        workspace: The folder that the agent works in.
+
+    Returns:
+        Whether anything was there.
+
+    Raises:
+        MarkedBlockError: The marks in AGENTS.md do not make one block; nothing is removed.
+    """
+    target = workspace / "AGENTS.md"
+    folder = workspace / "skills" / SKILL_NAME
+    was_there = (folder / "SKILL.md").exists()
+    if _has_block(target):
+        was_there = True
+        with folder_lock(target):
+            rest = _without_block(target.read_bytes())
+            if rest:
+                write_durably(target, rest)
+            else:
+                target.unlink()
+    (folder / "SKILL.md").unlink(missing_ok=True)
+    for empty in (folder, folder.parent):
+        with contextlib.suppress(OSError):  # the user keeps something else in it, or it is not there
+            empty.rmdir()
+    return was_there
+
+
+def _top_skills(skillbook: Skillbook, room: int) -> str:
+    """Return the most helpful skills that fit into so many characters, with a line that names the whole book."""
+    skills = skillbook.as_prompt(budget_tokens=max(0, room - len(_HEADING) - len(_POINTER) - 4), count_tokens=len)
+    parts = [_HEADING, skills, _POINTER] if skills else [_POINTER] if room > len(_POINTER) else []
+    return "\n\n".join(parts)
+
+
+def _has_block(target: Path) -> bool:
+    try:
+        return read_marked_block(target.read_bytes()) is not None
+    except FileNotFoundError:
+        return False
+    except MarkedBlockError as error:
+        raise MarkedBlockError(f"{target}: {error}") from None
+
+
+def _replaced(target: Path, original: bytes, content: str) -> bytes:
+    """Return the file with the content in our block. The block notes whether the file had a last line end before."""
+    try:
+        before = read_marked_block(original)
+        had_none = bool(original) and not original.endswith(b"\n") if before is None else _NO_LINE_END in before
+        return replace_marked_block(original, f"{_NO_LINE_END}\n{content}" if had_none else content)
+    except MarkedBlockError as error:
+        raise MarkedBlockError(f"{target}: {error}") from None
+
+
+def _without_block(original: bytes) -> bytes:
+    """Return the file as it was before there was a block in it."""
+    before = read_marked_block(original)
+    if before is None:
+        return original
+    marked = replace_marked_block(original, "")
+    newline = b"\r\n" if BEGIN_MARK.encode() + b"\r\n" in marked else b"\n"
+    block = newline.join([BEGIN_MARK.encode(), b"", END_MARK.encode()])
+    start = marked.index(block)
+    head, tail = marked[:start], marked[start + len(block) :].removeprefix(newline)
+    head = head.removesuffix(newline)
+    return (head.removesuffix(newline) if _NO_LINE_END in before else head) + tail

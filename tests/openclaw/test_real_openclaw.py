@@ -1,0 +1,96 @@
+"""OpenClaw itself works headless, and is learned from: from its own database, while it runs, and by its own plugin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ace_openclaw import events_to_turn_traces, read_sessions
+from ace_openclaw.home import captured_file
+from tests.openclaw.learning_script import learn
+from tests.openclaw.real import CORRECTION, LESSON, QUESTION, OpenClawHome, openclaw_command, play
+from tests.openclaw.samples import metadata_of
+from tests.support.command_line import Done, ace
+from tests.support.scripted_anthropic_server import ScriptedAnthropicServer
+from tests.support.scripted_server import ScriptedServer
+
+
+@pytest.fixture
+def agents_model() -> Iterator[ScriptedAnthropicServer]:
+    with ScriptedAnthropicServer(play) as server:
+        yield server
+
+
+def test_what_a_session_taught_is_in_the_prompt_of_the_next_one(
+    tmp_path: Path, agents_model: ScriptedAnthropicServer
+) -> None:
+    claw = OpenClawHome(tmp_path, tuple(openclaw_command()))
+    claw.lay_out(agents_model.url)
+    config = (claw.state / "openclaw.json").read_bytes()
+
+    with ScriptedServer(learn) as server:
+
+        def openclaw(*arguments: str) -> Done:
+            environ = {"OPENAI_API_KEY": "sk-scripted-0123456789"}
+            return ace("openclaw", *arguments, folder=tmp_path, environ=environ)
+
+        installed = openclaw("install", "--capture", "--model", "openai/scripted", "--api-base", server.api_base)
+        assert installed.code == 0, installed.err
+        for message in (QUESTION, CORRECTION):
+            said = claw.say(message)
+            assert said.returncode == 0, said.stderr
+        assert claw.say("refuse, please", "broken").returncode != 0
+
+        # The database and the plugin tell the same.
+        database = claw.state / "agents/main/agent/openclaw-agent.sqlite"
+        stored = [trace for session in read_sessions(database) for trace in events_to_turn_traces(session)]
+        captured = [
+            trace for session in read_sessions(captured_file(claw.state)) for trace in events_to_turn_traces(session)
+        ]
+        assert [trace["question"] for trace in stored] == [QUESTION, CORRECTION, "refuse, please"]
+        assert [metadata_of(trace)["place"] for trace in captured] == [metadata_of(trace)["place"] for trace in stored]
+        assert [trace["success"] for trace in stored] == [None, None, False]
+        assert [trace["success"] for trace in captured] == [True, True, False]
+        assert "result exec (failed)" in str(stored[0]["reasoning"])
+
+        learned = openclaw("learn", "--json")
+        assert (learned.code, learned.data["turns_learned"], learned.data["turns_known"]) == (0, 3, 3), learned.err
+        assert LESSON in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")
+        assert openclaw("learn", "--json").data["turns_learned"] == 0
+
+        agents_model.clear()
+        (claw.workspace / "calc.py").write_text(
+            "def mean(values):\n    return sum(values) / len(values)\n", encoding="utf-8"
+        )
+        assert claw.say(QUESTION, "next").returncode == 0
+        first = next(request for request in agents_model.requests if request.tools)
+        assert LESSON in first.system
+        assert "ace-skillbook" in first.system
+        assert openclaw("learn", "--json").data["turns_learned"] == 1
+        status = openclaw("status", "--json").data
+        assert [session["turns"] for session in status["sessions"]] == [2, 1, 1]
+
+        assert openclaw("uninstall").code == 0
+        assert (claw.state / "openclaw.json").read_bytes() == config
+        assert not (claw.state / "ace").exists() and not (claw.state / "extensions").exists()
+        assert LESSON not in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")
+        assert not (claw.workspace / "skills").exists()
+
+
+def test_an_export_of_openclaw_holds_the_same_turns(tmp_path: Path, agents_model: ScriptedAnthropicServer) -> None:
+    claw = OpenClawHome(tmp_path, tuple(openclaw_command()))
+    claw.lay_out(agents_model.url)
+    assert claw.say(QUESTION).returncode == 0
+    exported = claw.run(
+        *("sessions", "export-trajectory", "--session-key", "agent:main:demo"),
+        *("--workspace", str(claw.workspace), "--output", "demo", "--json"),
+    )
+    folder = Path(json.loads(exported.stdout)["outputDir"])
+    [from_export] = events_to_turn_traces(folder)
+    [from_database] = events_to_turn_traces(claw.state / "agents/main/agent/openclaw-agent.sqlite")
+    assert metadata_of(from_export)["place"] == metadata_of(from_database)["place"]
+    assert from_export["answer"] == from_database["answer"]
+    assert from_export["metrics"] == from_database["metrics"]

@@ -1,0 +1,139 @@
+"""The runner learns from each turn once, wherever OpenClaw keeps it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.plugins import get_runner
+from ace_openclaw import OpenClaw
+from tests.openclaw.learning_script import learn
+from tests.openclaw.samples import (
+    CAPTURED,
+    EXPORTED,
+    SIDECAR,
+    V3,
+    V4,
+    V4_ERROR,
+    add_events,
+    events_of,
+    make_database,
+    said,
+)
+from tests.support.clients import client_for
+from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(learn) as started:
+        yield started
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """The folder of OpenClaw, with a database and with files of the time before."""
+    folder = tmp_path / "state"
+    make_database(folder / "agents/main/agent/openclaw-agent.sqlite", [events_of(V4)])
+    old = folder / "agents/old/sessions"
+    old.mkdir(parents=True)
+    for sample in (V3, SIDECAR):
+        (old / sample.name).write_bytes(sample.read_bytes())
+    (old / "sessions.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
+def runner_for(server: ScriptedServer, state: Path, **options: Any) -> OpenClaw:
+    return OpenClaw.from_model(ace_llm=client_for(server), state_dir=state, **options)
+
+
+def test_everything_in_the_state_folder_is_learned_once(server: ScriptedServer, state: Path, tmp_path: Path) -> None:
+    options = {"skillbook_path": tmp_path / "skills.json"}
+    runner = runner_for(server, state, **options)
+    results = runner.run(lag=0)
+    assert [result.error for result in results] == [None] * 4
+    assert (runner.report.sessions, runner.report.turns_learned, runner.report.problems) == (2, 4, [])
+    assert {skill.content for skill in runner.skillbook} == {
+        "Guard a division against an empty list.",
+        "Answer in one sentence.",
+    }
+    [source] = {skill.sources[0].integration for skill in runner.skillbook}
+    assert source == "openclaw"
+    server.clear()
+    again = runner_for(server, state, **options)
+    assert again.run() == []
+    assert (again.report.turns_known, server.requests) == (4, [])
+
+
+def test_a_session_that_has_grown_is_new_only_in_its_new_turns(server: ScriptedServer, state: Path) -> None:
+    events = events_of(V4)
+    path = make_database(state / "agents/grown/agent/openclaw-agent.sqlite", [events[:16]])
+    runner = runner_for(server, state)
+    assert len(runner.run(["grown"])) == 1
+    with closing(sqlite3.connect(path)) as database:
+        add_events(database, str(events[0]["id"]), events[16:], 16)
+        database.commit()
+    [result] = runner.run(["grown"])
+    assert result.output is not None and isinstance(result.output.trace, dict)
+    assert result.output.trace["question"] == "Too long. In one sentence, please."
+    assert runner.report.turns_known == 1
+
+
+def test_the_same_session_is_known_in_each_of_its_forms(server: ScriptedServer, state: Path) -> None:
+    runner = runner_for(server, state)
+    assert len(runner.run([V4, CAPTURED, EXPORTED])) == 3  # two turns, and the captured one of another session
+    assert runner.report.turns_known == 4
+
+
+def test_a_turn_under_way_waits_until_it_is_done_or_idle(server: ScriptedServer, state: Path) -> None:
+    now = datetime.now(UTC).timestamp() * 1000
+    path = state / "agents/old/sessions/now.jsonl"
+    path.write_text('{"type": "session", "version": 3, "id": "now", "cwd": "/"}\n', encoding="utf-8")
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(said("user", "Are you there?", int(now))) + "\n")
+    runner = runner_for(server, state)
+    assert runner.run([path]) == []
+    assert runner.report.turns_unfinished == 1
+    assert len(runner_for(server, state, idle_minutes=0).run([path])) == 1
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_is_learned(server: ScriptedServer, state: Path) -> None:
+    broken = state / "agents/old/sessions/broken.jsonl"
+    broken.write_bytes(b"no json\n")
+    silent = state / "agents/old/sessions/silent.jsonl"
+    silent.write_text('{"type": "session", "version": 3, "id": "quiet", "cwd": "/"}\n', encoding="utf-8")
+    make_database(state / "agents/next/agent/openclaw-agent.sqlite", [events_of(V4_ERROR)], version=24)
+    runner = runner_for(server, state)
+    assert len(runner.run([state, "nobody"])) == 5
+    problems = "\n".join(runner.report.problems)
+    assert f"{broken}: there is no event of OpenClaw here" in problems
+    assert f"{silent}: quiet: there is no message of a user in it" in problems
+    assert "has schema 24, and this release of ace-openclaw knows 23" in problems
+    assert "'nobody' is no file and no agent" in problems and "main, next, old" in problems
+
+
+def test_a_turn_whose_learning_failed_is_learned_next_time(state: Path) -> None:
+    def refuse(request: ScriptedRequest) -> HttpError:
+        return HttpError(400)
+
+    with ScriptedServer(refuse) as broken:
+        runner = runner_for(broken, state)
+        assert all(result.error is not None for result in runner.run(["main"]))
+        assert (runner.report.turns_learned, len(runner.report.problems)) == (0, 2)
+    assert runner.learned.turns() == []
+
+
+def test_one_path_in_the_place_of_a_list_is_a_mistake(server: ScriptedServer, state: Path) -> None:
+    with pytest.raises(TypeError, match=r"run\(\[\.\.\.\]\)"):
+        runner_for(server, state).run(str(V3))
+
+
+def test_the_runner_is_found_by_the_name_of_the_plugin() -> None:
+    assert get_runner("openclaw") is OpenClaw
