@@ -1,0 +1,131 @@
+"""`ace openclaw` on the files of a user: nothing of theirs is changed, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ace_openclaw.config_entry import inserted, removed
+from ace_openclaw.json5_members import Json5Error
+from tests.openclaw.learning_script import learn
+from tests.openclaw.samples import V3, V4, V4_ERROR, events_of, make_database
+from tests.support.command_line import Done, ace
+from tests.support.scripted_server import ScriptedServer
+
+ENTRY = {"enabled": True}
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(learn) as started:
+        yield started
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder with OpenClaw in it."""
+    make_database(tmp_path / ".openclaw/agents/main/agent/openclaw-agent.sqlite", [events_of(V4), events_of(V4_ERROR)])
+    return tmp_path
+
+
+def openclaw(home: Path, *arguments: str | Path) -> Done:
+    return ace("openclaw", *arguments, folder=home, environ={"OPENAI_API_KEY": "sk-scripted-0123456789"})
+
+
+def files_in(folder: Path) -> dict[str, bytes | None]:
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    "config", ["", "{}", "// mine\n{\n  plugins: {entries: {'other': {enabled: true,},},},\n}\n", '{"plugins": {}}']
+)
+def test_install_learn_and_uninstall_leave_the_users_files_as_they_were(
+    home: Path, server: ScriptedServer, config: str
+) -> None:
+    state = home / ".openclaw"
+    workspace = state / "workspace"
+    workspace.mkdir()
+    (workspace / "AGENTS.md").write_bytes(b"# Mine, without a line end")
+    if config:
+        (state / "openclaw.json").write_text(config, encoding="utf-8")
+    before = files_in(state)
+    model = ("--model", "openai/scripted", "--api-base", server.api_base)
+    assert openclaw(home, "install", "--capture", *model).code == 0
+    assert "ace-capture" in (state / "openclaw.json").read_text(encoding="utf-8")
+    assert (state / "extensions/ace-capture/index.js").exists()
+    assert openclaw(home, "install", "--capture", *model).code == 0
+    learned = openclaw(home, "learn")
+    assert (learned.code, learned.out) == (0, "2 sessions: 3 turns learned, 0 known already\n")
+    assert b"Answer in one sentence." in (workspace / "AGENTS.md").read_bytes()
+    status = openclaw(home, "status", "--json").data
+    assert (status["installed"], status["capture"], status["skills"]) == (True, True, 3)
+    assert sorted(session["turns"] for session in status["sessions"]) == [1, 2]
+    assert all(session["skill_ids"] for session in status["sessions"])
+    assert openclaw(home, "uninstall").out == "Removed.\n"
+    assert files_in(state) == before
+    assert openclaw(home, "uninstall").out == "Nothing was installed.\n"
+
+
+def test_keep_skills_keeps_the_book(home: Path, server: ScriptedServer) -> None:
+    openclaw(home, "install", "--model", "openai/scripted", "--api-base", server.api_base)
+    openclaw(home, "learn")
+    assert openclaw(home, "uninstall", "--keep-skills").code == 0
+    assert [path.name for path in (home / ".openclaw/ace").iterdir()] == ["skillbook.db"]
+
+
+def test_problems_are_told_with_exit_code_1_and_the_rest_is_learned(home: Path, server: ScriptedServer) -> None:
+    broken = home / "broken.jsonl"
+    broken.write_text("no json\n", encoding="utf-8")
+    model = ("--model", "openai/scripted", "--api-base", server.api_base)
+    done = openclaw(home, "learn", str(broken), str(V3), *model)
+    assert done.code == 1
+    assert done.out == "1 sessions: 2 turns learned, 0 known already\n"
+    assert f"{broken}: there is no event of OpenClaw here" in done.err
+
+
+def test_a_missing_folder_is_wrong_usage(tmp_path: Path) -> None:
+    for command in ("install", "learn"):
+        done = openclaw(tmp_path, command)
+        assert done.code == 2
+        assert ".openclaw" in done.err
+
+
+def test_a_plugin_of_somebody_else_and_a_broken_configuration_are_left_alone(home: Path) -> None:
+    state = home / ".openclaw"
+    config = state / "openclaw.json"
+    config.write_text("{ broken", encoding="utf-8")
+    before = files_in(state)
+    done = openclaw(home, "install", "--capture")
+    assert done.code == 2 and "openclaw.json cannot be changed" in done.err
+    config.write_text('{"plugins": {"entries": {"ace-capture": {}}}}', encoding="utf-8")
+    assert "an entry 'ace-capture' already" in openclaw(home, "install", "--capture").err
+    config.write_text("{ broken", encoding="utf-8")
+    assert files_in(state) == before
+
+
+def test_an_allow_list_without_the_plugin_is_pointed_out(home: Path) -> None:
+    (home / ".openclaw/openclaw.json").write_text('{"plugins": {"allow": ["other"]}}', encoding="utf-8")
+    assert "add 'ace-capture' to plugins.allow" in openclaw(home, "install", "--capture").err
+
+
+@pytest.mark.parametrize(
+    "config", ["{}", '{"a": 1}', "{plugins: {}}", '{"plugins": {"entries": {"b": {}}, "x": [1, {"y": "}"}]}, /* {*/ }']
+)
+def test_the_entry_comes_out_again_even_where_the_file_was_written_anew(config: str) -> None:
+    changed, entry = inserted(config, ENTRY)
+    assert removed(changed, entry) == config
+    if "//" in config or "/*" in config or "{plugins" in config:
+        return
+    parsed = json.loads(changed)
+    assert parsed["plugins"]["entries"]["ace-capture"] == ENTRY
+    anew = json.dumps({"first": 0, **parsed}, indent=4)
+    assert json.loads(removed(anew, entry)) == {"first": 0, **json.loads(config)}
+
+
+def test_what_is_no_object_is_refused() -> None:
+    for text in ("", "[]", "{a}", "{a: 1 b: 2}", "{a: {"):
+        with pytest.raises(Json5Error):
+            inserted(text, ENTRY)
