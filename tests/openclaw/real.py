@@ -102,9 +102,10 @@ def play(request: Request) -> Reply:
     edit = ToolUse("edit", {"path": "calc.py", "edits": [_guard()]})
     test = ToolUse("exec", {"command": "python3 -m unittest -q"})
     last = [Text("Fixed: mean([]) now returns 0, and the test passes. " + "It took some words. " * 80)]
+    steps: list[Reply] = [[Thinking("First the tests."), test], [edit], [test], last]
     if LESSON in request.system:
-        return [[Thinking("The book says it: [claws-00001]."), edit], [test], last][min(done, 2)]
-    return [[Thinking("First the tests."), test], [edit], [test], last][min(done, 3)]
+        steps = [[Thinking("The book says it: [claws-00001]."), edit], [test], last]
+    return steps[min(done, len(steps) - 1)]
 
 
 def _is_question(message: dict[str, Any]) -> bool:

@@ -125,6 +125,13 @@ def test_the_entry_comes_out_again_even_where_the_file_was_written_anew(config: 
     assert json.loads(removed(anew, entry)) == {"first": 0, **json.loads(config)}
 
 
+def test_the_workspace_is_the_one_that_the_configuration_names(home: Path) -> None:
+    (home / ".openclaw/openclaw.json").write_text(
+        "// mine\n{agents: {defaults: {workspace: '~/claws'}}}", encoding="utf-8"
+    )
+    assert f"leaves the skills in {home / 'claws'}" in openclaw(home, "install").out
+
+
 def test_what_is_no_object_is_refused() -> None:
     for text in ("", "[]", "{a}", "{a: 1 b: 2}", "{a: {"):
         with pytest.raises(Json5Error):

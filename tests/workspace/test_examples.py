@@ -14,6 +14,7 @@ def test_every_example_is_tested() -> None:
         "engine_demo.py",
         "house_rules.py",
         "learn_from_claude_code.py",
+        "learn_from_openclaw.py",
         "learn_with_any_server.py",
         "learn_with_browser_use.py",
         "learn_with_langchain.py",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ace_openclaw.json5_members import Member, members_at, object_start
+from ace_openclaw.json5_members import Member, member_path, members_at, object_start
 
 __all__ = ["PLUGIN_ID", "InsertedEntry", "inserted", "missing_in_allow_list", "removed"]
 
@@ -35,7 +35,7 @@ def inserted(config: str, entry: Mapping[str, object]) -> tuple[str, InsertedEnt
         Json5Error: The configuration is no object, or broken.
         ValueError: There is an entry already.
     """
-    found = _found(config)
+    found = member_path(config, _PATH)
     if len(found) == len(_PATH):
         raise ValueError(f"it has an entry {PLUGIN_ID!r} already")
     start = found[-1].value if found else object_start(config)
@@ -62,12 +62,12 @@ def removed(config: str, entry: InsertedEntry) -> str:
     """
     if config.count(entry.text) == 1:
         return config.replace(entry.text, "")
-    found = _found(config)
+    found = member_path(config, _PATH)
     if len(found) < len(_PATH):
         return config
     config = _cut(config, found[-1])
     for depth in range(len(_PATH) - 1, len(_PATH) - 1 - entry.made, -1):
-        around = _found(config, _PATH[:depth])
+        around = member_path(config, _PATH[:depth])
         if len(around) < depth or any(True for _ in members_at(config, around[-1].value)):
             break
         config = _cut(config, around[-1])
@@ -80,22 +80,8 @@ def missing_in_allow_list(config: str) -> bool:
     Args:
         config: The text of `openclaw.json`.
     """
-    found = _found(config, ("plugins", "allow"))
+    found = member_path(config, ("plugins", "allow"))
     return len(found) == 2 and PLUGIN_ID not in config[found[-1].value : found[-1].end]
-
-
-def _found(config: str, path: tuple[str, ...] = _PATH) -> list[Member]:
-    """Return the members along a path, as far as they are there."""
-    start, found = object_start(config), []
-    for name in path:
-        member = next((each for each in members_at(config, start) if each.key == name), None)
-        if member is None:
-            break
-        found.append(member)
-        start = member.value
-        if config[start] != "{":
-            break
-    return found
 
 
 def _cut(config: str, member: Member) -> str:

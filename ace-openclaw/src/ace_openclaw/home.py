@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
+from ace_openclaw.json5_members import text_at
 from ace_openclaw.reading.exported import BRANCH_FILE
 from ace_openclaw.reading.session import SessionReadError
 
@@ -39,11 +39,11 @@ def workspace_folder(state: Path) -> Path:
         state: The folder of OpenClaw.
     """
     try:
-        config = json.loads((state / "openclaw.json").read_text(encoding="utf-8"))
-        named = config["agents"]["defaults"]["workspace"]
-    except (OSError, ValueError, KeyError, TypeError):  # none is named there, or only OpenClaw can read the file
-        return state / "workspace"
-    return Path(named).expanduser() if isinstance(named, str) and named else state / "workspace"
+        config = (state / "openclaw.json").read_text(encoding="utf-8")
+        named = text_at(config, ("agents", "defaults", "workspace"))
+    except (FileNotFoundError, ValueError):  # ValueError: only OpenClaw itself can read the file
+        named = ""
+    return Path(named).expanduser() if named else state / "workspace"
 
 
 def session_files(source: str | os.PathLike[str], state: Path) -> list[Path]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Json5Error", "Member", "members_at", "object_start"]
+__all__ = ["Json5Error", "Member", "member_path", "members_at", "object_start", "text_at"]
 
 _BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/|\ufeff)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
@@ -74,6 +75,51 @@ def members_at(text: str, start: int) -> Iterator[Member]:
             at = _after_blank(text, at + 1)
         elif text[at : at + 1] != "}":
             raise Json5Error(f"there is no comma after the value of {key!r}")
+
+
+def member_path(text: str, path: tuple[str, ...]) -> list[Member]:
+    """Return the members along a path, as far as they are there.
+
+    Args:
+        text: The text, which holds an object.
+        path: The keys, from the outside in.
+
+    Raises:
+        Json5Error: The text holds no object, or a broken one.
+    """
+    start = object_start(text)
+    found: list[Member] = []
+    for name in path:
+        member = next((each for each in members_at(text, start) if each.key == name), None)
+        if member is None:
+            break
+        found.append(member)
+        start = member.value
+        if text[start] != "{":
+            break
+    return found
+
+
+def text_at(text: str, path: tuple[str, ...]) -> str:
+    """Return the text that stands at a path; empty if there is none.
+
+    Args:
+        text: The text, which holds an object.
+        path: The keys, from the outside in.
+
+    Raises:
+        Json5Error: The text holds no object, or a broken one.
+
+    Example:
+        >>> text_at("// mine\\n{agents: {defaults: {workspace: '~/claws'}}}", ("agents", "defaults", "workspace"))
+        '~/claws'
+    """
+    found = member_path(text, path)
+    value = text[found[-1].value : found[-1].end] if len(found) == len(path) else ""
+    if value.startswith('"'):
+        parsed: object = json.loads(value)
+        return str(parsed)
+    return value[1:-1] if value.startswith("'") else ""
 
 
 def _after_blank(text: str, at: int) -> int:
