@@ -94,7 +94,7 @@ def play(request: Request) -> Reply:
         return [Text("ok")]
     asked = max(at for at, message in enumerate(request.messages) if _is_question(message))
     question = str(request.messages[asked]["content"])
-    done = sum(message["role"] == "assistant" for message in request.messages[asked:])
+    done: int = sum(message["role"] == "assistant" for message in request.messages[asked:])
     if "refuse" in question:
         return Refusal(400)
     if CORRECTION in question:

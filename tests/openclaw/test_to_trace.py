@@ -56,6 +56,26 @@ def test_a_failing_command_is_marked_in_both_generations(source: Path) -> None:
     assert trace["success"] is None
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"isError": True},
+        {"isError": False, "details": {"status": "completed", "exitCode": 1}},
+        {"isError": False, "details": {"status": "failed"}},
+        {"isError": False, "details": {"timedOut": True}},
+    ],
+    ids=["2026.7", "2026.9", "status", "timeout"],
+)
+def test_each_sign_of_a_failure_is_enough(told: Event) -> None:
+    def failures(**result: object) -> object:
+        metrics = events_to_trace([said("user", "Look."), said("toolResult", text("no"), 0, **result)])["metrics"]
+        assert isinstance(metrics, dict)
+        return metrics["failed_tool_calls"]
+
+    assert failures(**told) == 1
+    assert failures(isError=False, details={"status": "completed", "exitCode": 0}) == 0
+
+
 def test_a_history_without_details_tells_a_failure_by_its_words() -> None:
     output = text("no such file\n\n(Command exited with code 2)")
     trace = events_to_trace([said("user", "Look."), said("toolResult", output, toolName="exec", isError=False)])
