@@ -18,8 +18,6 @@ app = App(name="openclaw", help="Learn from the sessions of OpenClaw.")
 Flag = Annotated[bool, Parameter(negative="")]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
-_DEFAULT_MODEL = "gpt-4o-mini"
-
 
 @app.command
 def install(
@@ -122,13 +120,16 @@ def learn(
     Args:
         sources: Session files, exported sessions, folders, or ids of agents; by default all of OpenClaw.
         state_dir: The folder of OpenClaw.
-        model: The model that learns; by default that of the installation, else gpt-4o-mini.
+        model: The model that learns; by default that of the installation, else that of your settings, else the one
+            on this machine.
         api_base: The address of an own server for that model.
         max_cost: US dollars. When the model calls have cost so much, no further turn begins.
         as_json: Print one JSON object.
     """
+    from ace.cli.fetch_model import fetch_if_missing
+    from ace.cli.model_choice import client_from_settings
+    from ace.cli.settings import load_settings
     from ace.marked_block import MarkedBlockError
-    from ace.providers import LiteLLMClient
     from ace_openclaw.home import state_folder
     from ace_openclaw.installing import InstallError, read_settings, skillbook_path
     from ace_openclaw.runner import OpenClaw
@@ -140,9 +141,12 @@ def learn(
         settings = read_settings(state)
     except InstallError as error:
         raise UsageError(str(error)) from error
-    name = model or (settings.model if settings is not None else "") or _DEFAULT_MODEL
-    base = api_base or (settings.api_base if settings is not None and not model else "")
-    client = LiteLLMClient(name, api_base=base) if base else LiteLLMClient(name)
+    installed = settings if settings is not None and not model else None
+    name = model or (installed.model if installed is not None else "")
+    base = api_base or (installed.api_base if installed is not None else "")
+    chosen = load_settings({"model": name or None, "api_base": base or None})
+    client = client_from_settings(chosen)
+    fetch_if_missing(chosen.model, assume_yes=False)
     runner = OpenClaw.from_model(
         ace_llm=client,
         state_dir=state,
