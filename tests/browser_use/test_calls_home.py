@@ -55,6 +55,8 @@ def test_what_the_user_says_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     code = """
 import os
 from ace_browser_use.framework import load
+
+pytestmark = pytest.mark.thorough
 load("browser_use", needed_by="this test")
 print(os.environ["ANONYMIZED_TELEMETRY"], os.environ["BROWSER_USE_VERSION_CHECK"])
 """

@@ -8,6 +8,8 @@ import pytest
 
 from examples import learn_with_browser_use
 
+pytestmark = pytest.mark.thorough
+
 LEARNED = """\
 epoch 1, with navigate, done: The task failed after 2 steps: by its own word, the agent did not succeed: I see no form.
 epoch 2, with navigate, click, input, click, done: By the agent's own word, the task was done, in 4 steps.

@@ -15,6 +15,8 @@ from tests.openclaw.samples import V3, V4, V4_ERROR, events_of, make_database
 from tests.support.command_line import Done, ace
 from tests.support.scripted_server import ScriptedServer
 
+pytestmark = pytest.mark.thorough
+
 ENTRY = {"enabled": True}
 
 
