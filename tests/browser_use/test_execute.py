@@ -24,7 +24,7 @@ from tests.support.scripted_server import Answer, HttpError, ScriptedRequest, Sc
 # What a browser of our own gets without saying.
 LENT = {"chromium_sandbox": False, "enable_default_extensions": False}
 
-pytestmark = pytest.mark.usefixtures("no_browser_is_left")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("no_browser_is_left")]
 
 
 def book(*rules: str) -> SkillbookView:

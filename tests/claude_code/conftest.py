@@ -15,9 +15,8 @@ from ace_claude_code import ClaudeNotFoundError, find_claude
 from ace_claude_code.binary import BINARY_VARIABLE
 from tests.requirement import missing
 from tests.support.scripted_anthropic_server import Script, ScriptedAnthropicServer
-from tests.workspace.project import ROOT
 
-HERE = ROOT / ".tools" / "claude" / "node_modules" / ".bin" / "claude"
+HERE = Path(__file__).resolve().parents[2] / ".tools" / "claude" / "node_modules" / ".bin" / "claude"
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,8 @@ from typing import Any
 
 from tests.requirement import missing
 from tests.support.scripted_anthropic_server import Refusal, Reply, Request, Text, Thinking, ToolUse
-from tests.workspace.project import ROOT
 
-HERE = ROOT / ".tools" / "openclaw"
+HERE = Path(__file__).resolve().parents[2] / ".tools" / "openclaw"
 
 QUESTION = "Make mean([]) return 0"
 CORRECTION = "Too long. In one sentence, please."

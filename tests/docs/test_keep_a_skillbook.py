@@ -4,14 +4,12 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
-from tests.core.cli.skillbook.conftest import Run
+from tests.core.cli.skillbook.conftest import Run, folder, run
 from tests.docs.markdown_examples import run_examples
 
-pytestmark = pytest.mark.thorough
+__all__ = ["folder", "run"]  # fixtures
 
-PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "keep-a-skillbook.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "keep-a-skillbook.md"
 
 
 def test_every_command_of_the_page_works(folder: Path, run: Run) -> None:

@@ -3,11 +3,7 @@
 import subprocess
 import sys
 
-import pytest
-
 from tests.workspace.project import ROOT
-
-pytestmark = pytest.mark.thorough
 
 
 def test_the_example_learns_from_both_sessions() -> None:
