@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ace.protocols.deduplication import DeduplicationConfig, DeduplicationManagerLike
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
+    from ace.steps.copy_guard import GuardedKind
 
 __all__ = ["LearningOptions", "LearningSettings"]
 
@@ -31,6 +32,7 @@ class LearningOptions(TypedDict, total=False):
     checkpoint_dir: str | Path | None
     checkpoint_interval: int
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None
+    allow: Collection[GuardedKind]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,9 @@ class LearningSettings:
     """After how many samples the book is copied, and a JSON file saved."""
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None = None
     """Steps of the caller; they come last."""
+    allow: Collection[GuardedKind] = ()
+    """What may be learned although it copies the right answer (`copied_answer`), or looks like `personal_data` or a
+    `secret`; see `CopyGuard`."""
 
     def __post_init__(self) -> None:
         if self.skillbook is not None and self.skillbook_path is not None:
@@ -92,6 +97,7 @@ class LearningSettings:
             skill_manager: Who turns that into operations.
             skillbook: The book that learns.
         """
+        from ace.steps.copy_guard import CopyGuard
         from ace.steps.save_skillbook import SaveSkillbookStep
         from ace.steps.tail import learning_tail
 
@@ -103,6 +109,7 @@ class LearningSettings:
             dedup_interval=self.dedup_interval,
             checkpoint_dir=self.checkpoint_dir,
             checkpoint_interval=self.checkpoint_interval,
+            guard=CopyGuard(self.allow),
         )
         path = self.skillbook_path
         if path is not None and find_store(path) is None:

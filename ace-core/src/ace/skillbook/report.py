@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ace.skill import InsightSource
 from ace.updates import UpdateOperation
+
+HIDDEN = "[hidden]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,12 @@ class SkippedOperation:
         fields = {name: getattr(self.operation, name) for name in self.operation.__dataclass_fields__}
         given = {name: _json_value(value) for name, value in fields.items() if value is not None and value != {}}
         return {"operation": given, "reason": self.reason}
+
+
+def without_texts(operation: UpdateOperation) -> UpdateOperation:
+    """Return an operation that says what was to be done to which skill, but not with what words."""
+    hidden = None if operation.content is None else HIDDEN
+    return replace(operation, section=HIDDEN, content=hidden, justification=None, evidence=None, insight_source=None)
 
 
 def _json_value(value: object) -> object:

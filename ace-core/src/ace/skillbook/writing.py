@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ace.skill import InsightSource, SimilarityDecision, Skill
@@ -15,9 +15,9 @@ from ace.skillbook.events import Added, Embedded, Event, Imported, Kept, Merged,
 from ace.skillbook.input_checks import check_content, check_decision
 from ace.skillbook.journal import Journal, Rebase
 from ace.skillbook.reading import ReadableSkillbook
-from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport
+from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport, without_texts
 from ace.skillbook.vectors import pack_vector
-from ace.updates import UpdateBatch
+from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
     from ace.skillbook.binding import StoreBinding
@@ -242,6 +242,7 @@ class WritableSkillbook(ReadableSkillbook):
         author: str = "",
         key: SampleKey | None = None,
         progress: str | None = None,
+        problem_with: Callable[[UpdateOperation], str | None] | None = None,
     ) -> UpdateReport:
         """Carry out a batch. Each operation is done whole or not at all; one that cannot be done is skipped.
 
@@ -250,6 +251,8 @@ class WritableSkillbook(ReadableSkillbook):
             author: Who asked for it, for the history.
             key: The sample that the batch belongs to; a store takes each sample once.
             progress: What the run notes about the sample, in the same transaction.
+            problem_with: Says why an operation shall be skipped, or returns None. The report and the history then
+                keep the reason, without the texts.
 
         Returns:
             What was applied, and what was skipped and why. Skipped operations are logged as warnings.
@@ -261,6 +264,11 @@ class WritableSkillbook(ReadableSkillbook):
             at = self._now()
             applied, skipped = [], []
             for index, operation in enumerate(update.operations):
+                problem = None if problem_with is None else problem_with(operation)
+                if problem is not None:
+                    skipped.append(SkippedOperation(index, without_texts(operation), problem))
+                    logger.warning("Operation %d (%s) was skipped: %s", index, operation.type, problem)
+                    continue
                 try:
                     made = self._make(operations.event_of(self._state, operation, at))
                 except EventRefusedError as error:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ace.steps.agent import AgentStep
     from ace.steps.apply import ApplyStep
     from ace.steps.checkpoint import CheckpointStep
+    from ace.steps.copy_guard import CopyGuard, GuardedKind
     from ace.steps.deduplicate import DeduplicateStep
     from ace.steps.end_of_run import EndOfRun
     from ace.steps.evaluate import EvaluateStep
@@ -26,10 +27,12 @@ __all__ = [
     "AgentStep",
     "ApplyStep",
     "CheckpointStep",
+    "CopyGuard",
     "DeduplicateStep",
     "EndOfRun",
     "EvaluateStep",
     "ExportSkillbookMarkdownStep",
+    "GuardedKind",
     "LoadTracesStep",
     "ObservabilityStep",
     "PersistStep",
@@ -44,10 +47,12 @@ _HOMES = {
     "AgentStep": "agent",
     "ApplyStep": "apply",
     "CheckpointStep": "checkpoint",
+    "CopyGuard": "copy_guard",
     "DeduplicateStep": "deduplicate",
     "EndOfRun": "end_of_run",
     "EvaluateStep": "evaluate",
     "ExportSkillbookMarkdownStep": "export_markdown",
+    "GuardedKind": "copy_guard",
     "LoadTracesStep": "load_traces",
     "ObservabilityStep": "observability",
     "PersistStep": "persist",

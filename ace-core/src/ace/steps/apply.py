@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.asking import run_of
+from ace.steps.copy_guard import CopyGuard
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned
 
@@ -25,19 +27,23 @@ logger = logging.getLogger(__name__)
 class ApplyStep:
     """Carries out the operations. Those that cannot be carried out are logged by the skillbook and left out.
 
+    So are those that copy the right answer, or look as if they held personal data or a secret.
+
     In a store, the tags, the operations and the progress of a sample are one transaction, under the `SampleKey`
     of `metadata["sample_key"]`, which runners set. A sample that the store has already is not written twice.
 
     Args:
         skillbook: The book to write.
+        guard: Says what is left out.
     """
 
     requires = frozenset({"skill_manager_output"})
     provides: frozenset[str] = frozenset()
     lane = "skillbook"
 
-    def __init__(self, skillbook: Skillbook) -> None:
+    def __init__(self, skillbook: Skillbook, *, guard: CopyGuard | None = None) -> None:
         self.skillbook = self.lane_key = skillbook
+        self.guard = CopyGuard() if guard is None else guard
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Write; the context stays as it is."""
@@ -45,6 +51,7 @@ class ApplyStep:
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
         key = ctx.metadata.get("sample_key")
+        answers = _right_answers(ctx) if any(operation.content for operation in batch.operations) else ()
         progress = {
             "trace_id": ctx.metadata.get("trace_id", ""),
             "index": ctx.global_sample_index,
@@ -56,12 +63,21 @@ class ApplyStep:
                 author=str(ctx.metadata.get("integration", "")),
                 key=key if isinstance(key, SampleKey) else None,
                 progress=json.dumps(progress),
+                problem_with=lambda operation: self.guard.problem_with(operation, answers),
             )
         except AlreadyCommittedError as error:
             logger.info("Nothing was written again: %s", error)
         else:
             _tell(ctx, report)
         return ctx
+
+
+def _right_answers(ctx: ACEStepContext) -> Sequence[str]:
+    """Return the right answers that the sample and its trace name."""
+    from ace.implementations.trace_reading import read_trace  # seldom needed, and slow to import
+
+    found = [getattr(ctx.sample, "ground_truth", None), read_trace(ctx.trace)["ground_truth"]]
+    return [answer for answer in found if isinstance(answer, str)]
 
 
 def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
     from ace.skillbook import Skillbook
+    from ace.steps.copy_guard import CopyGuard
 
 __all__ = ["learning_tail"]
 
@@ -32,6 +33,7 @@ def learning_tail(
     dedup_interval: int = 10,
     checkpoint_dir: str | Path | None = None,
     checkpoint_interval: int = 10,
+    guard: CopyGuard | None = None,
 ) -> list[StepProtocol[ACEStepContext]]:
     """Return the standard steps that learn from a trace.
 
@@ -43,6 +45,8 @@ def learning_tail(
         dedup_interval: After how many samples.
         checkpoint_dir: Where copies of the book go, if anywhere.
         checkpoint_interval: After how many samples.
+        guard: Says which operations are left out; by default those that copy the right answer, or hold personal
+            data or secrets.
 
     Returns:
         Reflect, Tag, Update, Apply, then Deduplicate and Checkpoint where asked for.
@@ -51,7 +55,7 @@ def learning_tail(
         ReflectStep(reflector),
         TagStep(skillbook),
         UpdateStep(skill_manager),
-        ApplyStep(skillbook),
+        ApplyStep(skillbook, guard=guard),
     ]
     if dedup_manager is not None:
         steps.append(DeduplicateStep(dedup_manager, skillbook, interval=dedup_interval))

@@ -1,0 +1,85 @@
+"""Keeps out of a skillbook what is no strategy: copied answers, personal data, secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from ace.steps.sensitive_text import personal_data_in, secret_in
+
+if TYPE_CHECKING:
+    from ace.updates import UpdateOperation
+
+__all__ = ["CopyGuard", "GuardedKind"]
+
+GuardedKind = Literal["copied_answer", "personal_data", "secret"]
+"""What a `CopyGuard` looks for."""
+
+_COPIED_WORDS: Final = 5
+# Scripts that are written without blanks have no words to count, so each of their signs counts.
+_SIGN = r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]"
+_WORD = re.compile(rf"{_SIGN}|(?:(?!{_SIGN})\w)+")
+
+
+@dataclass(frozen=True, slots=True)
+class CopyGuard:
+    """Says why the text of an operation shall not go into the skillbook.
+
+    It refuses an ADD or UPDATE that repeats five or more consecutive words of the right answer which it was learned
+    from, or that looks as if it held personal data or a secret.
+
+    Raises:
+        ValueError: A kind in `allow` is unknown.
+
+    Example:
+        >>> from ace.updates import UpdateOperation
+        >>> copied = UpdateOperation("ADD", "cities", "Answer: the old town on the river.")
+        >>> CopyGuard().problem_with(copied, ["The old town on the river"])
+        "it repeats the right answer: 'the old town on the'"
+        >>> CopyGuard(allow=["copied_answer"]).problem_with(copied, ["The old town on the river"])
+    """
+
+    allow: Collection[GuardedKind] = ()
+    """What it lets pass: `copied_answer`, `personal_data`, `secret`."""
+
+    def __post_init__(self) -> None:
+        known = get_args(GuardedKind)
+        given = [self.allow] if isinstance(self.allow, str) else self.allow
+        if unknown := [kind for kind in given if kind not in known]:
+            raise ValueError(f"allow knows {', '.join(known)}, not {unknown[0]!r}")
+        object.__setattr__(self, "allow", frozenset(given))
+
+    def problem_with(self, operation: UpdateOperation, answers: Iterable[str]) -> str | None:
+        """Say what keeps an operation out, or return None. What the reason quotes is no secret.
+
+        Args:
+            operation: What shall be done.
+            answers: The right answers that must not be repeated.
+        """
+        if operation.type not in ("ADD", "UPDATE"):
+            return None
+        if "copied_answer" not in self.allow:
+            run = _shared_run(operation.content or "", answers)
+            if run:
+                return f"it repeats the right answer: {run!r}"
+        texts = (operation.section, operation.content, operation.justification, operation.evidence)
+        whole = "\n".join(text for text in texts if text)
+        if "secret" not in self.allow and (found := secret_in(whole)):
+            return f"it looks as if it held {found}"
+        if "personal_data" not in self.allow and (found := personal_data_in(whole)):
+            return f"it looks as if it held {found}"
+        return None
+
+
+def _shared_run(content: str, answers: Iterable[str]) -> str:
+    """Return the first words of the content that stand, in this order, in an answer; empty if none do."""
+    copied = {run for answer in answers for run in _runs(answer)}
+    return next((" ".join(run) for run in _runs(content) if run in copied), "") if copied else ""
+
+
+def _runs(text: str) -> Iterator[tuple[str, ...]]:
+    words = _WORD.findall(text.casefold())
+    for start in range(len(words) - _COPIED_WORDS + 1):
+        yield tuple(words[start : start + _COPIED_WORDS])
