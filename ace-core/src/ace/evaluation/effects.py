@@ -1,0 +1,137 @@
+"""What each skill does: how often it is shown and cited, and how the answers fare with it and without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ace.evaluation.evaluation import Evaluation
+from ace.evaluation.statistics import Interval, bootstrap_interval, sign_flip_test
+from ace.skillbook import Skillbook
+
+if TYPE_CHECKING:
+    from ace.context import ACESample
+    from ace.evaluation.evaluator import Evaluator
+    from ace.evaluation.judged import JudgedAnswer
+
+__all__ = ["LeftOut", "SkillEffect", "leave_one_out", "skill_effects"]
+
+
+@dataclass(frozen=True, slots=True)
+class SkillEffect:
+    """The use of one skill in an evaluation."""
+
+    skill_id: str
+    """The skill."""
+    content: str
+    """Its text."""
+    shown: int
+    """In how many answers the agent could see it."""
+    cited: int
+    """In how many of them it named it."""
+    correct_when_cited: float | None
+    """The accuracy of the answers that cite it; None if there is none."""
+    correct_when_not: float | None
+    """The accuracy of the answers that do not; None if there is none."""
+    without_skills: float | None
+    """The accuracy without any skill on the samples whose answers cite it; None where that is not known."""
+
+    @property
+    def is_never_cited(self) -> bool:
+        """Whether it was shown, and no answer ever named it."""
+        return self.shown > 0 and self.cited == 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The effect of one skill, measured by leaving it out."""
+
+    skill_id: str
+    """The skill."""
+    content: str
+    """Its text."""
+    effect: Interval
+    """Accuracy of the whole book minus accuracy without this skill; above 0 it helps."""
+    p_value: float
+    """How probable so large an effect is by chance (sign flips)."""
+
+
+def skill_effects(
+    learned: Evaluation, skillbook: Skillbook, baseline: Evaluation | None = None
+) -> tuple[SkillEffect, ...]:
+    """Return how each active skill was used, the most cited first.
+
+    That answers which cite a skill are better is no proof that the skill made them so: see `leave_one_out`.
+
+    Args:
+        learned: An evaluation with this book.
+        skillbook: The book.
+        baseline: The same samples without skills.
+    """
+    effects = []
+    for skill in skillbook.skills():
+        citing = [answer for answer in learned.answers if skill.id in answer.cited]
+        others = [answer for answer in learned.answers if skill.id not in answer.cited]
+        helped = {answer.sample_id for answer in citing}
+        before = [] if baseline is None else [answer for answer in baseline.answers if answer.sample_id in helped]
+        effects.append(
+            SkillEffect(
+                skill.id,
+                skill.content,
+                sum(skill.id in answer.shown for answer in learned.answers),
+                len(citing),
+                _accuracy(citing),
+                _accuracy(others),
+                _accuracy(before),
+            )
+        )
+    return tuple(sorted(effects, key=lambda effect: (-effect.cited, effect.skill_id)))
+
+
+def leave_one_out(
+    evaluator: Evaluator,
+    samples: Sequence[ACESample],
+    skillbook: Skillbook,
+    *,
+    skill_ids: Iterable[str] | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    on_answer: Callable[[JudgedAnswer], None] | None = None,
+) -> tuple[LeftOut, ...]:
+    """Measure what each skill is worth: answer all samples without it, and compare with the whole book.
+
+    It asks the model for all samples once more for each skill.
+
+    Args:
+        evaluator: Who answers and judges. With an `answers_path`, what it has answered before is not asked again.
+        samples: The samples.
+        skillbook: The book; it is only read.
+        skill_ids: The skills to leave out, one after the other; all active ones by default.
+        repeats: How often each sample is answered.
+        seed: For intervals and tests.
+        on_answer: Called with each answer when it is there.
+
+    Raises:
+        ValueError: There is no such skill.
+    """
+    chosen = [skill.id for skill in skillbook.skills()] if skill_ids is None else list(skill_ids)
+    known = {skill.id: skill.content for skill in skillbook.skills()}
+    if unknown := [skill_id for skill_id in chosen if skill_id not in known]:
+        raise ValueError(f"there is no active skill {unknown[0]!r} to leave out")
+    whole = evaluator.evaluate(samples, skillbook, name="all skills", repeats=repeats, on_answer=on_answer)
+    found = []
+    for skill_id in chosen:
+        rest = Skillbook.from_dict(skillbook.to_dict())
+        rest.remove_skill(skill_id)
+        without = evaluator.evaluate(samples, rest, name=f"without {skill_id}", repeats=repeats, on_answer=on_answer)
+        pairs = zip(whole.values("correct"), without.values("correct"), strict=True)
+        moved = [with_it - without_it for with_it, without_it in pairs]
+        effect = bootstrap_interval(moved, seed=seed)
+        found.append(LeftOut(skill_id, known[skill_id], effect, sign_flip_test(moved, seed=seed)))
+    return tuple(found)
+
+
+def _accuracy(answers: Sequence[JudgedAnswer]) -> float | None:
+    return fmean(answer.correct for answer in answers) if answers else None

@@ -1,0 +1,103 @@
+"""Trains several times, in several orders, and sets what was learned against no skills at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Unpack
+
+from ace.evaluation.comparison import Comparison, compare
+from ace.evaluation.evaluation import Evaluation
+from ace.evaluation.judged import JudgedAnswer
+from ace.evaluation.splits import Splits
+from ace.evaluation.trainer import Trainer, TrainingResult
+from ace.runners import LearningOptions
+from ace.skillbook import Skillbook
+
+if TYPE_CHECKING:
+    from ace.context import ACESample
+
+__all__ = ["Experiment", "ExperimentRun", "pooled", "run_experiment"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentRun:
+    """One training and what came of it."""
+
+    order: int
+    """The seed of the order of the training samples."""
+    training: TrainingResult
+    """The training."""
+    test: Evaluation
+    """The test samples with the best state of the skillbook."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Several trainings against none."""
+
+    runs: tuple[ExperimentRun, ...]
+    """The trainings, one for each order."""
+    comparison: Comparison
+    """All of them together against the baseline, on the test samples."""
+
+
+def run_experiment(
+    trainer: Trainer,
+    splits: Splits[ACESample],
+    *,
+    orders: Sequence[int] = (0, 1, 2),
+    epochs: int = 1,
+    repeats: int = 1,
+    seed: int = 0,
+    new_skillbook: Callable[[int], Skillbook] | None = None,
+    on_answer: Callable[[JudgedAnswer], None] | None = None,
+    **options: Unpack[LearningOptions],
+) -> Experiment:
+    """Train once in each order, from the same beginning, and test each result on samples that no training saw.
+
+    Args:
+        trainer: Who trains. Its evaluator tests as well.
+        splits: The samples in three parts.
+        orders: A seed for each training, which shuffles the training samples.
+        epochs: How often the samples are gone through in each training.
+        repeats: How often each test sample is answered, on both sides.
+        seed: For intervals and tests.
+        new_skillbook: Makes the book that a training begins with, from the seed of its order; empty by default.
+        on_answer: Called with each answer to a test sample.
+        **options: The other settings of learning; see `LearningSettings`.
+
+    Raises:
+        ValueError: There is no order, or an argument makes no sense.
+    """
+    if not orders:
+        raise ValueError("give a seed for at least one training, such as orders=[0]")
+    evaluator = trainer.evaluator
+    baseline = evaluator.evaluate(splits.test, name="baseline", repeats=repeats, on_answer=on_answer)
+    runs = []
+    for order in orders:
+        own: LearningOptions = {**options, "skillbook": Skillbook() if new_skillbook is None else new_skillbook(order)}
+        training = trainer.train(splits.train, splits.validate, epochs=epochs, order=order, **own)
+        name = f"learned, order {order}"
+        test = evaluator.evaluate(splits.test, training.skillbook, name=name, repeats=repeats, on_answer=on_answer)
+        runs.append(ExperimentRun(order, training, test))
+    return Experiment(tuple(runs), compare(baseline, pooled("learned", [run.test for run in runs]), seed=seed))
+
+
+def pooled(name: str, evaluations: Sequence[Evaluation]) -> Evaluation:
+    """Return several evaluations of the same samples as one, in which each is a repeat.
+
+    Args:
+        name: The name of the whole.
+        evaluations: The evaluations.
+
+    Raises:
+        UnfinishedEvaluationError: Answers are missing.
+    """
+    for evaluation in evaluations:
+        evaluation.check_complete()
+    answers: list[JudgedAnswer] = []
+    for sample_id in evaluations[0].by_sample:
+        of_sample = [answer for each in evaluations for answer in each.by_sample[sample_id]]
+        answers += [replace(answer, repeat=repeat) for repeat, answer in enumerate(of_sample, 1)]
+    return Evaluation(name, tuple(answers), sum(each.planned for each in evaluations))

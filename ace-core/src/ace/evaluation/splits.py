@@ -1,0 +1,87 @@
+"""Parts samples into three that share nothing: to learn from, to choose by, to prove with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ace.context import ACESample
+
+__all__ = ["Splits", "split_samples"]
+
+S = TypeVar("S", bound=ACESample)
+S_co = TypeVar("S_co", bound=ACESample, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Splits(Generic[S_co]):
+    """Samples in three parts. No question with the same context is in two of them."""
+
+    train: tuple[S_co, ...]
+    """What is learned from."""
+    validate: tuple[S_co, ...]
+    """What decides which state of the skillbook is kept."""
+    test: tuple[S_co, ...]
+    """What the effect is measured on, once, at the end."""
+
+
+def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 0.2, seed: int = 0) -> Splits[S]:
+    """Part samples at random. Those with equal question and context stay together.
+
+    Each part keeps the order of the input, and has its share to within the size of one such group.
+
+    Args:
+        samples: The samples.
+        validate: The share of the second part, from 0 to 1.
+        test: The share of the third part.
+        seed: The same seed parts the same samples in the same way.
+
+    Raises:
+        ValueError: A share makes no sense, or there are too few different samples for the parts asked for.
+
+    Example:
+        >>> from ace.environments import Sample
+        >>> parts = split_samples([Sample(f"{n}+{n}?") for n in range(10)])
+        >>> len(parts.train), len(parts.validate), len(parts.test)
+        (6, 2, 2)
+    """
+    for name, share in (("validate", validate), ("test", test)):
+        if not 0 <= share < 1:
+            raise ValueError(f"{name} is a share from 0 to below 1, not {share!r}")
+    if validate + test >= 1:
+        raise ValueError(f"validate and test leave nothing to train on: {validate!r} + {test!r} is not below 1")
+    groups: dict[Hashable, list[int]] = {}
+    for place, sample in enumerate(samples):
+        groups.setdefault(_same_task(sample), []).append(place)
+    parts_wanted = 1 + (validate > 0) + (test > 0)
+    if len(groups) < parts_wanted:
+        raise ValueError(f"{len(groups)} different samples cannot be parted into {parts_wanted}")
+    shuffled = list(groups.values())
+    random.Random(seed).shuffle(shuffled)
+    tested, rest = _taken(shuffled, _count(test, len(samples)), leave=1 + (validate > 0))
+    validated, trained = _taken(rest, _count(validate, len(samples)), leave=1)
+    return Splits(*(tuple(samples[place] for place in part) for part in (_flat(trained), validated, tested)))
+
+
+def _count(share: float, total: int) -> int:
+    return max(1, round(share * total)) if share else 0
+
+
+def _taken(groups: list[list[int]], count: int, *, leave: int) -> tuple[list[int], list[list[int]]]:
+    """Take whole groups until there are so many samples, but leave some groups for the other parts."""
+    taken: list[int] = []
+    rest = list(groups)
+    while len(taken) < count and len(rest) > leave:
+        taken += rest.pop(0)
+    return sorted(taken), rest
+
+
+def _flat(groups: list[list[int]]) -> list[int]:
+    return sorted(place for group in groups for place in group)
+
+
+def _same_task(sample: ACESample) -> Hashable:
+    """Return what makes two samples the same task: white space and case make no difference."""
+    return tuple(" ".join(text.split()).casefold() for text in (sample.question, sample.context or ""))

@@ -1,0 +1,161 @@
+"""How sure one can be of a difference: bootstrap intervals, paired tests and pass^k.
+
+All of it is done over samples, since repeats of one sample are not independent of each other; and with a seed, so that
+the same answers give the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import fmean
+
+__all__ = ["Interval", "bootstrap_interval", "mcnemar_test", "pass_hat_k", "sign_flip_test"]
+
+_MOST_FLIPS_COUNTED = 12
+"""Up to so many differences, every combination of signs is gone through: 4,096 of them."""
+_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value with the interval that holds the true one, at the level of confidence that was asked for."""
+
+    value: float
+    """The value as measured."""
+    low: float
+    """The lower end."""
+    high: float
+    """The upper end."""
+
+
+def bootstrap_interval(
+    values: Sequence[float], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> Interval:
+    """Return the mean of values, with its percentile bootstrap interval.
+
+    B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13. Where all values are equal the
+    interval has no width: the bootstrap cannot know of what it has not seen.
+
+    Args:
+        values: One for each sample; for a paired difference, the differences.
+        confidence: The level, between 0 and 1.
+        resamples: How often the samples are drawn again.
+        seed: For the drawing.
+
+    Raises:
+        ValueError: There is no value, or an argument makes no sense.
+
+    Example:
+        >>> bootstrap_interval([0.0, 1.0, 1.0, 1.0])
+        Interval(value=0.75, low=0.25, high=1.0)
+    """
+    if not values:
+        raise ValueError("there is no value to make an interval of")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is between 0 and 1, such as 0.95, not {confidence!r}")
+    if resamples < 1:
+        raise ValueError(f"resamples is a number from 1, not {resamples!r}")
+    count = len(values)
+    choices = random.Random(seed).choices
+    means = sorted(math.fsum(choices(values, k=count)) / count for _ in range(resamples))
+    tail = (1 - confidence) / 2
+    return Interval(fmean(values), _quantile(means, tail), _quantile(means, 1 - tail))
+
+
+def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
+    """Return how probable so uneven a number of changes is if none were better (exact, two-sided).
+
+    Q. McNemar, Psychometrika 12 (1947), in its exact form: of the pairs that differ, each is as likely to be gained as
+    lost, so the number gained is binomial.
+
+    Args:
+        before: Whether each sample was right.
+        after: The same samples afterwards, in the same order.
+
+    Raises:
+        ValueError: The two do not pair.
+
+    Example:
+        >>> mcnemar_test([False] * 5 + [True], [True] * 6)
+        0.0625
+    """
+    pairs = list(zip(before, after, strict=True))
+    gained = sum(not old and new for old, new in pairs)
+    lost = sum(old and not new for old, new in pairs)
+    changed = gained + lost
+    tail = sum(math.comb(changed, count) for count in range(min(gained, lost) + 1))
+    return min(1.0, 2 * tail / float(2**changed))
+
+
+def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, seed: int = 0) -> float:
+    """Return how probable so large a mean difference is if each sign were chance (two-sided).
+
+    R. A. Fisher, The Design of Experiments, 1935, section 21. With few differences all signs are gone through; else
+    they are drawn, and the drawn value is counted in, so that it is never 0 (B. Phipson and G. K. Smyth, 2010).
+
+    Args:
+        differences: After minus before, one for each sample.
+        permutations: How many sign patterns are drawn.
+        seed: For the drawing.
+
+    Raises:
+        ValueError: `permutations` is below 1.
+
+    Example:
+        >>> sign_flip_test([0.5, 0.5, 0.5, 0.5])
+        0.125
+    """
+    if permutations < 1:
+        raise ValueError(f"permutations is a number from 1, not {permutations!r}")
+    moved = [abs(difference) for difference in differences if difference]
+    observed = abs(math.fsum(differences)) - _TOLERANCE * (1 + math.fsum(moved))
+    if len(moved) <= _MOST_FLIPS_COUNTED:
+        sums = [abs(math.fsum(map(_times, signs, moved))) for signs in product((1, -1), repeat=len(moved))]
+        return sum(found >= observed for found in sums) / len(sums)
+    generator = random.Random(seed)
+    total = math.fsum(moved)
+    hits = 0
+    for _ in range(permutations):
+        bits = generator.getrandbits(len(moved))
+        flipped = math.fsum(value for place, value in enumerate(moved) if bits >> place & 1)
+        hits += abs(total - 2 * flipped) >= observed
+    return (hits + 1) / (permutations + 1)
+
+
+def pass_hat_k(right: int, attempts: int, k: int) -> float:
+    """Return how probable it is that k attempts at one sample are all right: pass^k.
+
+    The unbiased estimate of S. Yao and others, tau-bench, 2024: of all ways to choose k of the attempts, the share in
+    which every one is right.
+
+    Args:
+        right: How many attempts were right.
+        attempts: How many there were.
+        k: How many have to be right.
+
+    Raises:
+        ValueError: There were not so many attempts.
+
+    Example:
+        >>> pass_hat_k(3, 4, 2)
+        0.5
+    """
+    if not 0 <= right <= attempts or not 1 <= k <= attempts:
+        raise ValueError(f"pass^{k} needs at least {k} attempts, of which some are right; got {right} of {attempts}")
+    return math.comb(right, k) / math.comb(attempts, k)
+
+
+def _times(sign: int, value: float) -> float:
+    return sign * value
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Return a quantile of ordered values, straight lines between them."""
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])

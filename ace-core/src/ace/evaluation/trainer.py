@@ -1,0 +1,208 @@
+"""Trains a skillbook on samples, and keeps the state that validation found best."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack, final
+
+from ace.evaluation.training_log import TrainingLog, ValidationPoint
+from ace.evaluation.validate_step import ValidateStep
+from ace.evaluation.validation_course import ValidationCourse, ValidationSettings
+from ace.pipeline import CancellationToken, Pipeline, SampleResult
+from ace.protocols.observers import Event, RunEnded, observing
+from ace.runners import ACE, LearningOptions, LearningSettings, unfinished_runs
+from ace.skillbook import Skillbook
+from ace.skillbook.stores import find_store
+
+if TYPE_CHECKING:
+    from ace.context import ACESample, ACEStepContext
+    from ace.evaluation.evaluator import Evaluator
+    from ace.protocols.reflector import ReflectorLike
+    from ace.protocols.skill_manager import SkillManagerLike
+
+__all__ = ["Trainer", "TrainingResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """What became of a training."""
+
+    skillbook: Skillbook
+    """The state that validation found best."""
+    points: tuple[ValidationPoint, ...]
+    """All validations; the first one is of the book before it learned."""
+    best: ValidationPoint
+    """The one of the best state."""
+    results: tuple[SampleResult[ACEStepContext], ...]
+    """What became of the training samples, in all epochs."""
+    stopped_by: str
+    """What ended it before all samples were learned: `early_stopping`, `max_cost`, `fail_fast` or `cancelled`; else
+    empty."""
+
+
+@final
+class Trainer:
+    """Trains skillbooks: agent and environment of an evaluator, and the two roles that learn.
+
+    Args:
+        evaluator: Who answers and judges, in training and in validation.
+        reflector: Who finds out what a trace teaches.
+        skill_manager: Who turns that into operations.
+        settings: When to validate, and what follows from it.
+        log_path: A file that keeps the validations, so that a training can be resumed.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        *,
+        reflector: ReflectorLike,
+        skill_manager: SkillManagerLike,
+        settings: ValidationSettings | None = None,
+        log_path: str | Path | None = None,
+    ) -> None:
+        self.evaluator = evaluator
+        self.reflector = reflector
+        self.skill_manager = skill_manager
+        self.settings = ValidationSettings() if settings is None else settings
+        self.log_path = log_path
+
+    def train(
+        self,
+        samples: Sequence[ACESample],
+        validation: Sequence[ACESample],
+        *,
+        epochs: int = 1,
+        order: int | None = None,
+        lag: int | None = None,
+        workers: int = 1,
+        max_cost: float | None = None,
+        fail_fast: bool = False,
+        run_id: str | None = None,
+        resume: bool = False,
+        on_point: Callable[[ValidationPoint], None] | None = None,
+        cancel_token: CancellationToken | None = None,
+        **options: Unpack[LearningOptions],
+    ) -> TrainingResult:
+        """Learn from samples, validate in between and at the end, and return the best state.
+
+        A book in a store is gone back to the best state when this returns; a `skillbook_path` to a JSON file holds the
+        best state at any time; any other book is left as it is, and the result has a copy.
+
+        Args:
+            samples: What is learned from.
+            validation: What is validated on; none of `samples` may be among them.
+            epochs: How often the samples are gone through.
+            order: A seed that shuffles the samples; by default they keep their order.
+            lag: How many earlier samples may not be learned yet when an agent starts; see `ACE.run`.
+            workers: How many agents run at once.
+            max_cost: US dollars, validation included. When so much is spent, no further sample begins.
+            fail_fast: Whether the first failed sample stops the training.
+            run_id: The name of the run.
+            resume: Whether to go on with a training that was broken off: the one named, by default the last one in
+                the log. It needs a skillbook in a store, and a `log_path`.
+            on_point: Called with each new validation.
+            cancel_token: Stops the training.
+            **options: skillbook or skillbook_path, and the other settings of learning; see `LearningSettings`.
+
+        Raises:
+            ValueError: An argument makes no sense, or a validation sample is a training sample too.
+            UnfinishedEvaluationError: It was stopped before the book was validated once.
+        """
+        _check_disjoint(samples, validation)
+        if resume and self.log_path is None:
+            raise ValueError("a training is resumed from its log; give the trainer the log_path of the first call")
+        ordered = list(samples)
+        if order is not None:
+            random.Random(order).shuffle(ordered)
+        log = TrainingLog(self.log_path)
+        name = run_id or (log.last_run if resume else None) or uuid.uuid4().hex
+        path = options.get("skillbook_path")
+        is_file = path is not None and find_store(path) is None
+        settings = LearningSettings(**options)
+        book = settings.book()
+        token = CancellationToken() if cancel_token is None else cancel_token
+        course = ValidationCourse(
+            self.evaluator,
+            validation,
+            book,
+            self.settings,
+            run_id=name,
+            log=log,
+            save_path=path if is_file else None,
+            on_point=on_point,
+        )
+        course.start(max_cost=max_cost, cancel_token=token)
+        left = None if max_cost is None else max_cost - (course.points[0].cost or 0.0)
+        if left is not None and left <= 0:
+            return _result(course, [], "max_cost")
+        if _ended_early(course):
+            return _result(course, [], "early_stopping")
+        runner = self._runner(course, settings, book, options)
+        ends = list[RunEnded]()
+
+        def watch(event: Event) -> None:
+            if isinstance(event, RunEnded) and event.run_id == name:
+                ends.append(event)
+
+        with observing(watch):
+            results = runner.run(
+                ordered,
+                epochs,
+                lag=lag,
+                workers=workers,
+                max_cost=left,
+                fail_fast=fail_fast,
+                cancel_token=token,
+                run_id=name,
+                resume=resume and _is_unfinished(book, name),
+            )
+        stopped_by = ends[-1].stopped_by if ends else ""
+        return _result(course, results, "early_stopping" if stopped_by and _ended_early(course) else stopped_by)
+
+    def _runner(
+        self, course: ValidationCourse, settings: LearningSettings, book: Skillbook, options: LearningOptions
+    ) -> ACE:
+        # A JSON file is saved by the course, which knows the best state.
+        own: LearningOptions = {**options, "skillbook": book, "skillbook_path": None}
+        own["extra_steps"] = [*(settings.extra_steps or ()), ValidateStep(course)]
+        steps = ACE.build_steps(
+            agent=self.evaluator.agent,
+            reflector=self.reflector,
+            skill_manager=self.skill_manager,
+            environment=self.evaluator.environment,
+            retrieval=self.evaluator.retrieval,
+            **own,
+        )
+        return ACE(Pipeline(steps), book, failures_path=settings.failures_path())
+
+
+def _result(
+    course: ValidationCourse, results: Sequence[SampleResult[ACEStepContext]], stopped_by: str
+) -> TrainingResult:
+    best = course.best
+    assert best is not None
+    return TrainingResult(course.finish(), course.points, best, tuple(results), stopped_by)
+
+
+def _ended_early(course: ValidationCourse) -> bool:
+    return course.is_exhausted
+
+
+def _is_unfinished(book: Skillbook, run_id: str) -> bool:
+    """Whether the store knows the run; one that was killed before its first sample is begun anew."""
+    return book.store is None or any(run.run_id == run_id for run in unfinished_runs(book))
+
+
+def _check_disjoint(samples: Sequence[ACESample], validation: Sequence[ACESample]) -> None:
+    trained = {(sample.question, sample.context) for sample in samples}
+    for sample in validation:
+        if (sample.question, sample.context) in trained:
+            raise ValueError(
+                f"a validation sample is a training sample too, so it would prove nothing: {sample.question[:80]!r}; "
+                "split_samples parts samples without that"
+            )

@@ -1,0 +1,109 @@
+"""What validation found in the course of a training, and the file that keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+from ace.durable_file import append_line
+from ace.evaluation.statistics import Interval
+
+__all__ = ["TrainingLog", "ValidationPoint"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationPoint:
+    """One validation of a skillbook that learns."""
+
+    samples: int
+    """After how many samples, over all epochs; 0 is the beginning."""
+    score: Interval
+    """The accuracy on the validation samples."""
+    score_before: float | None
+    """The accuracy of the state that this one came from; None at the beginning."""
+    is_kept: bool
+    """Whether the state was kept; if not, the gate has taken it back."""
+    version: int | None
+    """The version of the store afterwards; None without one."""
+    skills: Mapping[str, str]
+    """The active skills that were validated: their texts by their ids."""
+    input_tokens: int = 0
+    """What the validation took."""
+    output_tokens: int = 0
+    """What the validation took."""
+    cost: float | None = 0.0
+    """US dollars that the validation took; None where a price is not known."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the point as JSON values."""
+        return {**asdict(self), "skills": dict(self.skills)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ValidationPoint:
+        """Read what `to_dict` made.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        try:
+            return cls(**{**data, "score": Interval(**data["score"])})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"this is no point of a validation: {error}") from error
+
+
+@final
+class TrainingLog:
+    """A file of JSON lines: a run and a point each.
+
+    Args:
+        path: The file; None keeps nothing.
+
+    Raises:
+        ValueError: A line other than the last is no point; the text names it.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self._path = None if path is None else Path(path)
+        self._points: list[tuple[str, ValidationPoint]] = []
+        if self._path is not None and self._path.exists():
+            self._read(self._path)
+
+    @property
+    def last_run(self) -> str | None:
+        """The run of the last point, if there is one."""
+        return self._points[-1][0] if self._points else None
+
+    def points_of(self, run_id: str) -> list[ValidationPoint]:
+        """Return the points of a run.
+
+        Args:
+            run_id: Its name.
+        """
+        return [point for run, point in self._points if run == run_id]
+
+    def keep(self, run_id: str, point: ValidationPoint) -> None:
+        """Keep a point; it is on the disk when this returns.
+
+        Args:
+            run_id: The run.
+            point: The point.
+        """
+        if self._path is not None:
+            append_line(self._path, json.dumps({"run": run_id, **point.to_dict()}))
+        self._points.append((run_id, point))
+
+    def _read(self, path: Path) -> None:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            try:
+                data = json.loads(line)
+                self._points.append((str(data.pop("run")), ValidationPoint.from_dict(data)))
+            except (ValueError, TypeError, AttributeError, KeyError) as error:
+                if line.startswith('{"run"') and not line.rstrip().endswith("}"):
+                    continue  # written when the process was killed
+                raise ValueError(
+                    f"{path}, line {number}: this is no point of a training ({error}); give another log_path"
+                ) from error

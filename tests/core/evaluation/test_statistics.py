@@ -1,0 +1,69 @@
+"""Intervals, tests and pass^k against what can be worked out by hand or by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ace.evaluation import bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
+
+
+@given(st.integers(0, 6), st.integers(1, 6), st.integers(1, 6))
+def test_pass_hat_k_is_the_share_of_choices_that_are_all_right(right: int, attempts: int, k: int) -> None:
+    if right > attempts or k > attempts:
+        with pytest.raises(ValueError, match=rf"pass\^{k} needs"):
+            pass_hat_k(right, attempts, k)
+        return
+    outcomes = [place < right for place in range(attempts)]
+    choices = list(itertools.combinations(outcomes, k))
+    assert pass_hat_k(right, attempts, k) == pytest.approx(fmean(all(choice) for choice in choices))
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"),
+    [(0, 0, 1.0), (5, 0, 2 / 32), (10, 0, 2 / 1024), (6, 1, 2 * (1 + 7) / 128), (3, 3, 1.0), (1, 9, 2 * 11 / 1024)],
+)
+def test_mcnemar_is_the_binomial_of_the_pairs_that_changed(gained: int, lost: int, p: float) -> None:
+    before = [False] * gained + [True] * lost + [True, False]
+    after = [True] * gained + [False] * lost + [True, False]
+    assert mcnemar_test(before, after) == pytest.approx(p)
+
+
+@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0]), max_size=8))
+def test_few_differences_are_tested_by_every_sign(differences: list[float]) -> None:
+    observed = abs(sum(differences)) - 1e-9
+    flips = list(itertools.product((1, -1), repeat=len(differences)))
+    sums = [abs(sum(sign * value for sign, value in zip(signs, differences, strict=True))) for signs in flips]
+    assert sign_flip_test(differences) == pytest.approx(sum(found >= observed for found in sums) / len(flips))
+
+
+def test_many_differences_are_drawn_and_never_impossible() -> None:
+    assert sign_flip_test([1.0] * 40, permutations=999) == 1 / 1000
+    assert sign_flip_test([1.0, -1.0] * 20) > 0.9
+    # Binary pairs are McNemar's case: both tests have to agree, up to the drawing.
+    mixed = [1.0] * 20 + [-1.0] * 8
+    exact = mcnemar_test([value < 0 for value in mixed], [value > 0 for value in mixed])
+    assert sign_flip_test(mixed, permutations=20_000) == pytest.approx(exact, rel=0.2)
+
+
+def test_the_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
+    generator = random.Random(7)
+    covered = 0
+    for seed in range(200):
+        values = [float(generator.random() < 0.6) for _ in range(60)]
+        interval = bootstrap_interval(values, confidence=0.9, resamples=300, seed=seed)
+        covered += interval.low <= 0.6 <= interval.high
+    assert 165 <= covered <= 196
+
+
+def test_the_same_seed_gives_the_same_interval_and_no_value_is_an_error() -> None:
+    values = [0.0, 0.2, 0.9, 1.0, 1.0]
+    assert bootstrap_interval(values, seed=3) == bootstrap_interval(values, seed=3)
+    assert bootstrap_interval(values, seed=3) != bootstrap_interval(values, seed=4)
+    with pytest.raises(ValueError, match="no value"):
+        bootstrap_interval([])

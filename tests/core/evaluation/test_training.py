@@ -1,0 +1,189 @@
+"""Training by validation: the best state is kept, the gate takes back, and a broken off training goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.evaluation import Trainer, TrainingResult, ValidationSettings
+from ace.pipeline import CancellationToken
+from ace.skillbook import Skillbook
+from tests.core.evaluation.world import book_of, by_kind, evaluator_for, samples, served, trainer_for
+from tests.support.scripted_server import ScriptedRequest
+
+UP = "Round every price up to whole euros."
+HARM = "Send glass by pigeon."
+PRICES = by_kind("price")
+PARCELS = by_kind("parcel")
+
+
+def scores(result: TrainingResult) -> list[float]:
+    return [point.score.value for point in result.points]
+
+
+def misled_by_iron(request: ScriptedRequest) -> Mapping[str, Any] | None:
+    """The skill manager learns from an iron parcel that prices are rounded no more."""
+    if request.role == "skill_manager" and "made of iron" in request.text and UP in request.text:
+        skill_id = request.text.split(f"] {UP}")[0].rsplit("[", 1)[1]
+        return {"reasoning": "", "operations": [{"type": "REMOVE", "skill_id": skill_id}]}
+    return None
+
+
+# Two prices teach to round up; then an iron parcel un-teaches it.
+LEARN_THEN_FORGET = [PRICES[0], PRICES[1], PARCELS[1], PARCELS[3]]
+VALIDATION = PRICES[5:]
+
+
+def test_the_best_state_is_what_is_kept_even_if_the_last_one_is_worse(tmp_path: Path) -> None:
+    path = tmp_path / "skills.json"
+    with served(misled_by_iron) as server:
+        trainer = trainer_for(server, ValidationSettings(interval=2))
+        result = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook_path=path)
+    assert scores(result) == [0.0, 1.0, 0.0]
+    assert [point.is_kept for point in result.points] == [True, True, True]
+    assert result.best.samples == 2
+    assert [skill.content for skill in result.skillbook.skills()] == [UP]
+    assert [skill.content for skill in Skillbook.load_from_file(path).skills()] == [UP]
+
+
+def test_a_store_goes_back_to_the_best_state(tmp_path: Path) -> None:
+    with served(misled_by_iron) as server, Skillbook.open(tmp_path / "skills.db") as book:
+        trainer = trainer_for(server, ValidationSettings(interval=2))
+        result = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=book)
+        assert result.skillbook is book
+        assert [skill.content for skill in book.skills()] == [UP]
+        assert book.history()[-1].author == "best by validation: 1.0000 after 2 samples"
+
+
+def test_the_gate_takes_back_what_made_the_score_fall_with_both_scores_in_the_history(tmp_path: Path) -> None:
+    samples_after = [*LEARN_THEN_FORGET, PRICES[2], PARCELS[0]]
+    with served(misled_by_iron) as server, Skillbook.open(tmp_path / "skills.db") as book:
+        trainer = trainer_for(server, ValidationSettings(interval=2, gate=True))
+        result = trainer.train(samples_after, VALIDATION, lag=0, skillbook=book)
+        assert scores(result) == [0.0, 1.0, 0.0, 1.0]
+        assert [point.is_kept for point in result.points] == [True, True, False, True]
+        assert [point.score_before for point in result.points] == [None, 0.0, 1.0, 1.0]
+        authors = [entry.author for entry in book.history()]
+        assert "gate: validation fell from 1.0000 to 0.0000" in authors
+        assert {skill.content for skill in book.skills()} == {UP, "Send glass by courier."}
+        refused = result.points[2]
+        assert UP not in refused.skills.values()
+        assert "Send iron by freight." not in {skill.content for skill in book.skills()}
+
+
+def test_a_gate_without_history_is_a_clear_error(tmp_path: Path) -> None:
+    with served() as server:
+        trainer = trainer_for(server, ValidationSettings(gate=True))
+        for options in ({}, {"skillbook_path": tmp_path / "skills.json"}):
+            with pytest.raises(ValueError, match=r"needs a skillbook with history; open one .* \.db"):
+                trainer.train(PRICES[:2], VALIDATION, **options)  # type: ignore[arg-type]  # mypy sees dict[str, object]
+        assert server.requests == []
+
+
+def test_fewer_samples_than_an_interval_are_validated_at_the_end() -> None:
+    with served() as server:
+        result = trainer_for(server, ValidationSettings(interval=100)).train(PRICES[:3], VALIDATION)
+    assert [point.samples for point in result.points] == [0, 3]
+    assert scores(result) == [0.0, 1.0]
+    assert len(result.skillbook) == 1
+
+
+def test_what_did_not_change_is_not_asked_again() -> None:
+    with served() as server:
+        result = trainer_for(server, ValidationSettings(interval=1)).train(PRICES[:4], VALIDATION, lag=0)
+        agent_calls = len(server.by_role("agent"))
+    assert [point.samples for point in result.points] == [0, 1, 2, 3, 4]
+    assert agent_calls == 4 + 2 * len(VALIDATION)
+
+
+def test_training_stops_early_when_nothing_gets_better() -> None:
+    with served() as server:
+        trainer = trainer_for(server, ValidationSettings(interval=1, patience=2))
+        result = trainer.train([*PRICES[:5], *PARCELS], VALIDATION, lag=0)
+    assert result.stopped_by == "early_stopping"
+    assert [point.samples for point in result.points] == [0, 1, 2, 3]
+    assert scores(result)[-1] == 1.0
+
+
+def test_several_workers_learn_the_same_and_validation_stays_between_whole_samples() -> None:
+    with served() as server:
+        trainer = trainer_for(server, ValidationSettings(interval=5), evaluator=evaluator_for(server, workers=3))
+        result = trainer.train(samples()[:20], samples()[20:], workers=3)
+    assert [point.samples for point in result.points] == [0, 5, 10, 15, 20]
+    assert result.points[-1].score.value == 1.0
+    assert not [each for each in result.results if each.error is not None]
+
+
+def test_a_killed_training_goes_on_with_its_scores_and_pays_nothing_twice(tmp_path: Path) -> None:
+    with served(misled_by_iron) as server:
+        whole_book = Skillbook.open(tmp_path / "whole.db")
+        whole = trainer_for(server, ValidationSettings(interval=2, gate=True)).train(
+            LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=whole_book
+        )
+        expected = len(server.requests)
+        server.clear()
+
+        def trainer_of_the_process() -> Trainer:
+            evaluator = evaluator_for(server, answers_path=tmp_path / "answers.jsonl")
+            settings = ValidationSettings(interval=2, gate=True)
+            return trainer_for(server, settings, evaluator=evaluator, log_path=tmp_path / "log.jsonl")
+
+        token = CancellationToken()
+        with Skillbook.open(tmp_path / "skills.db") as book:
+            trainer = trainer_of_the_process()
+            first = trainer.train(
+                LEARN_THEN_FORGET,
+                VALIDATION,
+                lag=0,
+                skillbook=book,
+                cancel_token=token,
+                on_point=lambda point: token.cancel() if point.samples == 2 else None,
+            )
+        assert first.stopped_by == "cancelled"
+        assert [point.samples for point in first.points] == [0, 2]
+        with Skillbook.open(tmp_path / "skills.db") as book:
+            trainer = trainer_of_the_process()
+            second = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=book, resume=True)
+            assert second.stopped_by == ""
+            assert [skill.content for skill in book.skills()] == [skill.content for skill in whole_book.skills()]
+        assert scores(second) == scores(whole)
+        assert [point.is_kept for point in second.points] == [point.is_kept for point in whole.points]
+        assert len(server.requests) <= expected
+        whole_book.close()
+
+
+def test_a_limit_of_cost_counts_validation_too() -> None:
+    from ace.environments import SimpleEnvironment
+    from ace.evaluation import Evaluator
+    from ace.implementations import Agent, Reflector, SkillManager
+    from tests.support.clients import client_for
+
+    with served() as server:
+        client = client_for(server, model="openai/gpt-4o-mini")
+        trainer = Trainer(
+            Evaluator(Agent(client), SimpleEnvironment("exact")),
+            reflector=Reflector(client),
+            skill_manager=SkillManager(client),
+            settings=ValidationSettings(interval=2),
+        )
+        result = trainer.train(samples()[:20], VALIDATION, lag=0, max_cost=0.002)
+    assert result.stopped_by == "max_cost"
+    assert result.points[0].cost
+    assert client.usage.cost < 0.004
+    assert len(server.requests) < 100
+
+
+def test_validation_samples_must_not_be_learned_from() -> None:
+    with served() as server, pytest.raises(ValueError, match="a validation sample is a training sample too"):
+        trainer_for(server, ValidationSettings()).train(PRICES, PRICES[:1])
+
+
+def test_a_book_given_without_a_store_stays_as_it_is_learned() -> None:
+    book = book_of(HARM)
+    with served() as server:
+        result = trainer_for(server, ValidationSettings()).train(PRICES[:2], VALIDATION, skillbook=book)
+    assert result.skillbook is not book
+    assert [skill.content for skill in result.skillbook.skills()] == [HARM, UP]
