@@ -17,7 +17,9 @@ from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 __all__ = ["answer_of", "book_of", "conventions", "evaluator_for", "samples", "served", "trainer_for"]
 
 
-def conventions(request: ScriptedRequest) -> Mapping[str, Any]:
+def conventions(request: ScriptedRequest) -> Mapping[str, Any] | str:
+    if not request.role:
+        return "ready"  # the command line asks for a word first
     return script(request.role, request.text)
 
 

@@ -15,6 +15,7 @@ _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("learn", "command", "Learn from recorded traces."),
     ("ask", "command", "Answer a question with the skills of a skillbook."),
     ("train", "command", "Let an agent answer samples, and learn from how it did."),
+    ("eval", "command", "Measure what the skills are worth, without and with them."),
     ("config", "command", "Show each setting and where it comes from."),
     ("completion", "command", "Print the completion script for a shell."),
     ("models", "app", "List, fetch and check the models that run on this machine."),

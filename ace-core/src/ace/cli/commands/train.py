@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from ace.cli.inputs import GatheredTraces, InputProblem, StoredRecord
+from ace.cli.inputs import GatheredTraces
 from ace.cli.learning.opened_skillbook import is_store
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.run_plan import LearningCommand, Results, RunPlan
-from ace.cli.learning.samples import sample_of
+from ace.cli.learning.sample_files import samples_in
+from ace.cli.learning.validated_run import ValidationOptions, run_validated
 from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from ace.environments import Sample
     from ace.protocols.llm import LLMClientLike
-    from ace.runners import ACE
+    from ace.runners import ACE, TraceAnalyser
     from ace.skillbook import Skillbook
 
 __all__ = ["command"]
@@ -28,6 +29,7 @@ __all__ = ["command"]
 Environment = Literal["contains", "exact", "numeric", "regex"]
 _DEFAULT_MODEL = ModelOptions()
 _DEFAULT_RUN = RunOptions()
+_DEFAULT_VALIDATION = ValidationOptions()
 
 
 def command(
@@ -38,6 +40,7 @@ def command(
     skillbook: SkillbookOption = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
     run: RunOptions = _DEFAULT_RUN,
+    validation: ValidationOptions = _DEFAULT_VALIDATION,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -53,12 +56,18 @@ def command(
         skillbook: The skillbook: .db keeps a history and can resume, .json is one file; skills.db by default.
         model_options: How the model is reached.
         run: How the run goes.
+        validation: Which state of the skillbook is kept.
         yes: Answer every question with yes.
         as_json: Print the report as one JSON object.
     """
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
     plan = RunPlan(
-        command=Train(environment), paths=path, settings=settings, options=run, assume_yes=yes, as_json=as_json
+        command=Train(environment, validation.checked(Path(settings.skillbook))),
+        paths=path,
+        settings=settings,
+        options=run,
+        assume_yes=yes,
+        as_json=as_json,
     )
     return plan.carry_out()
 
@@ -68,19 +77,12 @@ class Train(LearningCommand):
     """Learns from answers to samples."""
 
     environment: Environment
+    validation: ValidationOptions
     name = "train"
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[Sample]:
         """Return the samples. A record without a question is a problem."""
-        samples = []
-        for trace in gathered.traces:
-            record = trace.record.load() if isinstance(trace.record, StoredRecord) else trace.record
-            sample = sample_of(record, trace.place)
-            if isinstance(sample, InputProblem):
-                gathered.problems.append(sample)
-            else:
-                samples.append(sample)
-        return samples
+        return samples_in(gathered)
 
     def runner(self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool) -> ACE:
         """Return a runner with all three roles."""
@@ -98,9 +100,17 @@ class Train(LearningCommand):
             environment=SimpleEnvironment(self.environment),
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
-            extra_steps=[] if is_store(path) else [SaveSkillbookStep(path, book)],
+            extra_steps=[] if is_store(path) or self.validation.validate else [SaveSkillbookStep(path, book)],
         )
         return ACE(Pipeline(steps), book, failures_path=path.with_name("failures.jsonl"))
+
+    def run(
+        self, runner: ACE | TraceAnalyser, inputs: Sequence[Any], settings: Settings, place: Path, **arguments: Any
+    ) -> Results:
+        """Run, and validate where that was asked for."""
+        if not self.validation.validate:
+            return super().run(runner, inputs, settings, place, **arguments)
+        return run_validated(runner, inputs, settings, place, self.validation, self.environment, **arguments)
 
     def run_arguments(self, settings: Settings) -> dict[str, Any]:
         """Return the number of workers; an agent works alone unless it was said."""

@@ -13,8 +13,11 @@ from ace.cli.errors import UsageError
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.stores import find_store
 
-__all__ = ["is_store", "opened_skillbook", "skillbook_files"]
+__all__ = ["VALIDATION_ANSWERS", "VALIDATION_LOG", "is_store", "opened_skillbook", "skillbook_files"]
 
+VALIDATION_LOG = ".validation.jsonl"
+VALIDATION_ANSWERS = ".answers.jsonl"
+"""What `ace train --validate` keeps beside a store, so that it can be resumed."""
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
@@ -34,6 +37,7 @@ def skillbook_files(path: Path) -> frozenset[Path]:
         path: The path of the skillbook.
     """
     beside = [path.with_name(path.name + suffix) for suffix in _COMPANIONS]
+    beside += [path.with_name(path.name + suffix) for suffix in (VALIDATION_LOG, VALIDATION_ANSWERS)]
     return frozenset(each.resolve() for each in (path, *beside, path.with_name("failures.jsonl")))
 
 

@@ -60,6 +60,20 @@ class LearningCommand(ABC):
             merge: Whether similar skills are merged.
         """
 
+    def run(
+        self, runner: ACE | TraceAnalyser, inputs: Sequence[Any], settings: Settings, place: Path, **arguments: Any
+    ) -> Results:
+        """Run.
+
+        Args:
+            runner: What `runner` returned.
+            inputs: What `inputs` returned.
+            settings: The settings of the command line.
+            place: Where the skillbook is open.
+            **arguments: Those of the runner's `run`.
+        """
+        return runner.run(inputs, settings.epochs, **arguments)
+
     def run_arguments(self, settings: Settings) -> dict[str, Any]:
         """Return further arguments of `run`.
 
@@ -121,7 +135,7 @@ class RunPlan:
             runner = self.command.runner(client, book, place, merge=not self.options.no_merge)
             results: list[Results] = []
             stopped_by = run_learning(
-                lambda token: results.append(self._run(runner, inputs, token, name, resume=resume)),
+                lambda token: results.append(self._run(runner, inputs, place, token, name, resume=resume)),
                 book,
                 place,
                 counts,
@@ -164,11 +178,20 @@ class RunPlan:
             raise UsageError(f"--max-cost cannot be kept: the price of the model {self.settings.model!r} is not known")
 
     def _run(
-        self, runner: ACE | TraceAnalyser, inputs: Sequence[Any], token: CancellationToken, name: str, *, resume: bool
+        self,
+        runner: ACE | TraceAnalyser,
+        inputs: Sequence[Any],
+        place: Path,
+        token: CancellationToken,
+        name: str,
+        *,
+        resume: bool,
     ) -> Results:
-        return runner.run(
+        return self.command.run(
+            runner,
             inputs,
-            self.settings.epochs,
+            self.settings,
+            place,
             lag=self.settings.lag,
             max_cost=self.settings.max_cost,
             fail_fast=self.options.fail_fast,

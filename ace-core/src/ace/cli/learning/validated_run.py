@@ -1,0 +1,132 @@
+"""A training that is validated in between, and ends with the best state of the skillbook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from ace.cli.console import note
+from ace.cli.errors import UsageError
+from ace.cli.learning.opened_skillbook import VALIDATION_ANSWERS, VALIDATION_LOG, is_store
+from ace.cli.learning.sample_files import all_samples
+from ace.cli.options import Flag
+
+if TYPE_CHECKING:
+    from ace.cli.settings import Settings
+    from ace.context import ACEStepContext
+    from ace.evaluation import ValidationPoint
+    from ace.pipeline import SampleResult
+    from ace.runners import ACE, TraceAnalyser
+
+__all__ = ["ValidationOptions", "run_validated"]
+
+Match = Literal["contains", "exact", "numeric", "regex"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ValidationOptions:
+    """Which state of the skillbook is kept."""
+
+    validate: Annotated[list[str], Parameter(negative="")] = field(default_factory=list)
+    """Samples to validate on, none of which may be trained on: the state that answers most of them right is kept."""
+    validation_interval: int = 10
+    """After how many samples it is validated; the end is in any case."""
+    gate: Annotated[bool, Flag] = False
+    """Take back what was learned since the last validation if the score fell; it needs a .db skillbook."""
+    patience: int | None = None
+    """End after so many validations in which nothing got better."""
+
+    def checked(self, skillbook: Path) -> ValidationOptions:
+        """Return the options, or say what is wrong with them.
+
+        Args:
+            skillbook: The skillbook that learns.
+
+        Raises:
+            UsageError: They do not fit together, or not to the skillbook.
+        """
+        if not self.validate and (self.gate or self.patience is not None):
+            raise UsageError("the options --gate and --patience need samples to validate on: give --validate FILE")
+        if self.gate and not is_store(skillbook):
+            raise UsageError(
+                f"the gate takes back what made the score fall, and {str(skillbook)!r} keeps no history; "
+                "give a skillbook that ends in .db"
+            )
+        for name, value in (("--validation-interval", self.validation_interval), ("--patience", self.patience)):
+            if value is not None and value < 1:
+                raise UsageError(f"the option {name} wants a whole number from 1, not {value}")
+        return self
+
+
+def run_validated(
+    runner: ACE | TraceAnalyser,
+    inputs: Sequence[Any],
+    settings: Settings,
+    place: Path,
+    options: ValidationOptions,
+    environment: Match,
+    **arguments: Any,
+) -> Sequence[SampleResult[ACEStepContext]]:
+    """Run with a validation between the samples, and leave the skillbook at its best state.
+
+    Args:
+        runner: The runner; its agent is the one that is validated.
+        inputs: What is learned from.
+        settings: The settings of the command line.
+        place: Where the skillbook is open.
+        options: When to validate, and what follows.
+        environment: How an answer is judged.
+        **arguments: Those of the runner's `run`.
+
+    Raises:
+        UsageError: A validation sample cannot be used.
+        UnfinishedEvaluationError: It was stopped before the skillbook was validated once.
+    """
+    from ace.environments import SimpleEnvironment
+    from ace.evaluation import Evaluator, TrainingLog, ValidateStep, ValidationCourse, ValidationSettings
+    from ace.pipeline import Pipeline
+    from ace.steps import AgentStep
+
+    samples = all_samples(options.validate)
+    trained = {(sample.question, sample.context) for sample in inputs}
+    for sample in samples:
+        if (sample.question, sample.context) in trained:
+            raise UsageError(f"{sample.id}: this validation sample is trained on too, so it would prove nothing")
+    agent = next(step.agent for step in runner.pipeline.steps if isinstance(step, AgentStep))
+    answers, log = (place.with_name(place.name + suffix) for suffix in (VALIDATION_ANSWERS, VALIDATION_LOG))
+    has_history = is_store(place)
+    evaluator = Evaluator(
+        agent,
+        SimpleEnvironment(environment),
+        workers=settings.workers or 1,
+        answers_path=answers if has_history else None,
+        label=f"{settings.model} temperature={settings.temperature} max_tokens={settings.max_tokens} {environment}",
+    )
+    course = ValidationCourse(
+        evaluator,
+        samples,
+        runner.skillbook,
+        ValidationSettings(options.validation_interval, options.gate, options.patience),
+        run_id=arguments["run_id"],
+        log=TrainingLog(log if has_history else None),
+        save_path=None if has_history else place,
+        on_point=_tell,
+    )
+    token, most = arguments["cancel_token"], arguments.get("max_cost")
+    course.start(max_cost=most, cancel_token=token)
+    if most is not None:
+        arguments["max_cost"] = max(most - (course.points[0].cost or 0.0), 1e-9)
+    runner.pipeline = Pipeline([*runner.pipeline.steps, ValidateStep(course)], hooks=runner.pipeline.hooks)
+    results = runner.run(inputs, settings.epochs, **arguments)
+    course.finish()
+    return results
+
+
+def _tell(point: ValidationPoint) -> None:
+    verdict = "" if point.is_kept else f", taken back by the gate (it was {point.score_before:.1%})"
+    note(f"ace: validation after {point.samples} samples: {point.score.value:.1%}{verdict}")
