@@ -1,9 +1,10 @@
-"""`ace plugins`: what is installed, and what is wrong with it."""
+"""`ace plugins`: what is installed, what is wrong with it, and a new one to begin with."""
 
 from __future__ import annotations
 
 import traceback
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -40,6 +41,33 @@ def plugins(
         return _check(name, as_json) if check else _list(name, as_json)
     except UnknownPluginError as error:
         raise UsageError(str(error)) from error
+
+
+@app.command
+def new(name: str, /, *, out: Path = Path()) -> int:
+    """Write the source of a new plugin, with the tests of the conformance kit.
+
+    Args:
+        name: The name of the plugin, such as `acme`; it becomes the folder `ace-acme`.
+        out: The folder to put it into; by default the working folder.
+    """
+    from ace.cli.plugin_template import names_of_plugin, write_plugin
+
+    try:
+        names = names_of_plugin(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    folder = out / names.distribution
+    try:
+        written = write_plugin(names, folder)
+    except FileExistsError as error:
+        raise UsageError(f"{folder} is there already, and nothing was written; choose another name or --out") from error
+    print_text("\n".join(map(str, written)))
+    note(
+        f"\nThe plugin is complete. In {folder}, install it and run its tests:\n"
+        "  python -m pip install --editable .\n  python -m pytest"
+    )
+    return DONE
 
 
 def _list(name: str | None, as_json: bool) -> int:

@@ -1,0 +1,80 @@
+"""`ace plugins new`: writes a plugin, refuses to overwrite one, and names that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import ace
+
+FILES = [
+    "README.md",
+    "pyproject.toml",
+    "src/ace_night_owl/__init__.py",
+    "src/ace_night_owl/execute.py",
+    "src/ace_night_owl/plugin.py",
+    "src/ace_night_owl/py.typed",
+    "src/ace_night_owl/result.py",
+    "src/ace_night_owl/to_trace.py",
+    "tests/test_conformance.py",
+]
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("name", ["night-owl", "night_owl"])
+def test_a_plugin_is_written_into_the_working_folder(name: str, tmp_path: Path) -> None:
+    done = ace("plugins", "new", name, folder=tmp_path)
+    assert done.code == 0
+    assert done.out.splitlines() == [f"ace-night-owl/{file}" for file in FILES]
+    assert files_in(tmp_path / "ace-night-owl") == FILES
+    assert "python -m pip install --editable ." in done.err
+    for file in FILES:
+        text = (tmp_path / "ace-night-owl" / file).read_text(encoding="utf-8")
+        assert "${" not in text and "$" not in text
+
+
+def test_another_folder_is_made(tmp_path: Path) -> None:
+    assert ace("plugins", "new", "acme", "--out", "my/plugins", folder=tmp_path).code == 0
+    assert (tmp_path / "my" / "plugins" / "ace-acme" / "pyproject.toml").is_file()
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "ace-acme").mkdir()
+    (tmp_path / "ace-acme" / "README.md").write_text("mine", encoding="utf-8")
+    done = ace("plugins", "new", "acme", folder=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "ace: ace-acme is there already, and nothing was written; choose another name or --out\n"
+    assert files_in(tmp_path / "ace-acme") == ["README.md"]
+    assert (tmp_path / "ace-acme" / "README.md").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "plugins").write_text("", encoding="utf-8")
+    done = ace("plugins", "new", "acme", "--out", "plugins", folder=tmp_path)
+    assert (done.code, done.err) == (2, "ace: plugins/ace-acme: Not a directory\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "Night Owl",
+            "'Night Owl' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'night_owl'",
+        ),
+        ("../acme", "'../acme' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'acme'"),
+        ("7", "'7' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'acme'"),
+        ("", "'' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'acme'"),
+        ("a__b", "'a__b' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'a_b'"),
+        ("ace-acme", "'ace-acme' gets 'ace-' in front by itself; write 'acme'"),
+        ("langchain", "the name 'langchain' belongs to ACE itself; choose another one"),
+        ("core", "the name 'core' belongs to ACE itself; choose another one"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused(name: str, said: str, tmp_path: Path) -> None:
+    done = ace("plugins", "new", name, folder=tmp_path)
+    assert (done.code, done.out, done.err) == (2, "", f"ace: {said}\n")
+    assert files_in(tmp_path) == []
