@@ -13,7 +13,7 @@ from ace.plugins.specs import ExecuteStepSpec, Spec, TraceConverterSpec
 if TYPE_CHECKING:
     from ace.plugins.catalogue import CataloguedPlugin
 
-__all__ = ["check_plugins", "foreign_providers_of_ace"]
+__all__ = ["check_plugins", "foreign_providers_of_ace", "problems_of"]
 
 
 def check_plugins(name: str | None = None) -> list[tuple[PluginInfo, list[PluginError]]]:
@@ -30,7 +30,7 @@ def check_plugins(name: str | None = None) -> list[tuple[PluginInfo, list[Plugin
     """
     found = []
     for plugin in catalogue().named(name):
-        errors = list(_problems(plugin)) if plugin.installed.is_enabled else []
+        errors = list(problems_of(plugin)) if plugin.installed.is_enabled else []
         found.append((described(plugin, errors[0] if errors else None), errors))
     return found
 
@@ -42,7 +42,15 @@ def foreign_providers_of_ace() -> list[str]:
     return sorted(set(packages_distributions().get("ace", ())) - {"ace-core"})
 
 
-def _problems(plugin: CataloguedPlugin) -> Iterator[PluginError]:
+def problems_of(plugin: CataloguedPlugin) -> Iterator[PluginError]:
+    """Load one plugin and import every target of it.
+
+    Args:
+        plugin: The plugin.
+
+    Returns:
+        What is wrong with it.
+    """
     try:
         loaded = plugin.load()
     except PluginError as error:

@@ -19,7 +19,7 @@ from ace.plugins.targets import Targets
 if TYPE_CHECKING:
     from ace.plugins.discovery import InstalledPlugin
 
-__all__ = ["LoadedPlugin", "load", "load_hooks"]
+__all__ = ["LoadedPlugin", "import_hooks", "load", "load_hooks"]
 
 SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
@@ -51,7 +51,18 @@ def load(plugin: InstalledPlugin) -> LoadedPlugin:
     Raises:
         PluginError: It cannot be loaded; the text says why.
     """
-    owner = f"plugin {plugin.name!r} of {plugin.origin}"
+    return load_hooks(import_hooks(plugin), plugin.name, _owner(plugin))
+
+
+def import_hooks(plugin: InstalledPlugin) -> object:
+    """Import the hook module of a plugin; none of its hooks is called.
+
+    Args:
+        plugin: An installed plugin.
+
+    Raises:
+        PluginError: It cannot be imported; the text says why.
+    """
     module, _, attributes = plugin.module.partition(":")
     try:
         hook_module: object = import_module(module)
@@ -61,10 +72,14 @@ def load(plugin: InstalledPlugin) -> LoadedPlugin:
         raise
     except (Exception, SystemExit) as error:
         raise PluginLoadError(
-            f"{owner}: its hook module {plugin.module!r} cannot be imported: {type(error).__name__}: {error}; "
+            f"{_owner(plugin)}: its hook module {plugin.module!r} cannot be imported: {type(error).__name__}: {error}; "
             f"uninstall or update it, or switch it off: ACE_PLUGINS_DISABLED={plugin.name}"
         ) from error
-    return load_hooks(hook_module, plugin.name, owner)
+    return hook_module
+
+
+def _owner(plugin: InstalledPlugin) -> str:
+    return f"plugin {plugin.name!r} of {plugin.origin}"
 
 
 def load_hooks(hook_module: object, name: str, owner: str, *, own_names: bool = True) -> LoadedPlugin:

@@ -1,0 +1,49 @@
+"""The conformance kit: four suites of checks with which a plugin shows that it can be trusted.
+
+Authors subclass the suites in their own tests and override fixtures, never a check. It needs pytest, which the extra
+`testing` of ace-core brings.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ace.testing.execute_step import ExecuteStepConformance
+    from ace.testing.plugin import PluginConformance
+    from ace.testing.runner import RunnerConformance
+    from ace.testing.scripted_model import ScriptedModel
+    from ace.testing.suite import Conformance
+    from ace.testing.trace_converter import TraceConverterConformance
+
+__all__ = [
+    "Conformance",
+    "ExecuteStepConformance",
+    "PluginConformance",
+    "RunnerConformance",
+    "ScriptedModel",
+    "TraceConverterConformance",
+]
+
+_HOMES = {
+    "Conformance": "suite",
+    "ExecuteStepConformance": "execute_step",
+    "PluginConformance": "plugin",
+    "RunnerConformance": "runner",
+    "ScriptedModel": "scripted_model",
+    "TraceConverterConformance": "trace_converter",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "pytest":
+            raise
+        raise ImportError(
+            f"ace.testing.{name} needs pytest; install ace-core with its extra 'testing', or run: pip install pytest"
+        ) from error

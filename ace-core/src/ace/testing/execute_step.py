@@ -1,0 +1,184 @@
+"""`ExecuteStepConformance`: what the step that runs a framework has to do."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ace.context import ACEStepContext, SkillbookView
+from ace.implementations.trace_reading.plain import to_plain
+from ace.pipeline import CancellationToken, PipelineCancelled, StepProtocol
+from ace.plugins import ExecuteStepSpec
+from ace.skillbook import Skillbook
+from ace.testing.demands import demand, resolved, spec_of
+from ace.testing.scripted_model import (
+    FailingModel,
+    MeetingModel,
+    ScriptedModel,
+    TaskCancellingModel,
+    TokenCancellingModel,
+    code_word,
+    code_words,
+)
+from ace.testing.step_calls import call_all_at_once, call_step, cancelled_by, is_asynchronous
+from ace.testing.suite import Conformance, must_be_given
+
+__all__ = ["ExecuteStepConformance", "MakeStep", "MakeTask"]
+
+MakeStep = Callable[[ScriptedModel], StepProtocol[ACEStepContext]]
+MakeTask = Callable[[str], object]
+SKILL = "Before you answer, think of heliotrope."
+AT_ONCE = 8
+
+
+class ExecuteStepConformance(Conformance, is_suite=True):
+    """Checks the step that runs a framework. Fixtures: `plugin_name`, `make_step`, `make_task`."""
+
+    @pytest.fixture
+    def make_step(self) -> MakeStep:
+        """A function that takes a `ScriptedModel` and returns a new step, whose framework asks this model."""
+        made: MakeStep = must_be_given(self, "make_step")
+        return made
+
+    @pytest.fixture
+    def make_task(self) -> MakeTask:
+        """A function that takes a code word and returns a task that holds it, such as a text."""
+        return task_with
+
+    def test_protocol(self, make_step: MakeStep) -> None:
+        """It is a step that declares `sample` and `skillbook` as read, and `trace` as written."""
+        step: object = make_step(ScriptedModel())
+        if not isinstance(step, StepProtocol):
+            pytest.fail(f"a {type(step).__name__} is no step: it lacks requires, provides or __call__", pytrace=False)
+        demand(
+            {"sample", "skillbook"} <= set(step.requires),
+            f"requires must hold 'sample' and 'skillbook', and is {sorted(step.requires)}",
+        )
+        demand("trace" in step.provides, f"provides must hold 'trace', and is {sorted(step.provides)}")
+
+    def test_sync_or_async_as_declared(self, plugin_name: str, make_step: MakeStep) -> None:
+        """The step is asynchronous if and only if the spec says so."""
+        declared = spec_of(plugin_name, ExecuteStepSpec).is_async
+        found = is_asynchronous(make_step(ScriptedModel()))
+        demand(declared == found, f"the spec says is_async={declared}, and the step has is_async={found}")
+
+    def test_result_as_declared(self, plugin_name: str, make_step: MakeStep, make_task: MakeTask) -> None:
+        """What it puts on the trace is of the class that the spec names in `produces`."""
+        spec = spec_of(plugin_name, ExecuteStepSpec)
+        if spec.produces is None:
+            pytest.fail("the spec names no produces='package.module:Class'", pytrace=False)
+        kind: Any = resolved(plugin_name, spec.produces)
+        result = call_step(make_step(ScriptedModel()), context(make_task(code_word(1)))).trace
+        demand(type(result) is kind, f"the spec says produces={spec.produces!r}, and the result is a {type(result)}")
+
+    def test_skills_are_injected(self, make_step: MakeStep, make_task: MakeTask) -> None:
+        """The model is shown the skills."""
+        model = ScriptedModel()
+        call_step(make_step(model), context(make_task(code_word(1))))
+        demand(model.prompts, "the step never asked its model; make_step must hand the ScriptedModel on")
+        demand(any(SKILL in prompt for prompt in model.prompts), "the model was not shown the skills")
+
+    def test_context_is_not_changed(self, make_step: MakeStep, make_task: MakeTask) -> None:
+        """It returns a new context, changes no field but those that it declares, and not the skillbook."""
+        book = book_with_skill()
+        ctx = context(make_task(code_word(1)), book)
+        before, skills = _fields(ctx), book.to_dict()
+        step = make_step(ScriptedModel())
+        after = call_step(step, ctx)
+        changed = [name for name, value in _fields(ctx).items() if value is not before[name]]
+        demand(not changed, f"it changed its own context: {', '.join(changed)}; return ctx.replace(...)")
+        declared = {"trace", *step.provides}
+        undeclared = [name for name, value in _fields(after).items() if value is not before[name]]
+        undeclared = [name for name in undeclared if name not in declared]
+        demand(not undeclared, f"it changed fields that are not in provides: {', '.join(undeclared)}")
+        demand(book.to_dict() == skills, "it changed the skillbook; that is for the steps of the learning tail")
+
+    def test_failure_is_recorded(self, make_step: MakeStep, make_task: MakeTask) -> None:
+        """If the framework fails, the step returns a result with `success=False` and the error."""
+        try:
+            result = call_step(make_step(FailingModel()), context(make_task(code_word(1)))).trace
+        except Exception as error:
+            raised = f"{type(error).__name__}: {error}"
+            pytest.fail(f"it raised what the framework raised ({raised}); record it in the result", pytrace=False)
+        demand(result is not None, "there is no result of a run that failed")
+        success, said = getattr(result, "success", None), getattr(result, "error", None)
+        demand(success is False, f"the result of a run that failed has success={success!r}, not False")
+        demand(isinstance(said, str) and said, f"the result of a run that failed has error={said!r}, no text")
+
+    def test_eight_at_once(self, make_step: MakeStep, make_task: MakeTask) -> None:
+        """Eight tasks in one step at the same time do not mix."""
+        words = [code_word(number) for number in range(1, AT_ONCE + 1)]
+        step = make_step(MeetingModel(AT_ONCE))
+        after = call_all_at_once(step, [context(make_task(word)) for word in words])
+        for word, ctx in zip(words, after, strict=True):
+            found = code_words(repr(to_plain(ctx.trace)))
+            demand(found == [word], f"the result of the task with {word} holds {found}: the tasks got mixed up")
+
+    def test_cancelled_run(self, make_step: MakeStep, make_task: MakeTask) -> None:
+        """A run that is cancelled meanwhile ends in `PipelineCancelled`, not in a result."""
+        token, over = CancellationToken(), threading.Event()
+        step = make_step(TokenCancellingModel(token, over))
+        with cancelled_by(token):
+            try:
+                call_step(step, context(make_task(code_word(1))))
+            except (PipelineCancelled, asyncio.CancelledError):
+                return
+            finally:
+                over.set()
+        pytest.fail("the run was cancelled, and the step returned a result; let PipelineCancelled pass", pytrace=False)
+
+    def test_cancelled_task(self, make_step: MakeStep, make_task: MakeTask) -> None:
+        """An asynchronous step whose task is cancelled ends in `CancelledError`, not in a result."""
+        over = threading.Event()
+        model = TaskCancellingModel(over)
+        step = make_step(model)
+        if not is_asynchronous(step):
+            pytest.skip("the step is not asynchronous")
+        try:
+            asyncio.run(_watched(step, context(make_task(code_word(1))), model, over))
+        except asyncio.CancelledError:
+            return
+        pytest.fail("its task was cancelled, and the step returned a result; let CancelledError pass", pytrace=False)
+
+
+def task_with(word: str) -> str:
+    """Return a task as a text.
+
+    Example:
+        >>> task_with("kit0001code")
+        'Repeat the code word kit0001code.'
+    """
+    return f"Repeat the code word {word}."
+
+
+def book_with_skill() -> Skillbook:
+    """Return a skillbook that holds one skill."""
+    book = Skillbook()
+    book.add_skill("kit", SKILL)
+    return book
+
+
+def context(task: object, book: Skillbook | None = None) -> ACEStepContext:
+    """Return the context of a task, as a runner makes it."""
+    view = SkillbookView(book_with_skill() if book is None else book)
+    return ACEStepContext(sample=task, skillbook=view, step_index=1, total_steps=1, global_sample_index=1)
+
+
+def _fields(ctx: ACEStepContext) -> dict[str, object]:
+    return {field.name: getattr(ctx, field.name) for field in dataclasses.fields(ctx)}
+
+
+async def _watched(
+    step: StepProtocol[Any], ctx: ACEStepContext, model: TaskCancellingModel, over: threading.Event
+) -> None:
+    task: asyncio.Task[object] = asyncio.ensure_future(step(ctx))
+    model.watch(task)
+    try:
+        await task
+    finally:
+        over.set()

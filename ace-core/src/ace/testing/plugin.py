@@ -1,0 +1,170 @@
+"""`PluginConformance`: what makes a distribution a plugin."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from subprocess import CompletedProcess
+from typing import NoReturn
+
+import pytest
+
+from ace import __version__
+from ace.plugins import PluginError
+from ace.plugins.api_version import ACCEPTED_API, check_api
+from ace.plugins.catalogue import CataloguedPlugin
+from ace.plugins.checking import problems_of
+from ace.plugins.hook_source import read_hook_source
+from ace.plugins.loading import LoadedPlugin, import_hooks, load_hooks
+from ace.testing.demands import demand, installed_plugins, loaded_plugin
+from ace.testing.suite import Conformance
+from ace.testing.without_framework import last_line, run_without
+
+__all__ = ["PluginConformance"]
+
+_IMPORT_HOOKS = """
+import json
+import ace.plugins
+for name in ace.plugins.__all__:
+    getattr(ace.plugins, name)
+before = set(sys.modules)
+import importlib
+importlib.import_module(sys.argv[1])
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+class PluginConformance(Conformance, is_suite=True):
+    """Checks the entry point, the hook module and what it declares. Fixtures: `plugin_name`, `framework_modules`."""
+
+    @pytest.fixture
+    def module_budget(self) -> int:
+        """How many modules the import of the hook module may load, beyond those of `ace.plugins`."""
+        return 20
+
+    def test_entry_point(self, plugin_name: str) -> None:
+        """One installed distribution claims the name, and may claim it."""
+        plugin = _installed(plugin_name)
+        if plugin is None:
+            pytest.fail(
+                f"there is no entry point {plugin_name!r} in the group 'ace.plugins'; add it to pyproject.toml, and "
+                "install the distribution again",
+                pytrace=False,
+            )
+        problem = plugin.installed.problem
+        demand(problem is None, str(problem))
+
+    def test_api_version(self, plugin_name: str) -> None:
+        """`ACE_API` is a plain number that this ace-core understands."""
+        plugin = _found(plugin_name)
+        source = read_hook_source(plugin.installed.module)
+        if source is None:
+            _cannot("test_hooks", "the hook module has no source that can be read")
+        try:
+            check_api(source.api, plugin.owner)
+        except PluginError as error:
+            pytest.fail(f"{error} (it must be a literal: it is read without importing the module)", pytrace=False)
+
+    def test_hooks(self, plugin_name: str) -> None:
+        """The hook module can be imported, its hooks exist, and each yields specs of its kind."""
+        plugin = _found(plugin_name)
+        try:
+            _loaded_in_any_name(plugin)
+        except PluginError as error:
+            pytest.fail(str(error), pytrace=False)
+
+    def test_names(self, plugin_name: str) -> None:
+        """Every spec has the name of the entry point, and no kind is given twice."""
+        plugin = _found(plugin_name)
+        try:
+            loaded = _loaded_in_any_name(plugin)
+        except PluginError as error:
+            _cannot("test_hooks", str(error))
+        for kind, specs in loaded.specs.items():
+            names = [spec.name for spec in specs]
+            demand(names == [plugin_name], f"ace_{kind} yields {names}; it must yield one spec named {plugin_name!r}")
+
+    def test_targets(self, plugin_name: str) -> None:
+        """All that the specs name can be imported, and what they require is installed."""
+        loaded_plugin(plugin_name)
+        problems = [str(problem) for problem in problems_of(_found(plugin_name))]
+        demand(not problems, "\n".join(problems))
+
+    def test_range_of_ace_core(self, plugin_name: str) -> None:
+        """The distribution requires ace-core in a range that has both ends and holds this release."""
+        from importlib_metadata import requires
+        from packaging.requirements import Requirement
+
+        distribution = _found(plugin_name).installed.distribution
+        declared = [Requirement(text) for text in requires(distribution) or ()]
+        ranges = [requirement.specifier for requirement in declared if requirement.name == "ace-core"]
+        demand(ranges, f"{distribution!r} does not require ace-core; write a range: 'ace-core>=0.1,<0.2'")
+        operators = {part.operator for part in ranges[0]}
+        both_ends = operators & {"==", "~=", "==="} or (operators & {">=", ">"} and operators & {"<", "<="})
+        demand(both_ends, f"{distribution!r} requires 'ace-core{ranges[0]}'; give the range both ends")
+        demand(
+            ranges[0].contains(__version__, prereleases=True),
+            f"{distribution!r} requires 'ace-core{ranges[0]}', and is tested with ace-core {__version__}",
+        )
+
+    def test_hook_module_without_framework(self, plugin_name: str, framework_modules: tuple[str, ...]) -> None:
+        """The hook module can be imported where the framework is not installed."""
+        _light_import(_importable(plugin_name), framework_modules, reported=True)
+
+    def test_hook_module_is_light(
+        self, plugin_name: str, framework_modules: tuple[str, ...], module_budget: int
+    ) -> None:
+        """The import of the hook module loads few modules beyond those of `ace.plugins`."""
+        modules = _light_import(_importable(plugin_name), framework_modules, reported=False)
+        demand(
+            len(modules) <= module_budget,
+            f"importing the hook module loads {len(modules)} modules, more than {module_budget}: {', '.join(modules)}",
+        )
+
+
+def _installed(name: str) -> CataloguedPlugin | None:
+    found = installed_plugins(name)
+    return found[0] if found else None
+
+
+def _found(name: str) -> CataloguedPlugin:
+    plugin = _installed(name)
+    if plugin is None:
+        _cannot("test_entry_point", f"there is no plugin {name!r}")
+    return plugin
+
+
+def _cannot(before: str, because: str) -> NoReturn:
+    pytest.skip(f"cannot be checked before {before} holds: {because}")
+
+
+def _loaded_in_any_name(plugin: CataloguedPlugin) -> LoadedPlugin:
+    source = read_hook_source(plugin.installed.module)
+    if source is not None and source.api not in ACCEPTED_API:
+        _cannot("test_api_version", "its ACE_API is not understood")
+    return load_hooks(import_hooks(plugin.installed), plugin.installed.name, plugin.owner, own_names=False)
+
+
+def _importable(name: str) -> str:
+    plugin = _found(name)
+    try:
+        import_hooks(plugin.installed)
+    except PluginError as error:
+        _cannot("test_hooks", str(error))
+    return plugin.installed.module.partition(":")[0]
+
+
+def _light_import(module: str, blocked: tuple[str, ...], *, reported: bool) -> list[str]:
+    done = _imported_without(module, blocked)
+    if done.returncode != 0:
+        said = f"{module!r} cannot be imported without {', '.join(blocked)}: {last_line(done.stderr)}"
+        if not reported:
+            _cannot("test_hook_module_without_framework", said)
+        pytest.fail(said, pytrace=False)
+    loaded: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return loaded
+
+
+@cache
+def _imported_without(module: str, blocked: tuple[str, ...]) -> CompletedProcess[str]:
+    return run_without(blocked, _IMPORT_HOOKS, module)

@@ -1,0 +1,186 @@
+"""`ScriptedModel`: what stands in for the model of the framework under test."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import time
+from typing import final
+
+from ace.pipeline import CancellationToken, PipelineCancelled
+
+__all__ = [
+    "FailingModel",
+    "MeetingModel",
+    "ScriptedModel",
+    "TaskCancellingModel",
+    "TokenCancellingModel",
+    "code_word",
+    "code_words",
+]
+
+_CODE_WORD = re.compile(r"kit\d{4}code")
+_PATIENCE = 2.0
+
+
+def code_word(number: int) -> str:
+    """Return a word by which a task is known again wherever it turns up.
+
+    Example:
+        >>> code_word(3)
+        'kit0003code'
+    """
+    return f"kit{number:04d}code"
+
+
+def code_words(text: str) -> list[str]:
+    """Return the code words in a text, each once.
+
+    Example:
+        >>> code_words("kit0003code and kit0001code, kit0003code")
+        ['kit0003code', 'kit0001code']
+    """
+    return list(dict.fromkeys(_CODE_WORD.findall(text)))
+
+
+class ScriptedModel:
+    """Stands in for the language model of a framework, at the place where the framework asks its model.
+
+    Called with all text that the model is shown, it returns the text of its answer, or raises what a model may
+    raise. Where the framework awaits its model, await `ask` instead.
+
+    Example:
+        >>> model = ScriptedModel()
+        >>> model("Repeat the code word kit0001code.")
+        'The code word is kit0001code.'
+        >>> len(model.prompts)
+        1
+    """
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+        """All that it was shown."""
+        self._home = threading.get_ident()
+
+    def __call__(self, prompt: str) -> str:
+        """Answer.
+
+        Args:
+            prompt: All text that the model is shown: instructions, skills and task.
+        """
+        self.prompts.append(prompt)
+        self._begin(prompt)
+        end = time.monotonic() + self._longest_wait()
+        while not self._is_ready() and time.monotonic() < end:
+            time.sleep(0.005)
+        return self._answer(prompt)
+
+    async def ask(self, prompt: str) -> str:
+        """Answer, for a framework that awaits its model.
+
+        Args:
+            prompt: All text that the model is shown: instructions, skills and task.
+        """
+        self.prompts.append(prompt)
+        self._begin(prompt)
+        end = time.monotonic() + _PATIENCE
+        while not self._is_ready() and time.monotonic() < end:  # noqa: ASYNC110  # set by other threads, of any loop
+            await asyncio.sleep(0.005)
+        return self._answer(prompt)
+
+    def _begin(self, prompt: str) -> None:
+        """Do what has to be done when the prompt comes."""
+
+    def _is_ready(self) -> bool:
+        """Tell whether the answer may be given."""
+        return True
+
+    def _answer(self, prompt: str) -> str:
+        words = code_words(prompt)
+        return f"The code word is {words[-1]}." if words else "There is no code word."
+
+    def _longest_wait(self) -> float:
+        """Return how long a call may wait. One that keeps the step's own thread waits for nothing."""
+        return 0.0 if threading.get_ident() == self._home else _PATIENCE
+
+
+@final
+class FailingModel(ScriptedModel):
+    """A model that cannot be reached."""
+
+    def _answer(self, prompt: str) -> str:
+        raise RuntimeError("the model of the conformance kit fails, as it should")
+
+
+@final
+class MeetingModel(ScriptedModel):
+    """A model that answers when all tasks have come, so that they are under way at the same time.
+
+    Args:
+        size: How many.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def _is_ready(self) -> bool:
+        return len({word for prompt in list(self.prompts) for word in code_words(prompt)}) >= self._size
+
+
+@final
+class TokenCancellingModel(ScriptedModel):
+    """A model during whose answer the run is cancelled. It raises `PipelineCancelled`, unless it was left before.
+
+    Args:
+        token: The token of the run.
+        over: Set when the step has ended.
+    """
+
+    def __init__(self, token: CancellationToken, over: threading.Event) -> None:
+        super().__init__()
+        self._token = token
+        self._over = over
+
+    def _begin(self, prompt: str) -> None:
+        self._token.cancel()
+
+    def _is_ready(self) -> bool:
+        return self._over.is_set()
+
+    def _answer(self, prompt: str) -> str:
+        raise PipelineCancelled("the run was cancelled while the model answered")
+
+
+@final
+class TaskCancellingModel(ScriptedModel):
+    """A model during whose answer the asyncio task of the step is cancelled.
+
+    Args:
+        over: Set when the step has ended.
+    """
+
+    def __init__(self, over: threading.Event) -> None:
+        super().__init__()
+        self._over = over
+        self._task: asyncio.Task[object] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def watch(self, task: asyncio.Task[object]) -> None:
+        """Cancel this task, which runs on the running loop, when the model is asked.
+
+        Args:
+            task: The task.
+        """
+        self._task, self._loop = task, asyncio.get_running_loop()
+
+    def _begin(self, prompt: str) -> None:
+        if self._task is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+
+    def _is_ready(self) -> bool:
+        return self._over.is_set()
+
+    def _answer(self, prompt: str) -> str:
+        raise asyncio.CancelledError

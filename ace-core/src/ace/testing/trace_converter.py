@@ -1,0 +1,182 @@
+"""`TraceConverterConformance`: what the step that makes standard traces has to do."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.context import ACEStepContext
+from ace.plugins import TraceConverterSpec
+from ace.protocols import find_trace_converter
+from ace.testing.demands import demand, resolved, spec_of
+from ace.testing.suite import Conformance, must_be_given
+from ace.testing.without_framework import last_line, run_without
+
+__all__ = ["TraceConverterConformance"]
+
+KEYS = ("schema", "question", "reasoning", "answer", "skill_ids", "feedback", "success", "steps")
+STEP_KEYS = ("kind", "name", "content", "is_error", "place")
+
+_CONVERT = """
+import importlib, json, pickle
+from ace.context import ACEStepContext
+target, path = sys.argv[1:]
+module, _, name = target.partition(":")
+converter = getattr(importlib.import_module(module), name)
+with open(path, "rb") as file:
+    results = pickle.load(file)
+traces = [converter()(ACEStepContext(sample=result, trace=result)).trace for result in results]
+print(json.dumps(traces, sort_keys=True, default=repr))
+"""
+
+
+class TraceConverterConformance(Conformance, is_suite=True):
+    """Checks the step that makes standard traces.
+
+    Fixtures: `plugin_name`, `framework_modules`, `successful_result`, `failed_result`, `stored_records`.
+    """
+
+    @pytest.fixture
+    def successful_result(self) -> object:
+        """What the execute step puts on the trace when the run went well; nothing live of the framework in it."""
+        return must_be_given(self, "successful_result")
+
+    @pytest.fixture
+    def failed_result(self) -> object:
+        """What the execute step puts on the trace when the framework failed."""
+        return must_be_given(self, "failed_result")
+
+    @pytest.fixture
+    def stored_records(self) -> tuple[object, ...]:
+        """Records of the framework that the converter reads beside results: anything JSON holds, or a `Path`."""
+        return ()
+
+    def test_accepts_results(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
+        """The spec names the class of the results in `accepts`, so they are this plugin's for sure."""
+        accepts = spec_of(plugin_name, TraceConverterSpec).accepts
+        if accepts is None:
+            pytest.fail("the spec names no accepts='package.module:Class'", pytrace=False)
+        kind = resolved(plugin_name, accepts)
+        for result in (successful_result, failed_result):
+            demand(type(result) is kind, f"the spec says accepts={accepts!r}, and the result is a {type(result)}")
+            claimed = find_trace_converter(result)
+            demand(
+                claimed is not None and claimed.name == plugin_name,
+                f"a {type(result)} goes to the converter {claimed.name if claimed else None!r}",
+            )
+
+    def test_success_and_failure(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
+        """`success` is true of the run that went well, and false of the one that failed."""
+        for result, wanted in ((successful_result, True), (failed_result, False)):
+            told = convert(plugin_name, result).get("success")
+            demand(told is wanted, f"the trace says success={told!r} where it was {wanted}")
+
+    def test_refuses_anything_else(self, plugin_name: str) -> None:
+        """What is no result and no record of the framework is refused with `TypeError` or `ValueError`."""
+        for stranger in (object(), {"unrelated": True}, 7):
+            try:
+                converted = convert(plugin_name, stranger)
+            except (TypeError, ValueError):
+                continue
+            pytest.fail(f"{stranger!r} is no result, and was converted to {converted!r}", pytrace=False)
+
+    def test_keys(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
+        """The trace is a dict with all the keys that ReflectStep reads; its steps have theirs."""
+        for result in (successful_result, failed_result):
+            trace = convert(plugin_name, result)
+            missing = [key for key in KEYS if key not in trace]
+            demand(not missing, f"the trace lacks {', '.join(map(repr, missing))}")
+            demand(trace["schema"] == 1, f"the trace has schema={trace['schema']!r}, not 1")
+            demand(trace["question"], "the trace has an empty question; it is the task of the run")
+            for step in trace["steps"]:
+                wrong = sorted(set(STEP_KEYS) - set(step))
+                demand(not wrong, f"a step of the trace lacks {', '.join(map(repr, wrong))}: {step!r}")
+
+    def test_json(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
+        """The trace can be written as JSON."""
+        for result in (successful_result, failed_result):
+            try:
+                json.dumps(convert(plugin_name, result), allow_nan=False)
+            except (TypeError, ValueError) as error:
+                pytest.fail(f"the trace is no JSON: {error}", pytrace=False)
+
+    def test_deterministic(
+        self, plugin_name: str, successful_result: object, failed_result: object, tmp_path: Path
+    ) -> None:
+        """The same result gives the same trace each time, in another process too."""
+        results = (successful_result, failed_result)
+        first, second = (_text([convert(plugin_name, result) for result in results]) for _ in range(2))
+        demand(first == second, f"the same results gave other traces:\n{first}\n{second}")
+        if not all(map(_can_be_stored, results)):
+            pytest.skip("cannot be checked before test_without_framework holds: a result cannot be pickled")
+        elsewhere = [_converted_elsewhere(plugin_name, (), results, tmp_path, hash_seed=seed) for seed in (1, 2)]
+        demand(elsewhere[0] == elsewhere[1], "two processes gave other traces:\n" + "\n".join(elsewhere))
+
+    def test_without_framework(
+        self,
+        plugin_name: str,
+        framework_modules: tuple[str, ...],
+        successful_result: object,
+        failed_result: object,
+        tmp_path: Path,
+    ) -> None:
+        """Results can be pickled, and are converted where the framework is not installed."""
+        results = (successful_result, failed_result)
+        for result in results:
+            demand(_can_be_stored(result), f"a {type(result)} cannot be pickled: it holds more than plain data")
+        _converted_elsewhere(plugin_name, framework_modules, results, tmp_path)
+
+    def test_stored_records(self, plugin_name: str, stored_records: tuple[object, ...]) -> None:
+        """Where the spec has `recognises`: its records score above 0, at most 1, strangers 0; they are converted."""
+        spec = spec_of(plugin_name, TraceConverterSpec)
+        if spec.recognises is None:
+            pytest.skip("the plugin recognises no stored records")
+        demand(stored_records, "the spec has recognises, so the fixture 'stored_records' must give some")
+        score: Any = resolved(plugin_name, spec.recognises)
+        for record in stored_records:
+            seen = record.read_bytes()[: 64 * 1024] if isinstance(record, Path) else record
+            demand(0 < score(seen) <= 1, f"a stored record scores {score(seen)!r}, not above 0 and at most 1")
+            demand(convert(plugin_name, record), "a stored record was converted to nothing")
+        for stranger in (object(), {"unrelated": True}, b"unrelated", b"", []):
+            demand(score(stranger) == 0, f"{stranger!r} is no record of this framework, and scores {score(stranger)!r}")
+
+
+def convert(name: str, result: object) -> dict[str, Any]:
+    """Return the trace that the converter of a plugin makes of a result.
+
+    Args:
+        name: The name of the plugin.
+        result: The result.
+    """
+    spec = spec_of(name, TraceConverterSpec)
+    converter: Any = resolved(name, spec.target, spec.requires)
+    trace: dict[str, Any] = converter()(ACEStepContext(sample=result, trace=result)).trace
+    return trace
+
+
+def _text(trace: object) -> str:
+    return json.dumps(trace, sort_keys=True, default=repr)
+
+
+def _can_be_stored(result: object) -> bool:
+    try:
+        pickle.dumps(result)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _converted_elsewhere(
+    name: str, blocked: tuple[str, ...], results: tuple[object, ...], folder: Path, *, hash_seed: int = 0
+) -> str:
+    path = folder / "results.pickle"
+    path.write_bytes(pickle.dumps(results))
+    target = spec_of(name, TraceConverterSpec).target
+    done = run_without(blocked, _CONVERT, target, str(path), hash_seed=hash_seed)
+    without = f" without {', '.join(blocked)}" if blocked else " in another process"
+    demand(done.returncode == 0, f"the results cannot be converted{without}: {last_line(done.stderr)}")
+    return done.stdout

@@ -1,0 +1,53 @@
+"""Writes `reference/conformance-checks.md` from the suites and their mutants: `python -m docs.conformance_table`."""
+
+import inspect
+from pathlib import Path
+
+from ace import testing
+from tests.core.testing.mutants import MUTANTS
+
+PAGE = Path(__file__).parent / "reference" / "conformance-checks.md"
+SUITES = (
+    testing.PluginConformance,
+    testing.ExecuteStepConformance,
+    testing.TraceConverterConformance,
+    testing.RunnerConformance,
+)
+
+HEAD = """\
+# Checks of the conformance kit
+
+This page is made from the source, by `python -m docs.conformance_table`.
+
+Each check of [`ace.testing`](testing.md) stands beside the deliberately wrong plugins, the mutants, that it catches.
+The kit's own tests run every mutant through all suites: exactly the check beside it fails. What a check needs to hold
+before it can be made is another check's matter; until that one holds, it is skipped and says so.
+"""
+
+
+def page() -> str:
+    """The page, as the source has it."""
+    return "\n".join([HEAD, *map(suite_section, SUITES)])
+
+
+def suite_section(suite: type[testing.Conformance]) -> str:
+    """The part on one suite: its fixtures, and a table of its checks."""
+    rows = [
+        f"| `{name}` | {first_line(check)} | {mutants_of(suite, name)} |"
+        for name, check in vars(suite).items()
+        if name.startswith("test_")
+    ]
+    lines = [f"## {suite.__name__}\n", f"{inspect.getdoc(suite)}\n", "| check | holds if | mutants |", "|---|---|---|"]
+    return "\n".join([*lines, *rows, ""])
+
+
+def first_line(check: object) -> str:
+    return (inspect.getdoc(check) or "").splitlines()[0]
+
+
+def mutants_of(suite: type[testing.Conformance], name: str) -> str:
+    return "<br>".join(mutant.wrong for mutant in MUTANTS if mutant.check == f"{suite.__name__}.{name}")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

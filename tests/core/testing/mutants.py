@@ -1,0 +1,331 @@
+"""Deliberately wrong plugins. Each is a correct one with one thing wrong, which one check sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.core.testing.correct_plugins import ASYNCHRONOUS, FRAMEWORK, RUNNER, STORED, Edit
+
+__all__ = ["MUTANTS", "Mutant"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A plugin that is wrong in one way."""
+
+    check: str
+    """The suite and the check that must fail, and no other."""
+    wrong: str
+    """What is wrong, for people."""
+    edits: tuple[Edit, ...]
+    based_on: tuple[Edit, ...] = ()
+    """What makes of the template another correct plugin, of which this is the mutant."""
+
+
+CAUGHT = "except PipelineCancelled:  # the run was cancelled: nothing is recorded, nothing is learned"
+RECORDED = '            result = MutantResult(task, success=False, error=f"{type(error).__name__}: {error}")\n'
+
+MUTANTS = (
+    Mutant(
+        "PluginConformance.test_entry_point",
+        "the entry point is in a group of a similar name",
+        (Edit("pyproject.toml", '"ace.plugins"', '"ace.plugin"'),),
+    ),
+    Mutant(
+        "PluginConformance.test_api_version",
+        "`ACE_API` is computed, and cannot be read without importing the module",
+        (Edit("plugin.py", "ACE_API = 1", 'ACE_API = int("1")'),),
+    ),
+    Mutant(
+        "PluginConformance.test_api_version",
+        "`ACE_API` is a number of the future",
+        (Edit("plugin.py", "ACE_API = 1", "ACE_API = 99"),),
+    ),
+    Mutant(
+        "PluginConformance.test_hooks",
+        "a hook is misspelt",
+        (Edit("plugin.py", "def ace_trace_converters", "def ace_trace_converter"),),
+    ),
+    Mutant(
+        "PluginConformance.test_hooks",
+        "a hook yields the spec of another",
+        (
+            Edit("plugin.py", "yield TraceConverterSpec(", "yield ExecuteStepSpec("),
+            Edit("plugin.py", "accepts", "produces"),
+        ),
+    ),
+    Mutant(
+        "PluginConformance.test_names",
+        "a spec has another name than the entry point",
+        (
+            Edit(
+                "plugin.py", 'TraceConverterSpec(\n        name="mutant"', 'TraceConverterSpec(\n        name="mutate"'
+            ),
+        ),
+    ),
+    Mutant(
+        "PluginConformance.test_targets",
+        "the model client that a hook names is not there",
+        (
+            Edit("plugin.py", "import ExecuteStepSpec, ", "import ExecuteStepSpec, LLMClientSpec, "),
+            Edit(
+                "plugin.py",
+                "@hookimpl\ndef ace_trace_converters",
+                "@hookimpl\ndef ace_llm_clients():\n"
+                '    yield LLMClientSpec(name="mutant", target="ace_mutant.llm:X")\n\n\n'
+                "@hookimpl\ndef ace_trace_converters",
+            ),
+        ),
+    ),
+    Mutant(
+        "PluginConformance.test_range_of_ace_core",
+        "any release of ace-core is taken",
+        (Edit("pyproject.toml", '    "ace-core>=0.1,<0.2",', '    "ace-core",'),),
+    ),
+    Mutant(
+        "PluginConformance.test_range_of_ace_core",
+        "the range ends before the release that is tested",
+        (Edit("pyproject.toml", '    "ace-core>=0.1,<0.2",', '    "ace-core>=0.0.1,<0.0.9",'),),
+    ),
+    Mutant(
+        "PluginConformance.test_hook_module_without_framework",
+        "the hook module imports the framework",
+        (Edit("plugin.py", "ACE_API = 1", "import sched\n\nACE_API = 1"),),
+        FRAMEWORK,
+    ),
+    Mutant(
+        "PluginConformance.test_hook_module_is_light",
+        "the package imports its steps, and they half of ace",
+        (Edit("__init__.py", "*", "from ace_mutant.execute import MutantExecuteStep\n"),),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_protocol",
+        "the step does not declare that it reads the skillbook",
+        (Edit("execute.py", 'frozenset({"sample", "skillbook"})', 'frozenset({"sample"})'),),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_sync_or_async_as_declared",
+        "the spec says that the step is asynchronous, and it is not",
+        (Edit("plugin.py", '.execute:MutantExecuteStep",', '.execute:MutantExecuteStep",\n        is_async=True,'),),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_result_as_declared",
+        "the spec names another class than that of the results",
+        (
+            Edit("plugin.py", 'produces="ace_mutant.result:MutantResult"', 'produces="ace_mutant.result:Planned"'),
+            Edit("result.py", "@dataclass(frozen=True)\n", "class Planned:\n    pass\n\n\n@dataclass(frozen=True)\n"),
+        ),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_skills_are_injected",
+        "the skills are cut to their ids, so that only those of learned words get through",
+        (
+            Edit(
+                "execute.py",
+                "skills = wrap_skillbook_for_external_agent(ctx.skillbook)",
+                'skills = "\\n".join(skill.content for skill in ctx.skillbook if "learned" in skill.content)',
+            ),
+        ),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_context_is_not_changed",
+        "the step writes into the context that it was given",
+        (
+            Edit(
+                "execute.py",
+                "        return ctx.replace(trace=result)",
+                '        object.__setattr__(ctx, "trace", result)\n        return ctx',
+            ),
+        ),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_context_is_not_changed",
+        "the step changes a field that it does not declare",
+        (Edit("execute.py", "ctx.replace(trace=result)", 'ctx.replace(trace=result, metadata={"seen": True})'),),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_failure_is_recorded",
+        "what the framework raises is raised",
+        (Edit("execute.py", RECORDED, "            raise\n"),),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_failure_is_recorded",
+        "what the framework raises is swallowed: the run counts as a success without an answer",
+        (Edit("execute.py", RECORDED, "            result = MutantResult(task, success=True)\n"),),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_failure_is_recorded",
+        "a failed run does not tell its error",
+        (Edit("execute.py", RECORDED, "            result = MutantResult(task, success=False)\n"),),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_eight_at_once",
+        "the step keeps the task of a run in itself",
+        (
+            Edit("execute.py", "        skills = wrap", "        self.task = task\n        skills = wrap"),
+            Edit("execute.py", "MutantResult(task, success=True,", "MutantResult(self.task, success=True,"),
+        ),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_cancelled_run",
+        "a cancelled run is recorded as a failed one",
+        (Edit("execute.py", f"        {CAUGHT}\n            raise\n", ""),),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_cancelled_task",
+        "a cancelled task is recorded as a failed one",
+        (Edit("execute.py", "except Exception as error:", "except BaseException as error:"),),
+        ASYNCHRONOUS,
+    ),
+    Mutant(
+        "TraceConverterConformance.test_accepts_results",
+        "the spec names another class than that of the results",
+        (
+            Edit("plugin.py", 'accepts="ace_mutant.result:MutantResult"', 'accepts="ace_mutant.result:Planned"'),
+            Edit("result.py", "@dataclass(frozen=True)\n", "class Planned:\n    pass\n\n\n@dataclass(frozen=True)\n"),
+        ),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_success_and_failure",
+        "every run is told as a success",
+        (Edit("to_trace.py", '"success": result.success,', '"success": True,'),),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_refuses_anything_else",
+        "anything is converted",
+        (
+            Edit(
+                "to_trace.py",
+                "            raise TypeError(",
+                '            return ctx.replace(trace={"question": repr(ctx.trace)})\n            raise TypeError(',
+            ),
+        ),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_keys",
+        "the answer has another name",
+        (Edit("to_trace.py", '"answer": result.output,', '"reply": result.output,'),),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_keys",
+        "the steps do not tell their place",
+        (Edit("to_trace.py", ', "place": "1"}', "}"),),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_json",
+        "the trace holds an object",
+        (Edit("to_trace.py", '        "schema": 1,\n', '        "schema": 1,\n        "result": result,\n'),),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_deterministic",
+        "the trace gets a new id each time",
+        (
+            Edit(
+                "to_trace.py",
+                '        "schema": 1,\n',
+                '        "schema": 1,\n        "id": __import__("uuid").uuid4().hex,\n',
+            ),
+        ),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_deterministic",
+        "the words of the answer are in the order of a set",
+        (
+            Edit(
+                "to_trace.py",
+                '        "schema": 1,\n',
+                '        "schema": 1,\n        "words": list({*"the order of a set differs", *result.task.split()}),\n',
+            ),
+        ),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_without_framework",
+        "the converter imports the framework",
+        (Edit("to_trace.py", "\n__all__", "import sched  # noqa: F401\n\n__all__"),),
+        FRAMEWORK,
+    ),
+    Mutant(
+        "TraceConverterConformance.test_without_framework",
+        "the result holds something that lives",
+        (
+            Edit(
+                "result.py",
+                "    skill_ids: tuple[str, ...] = ()\n",
+                "    skill_ids: tuple[str, ...] = ()\n    again: object = lambda: None\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_stored_records",
+        "the recogniser claims every small dict",
+        (
+            Edit(
+                "stored.py",
+                '0.9 if isinstance(record, dict) and "mutant_task" in record',
+                "0.9 if isinstance(record, dict) and len(record) < 5",
+            ),
+        ),
+        STORED,
+    ),
+    Mutant(
+        "TraceConverterConformance.test_stored_records",
+        "the recogniser is surer than sure",
+        (Edit("stored.py", "0.9", "9"),),
+        STORED,
+    ),
+    Mutant(
+        "RunnerConformance.test_same_class",
+        "users import another class than the hook names",
+        (
+            Edit("plugin.py", "ace_mutant.runner:Mutant", "ace_mutant.runner:Other"),
+            Edit(
+                "runner.py",
+                "    to_trace = MutantToTrace\n",
+                "    to_trace = MutantToTrace\n\n\nclass Other(Mutant):\n    pass\n",
+            ),
+        ),
+        RUNNER,
+    ),
+    Mutant(
+        "RunnerConformance.test_learning_tail",
+        "the runner leaves out TagStep",
+        (
+            Edit(
+                "runner.py",
+                "    to_trace = MutantToTrace\n",
+                "    to_trace = MutantToTrace\n\n    @classmethod\n"
+                "    def _composed(cls, steps, skillbook, settings):\n"
+                '        steps = [step for step in steps if type(step).__name__ != "TagStep"]\n'
+                "        return super()._composed(steps, skillbook, settings)\n",
+            ),
+        ),
+        RUNNER,
+    ),
+    Mutant(
+        "RunnerConformance.test_run_and_learn",
+        "the runner learns into a skillbook of its own, not into the given one",
+        (
+            Edit(
+                "runner.py",
+                "    to_trace = MutantToTrace\n",
+                "    to_trace = MutantToTrace\n\n    @classmethod\n"
+                "    def from_roles(cls, *args, skillbook=None, **options):\n"
+                "        return super().from_roles(*args, **options)\n",
+            ),
+        ),
+        RUNNER,
+    ),
+    Mutant(
+        "RunnerConformance.test_save_and_load",
+        "after `load` the steps still write the old skillbook",
+        (
+            Edit(
+                "runner.py",
+                "    to_trace = MutantToTrace\n",
+                "    to_trace = MutantToTrace\n\n    def load(self, path):\n        from ace import Skillbook\n\n"
+                "        self.skillbook = Skillbook.load_from_file(path)\n",
+            ),
+        ),
+        RUNNER,
+    ),
+)

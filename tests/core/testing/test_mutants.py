@@ -1,0 +1,48 @@
+"""Every check of the kit is proved: it passes correct plugins, and fails the mutants that are made for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ace import testing
+from tests.core.testing.correct_plugins import CORRECT, Edit
+from tests.core.testing.mutant_run import check_plugin
+from tests.core.testing.mutants import MUTANTS, Mutant
+
+SUITES = (
+    testing.PluginConformance,
+    testing.ExecuteStepConformance,
+    testing.TraceConverterConformance,
+    testing.RunnerConformance,
+)
+CHECKS = {f"{suite.__name__}.{name}" for suite in SUITES for name in vars(suite) if name.startswith("test_")}
+
+# What correct plugins skip, because they have no such thing.
+NOT_THERE = {
+    "ExecuteStepConformance.test_cancelled_task": "asynchronous",
+    "TraceConverterConformance.test_stored_records": "with_stored_records",
+}
+
+
+def test_every_check_has_a_mutant() -> None:
+    assert {mutant.check for mutant in MUTANTS} == CHECKS
+
+
+@pytest.mark.parametrize(("kind", "edits"), CORRECT.items(), ids=list(CORRECT))
+def test_a_correct_plugin_passes_all_checks(kind: str, edits: tuple[Edit, ...], tmp_path: Path) -> None:
+    report = check_plugin(edits, tmp_path)
+    assert report.failed == {}
+    assert set(report.skipped) == {check for check, needed in NOT_THERE.items() if needed != kind}
+    assert report.passed == CHECKS - set(report.skipped)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.check}: {mutant.wrong}")
+def test_a_mutant_fails_exactly_its_own_check(mutant: Mutant, tmp_path: Path) -> None:
+    report = check_plugin((*mutant.based_on, *mutant.edits), tmp_path)
+    assert list(report.failed) == [mutant.check], report
+    # What says what is wrong, and no traceback through the kit.
+    assert not report.failed[mutant.check].startswith("AssertionError"), report.failed
+    for check, reason in report.skipped.items():
+        assert "cannot be checked before" in reason or check in NOT_THERE
