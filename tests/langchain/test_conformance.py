@@ -1,0 +1,74 @@
+"""The conformance kit on this integration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage
+
+from ace.testing import (
+    ExecuteStepConformance,
+    PluginConformance,
+    RunnerConformance,
+    ScriptedModel,
+    TraceConverterConformance,
+)
+from ace_langchain import LangChain, LangChainExecuteStep, LangChainResult
+from tests.langchain.models import ComputedModel, text_of
+
+
+def agent_with(model: ScriptedModel) -> Any:
+    def answer(messages: list[BaseMessage]) -> AIMessage:
+        return AIMessage(model(text_of(messages)))
+
+    return create_agent(ComputedModel(answer=answer), [])
+
+
+class Shared:
+    @pytest.fixture
+    def plugin_name(self) -> str:
+        return "langchain"
+
+    @pytest.fixture
+    def framework_modules(self) -> tuple[str, ...]:
+        return ("langchain", "langchain_core", "langchain_classic", "langgraph")
+
+
+class TestPlugin(Shared, PluginConformance):
+    pass
+
+
+class TestExecuteStep(Shared, ExecuteStepConformance):
+    @pytest.fixture
+    def make_step(self) -> Callable[[ScriptedModel], Any]:
+        return lambda model: LangChainExecuteStep(agent_with(model))
+
+
+class TestTraceConverter(Shared, TraceConverterConformance):
+    @pytest.fixture
+    def successful_result(self) -> LangChainResult:
+        return LangChainResult("2+2?", "4", "simple", success=True)
+
+    @pytest.fixture
+    def failed_result(self) -> LangChainResult:
+        return LangChainResult("2+2?", "", "error", success=False, error="OSError: no route", failed_at="model")
+
+    @pytest.fixture
+    def stored_records(self) -> tuple[object, ...]:
+        return (
+            [{"type": "human", "data": {"content": "2+2?"}}, {"type": "ai", "data": {"content": "4"}}],
+            LangChainResult("2+2?", "4", "simple", success=True).to_dict(),
+        )
+
+
+class TestRunner(Shared, RunnerConformance):
+    @pytest.fixture
+    def runner_class(self) -> type[LangChain]:
+        return LangChain
+
+    @pytest.fixture
+    def make_runner(self) -> Callable[..., LangChain]:
+        return lambda model, **options: LangChain.from_roles(agent_with(model), **options)
