@@ -31,7 +31,8 @@ print(f"{package.__file__}, {distribution} {installed}, on Python {sys.version.s
 assert package.__file__.startswith(sysconfig.get_path("purelib")), "this is not the installed wheel"
 assert installed == version, f"this is not the version that was built: {version}"
 for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-    if not module.name.endswith(".__main__"):
+    # The conformance kit needs pytest, which its users install: its extra. The sessions `template` and `acme` test it.
+    if not module.name.endswith(".__main__") and not module.name.startswith("ace.testing."):
         importlib.import_module(module.name)
 """
 
@@ -115,6 +116,47 @@ def install(session: nox.Session, distribution: str) -> None:
 
 
 @nox.session(python=PYTHONS[OLDEST])
+def template(session: nox.Session) -> None:
+    """What `ace plugins new` writes: its wheel beside that of ace-core, and its tests unedited."""
+    with tempfile.TemporaryDirectory(prefix="ace-template-") as name:
+        folder = Path(name)
+        install_core_with_kit(session, folder)
+        session.run("ace", "plugins", "new", "night-owl", "--out", name)
+        test_plugin_from_its_wheel(session, folder / "ace-night-owl")
+
+
+@nox.session(python=PYTHONS[OLDEST])
+def acme(session: nox.Session) -> None:
+    """The example of a third-party plugin: its wheel beside that of ace-core, found, run and checked by the kit."""
+    with tempfile.TemporaryDirectory(prefix="ace-acme-") as name:
+        folder = Path(name)
+        install_core_with_kit(session, folder)
+        for distribution in ("acme-agent", "ace-acme"):
+            ignored = shutil.ignore_patterns("__pycache__", "dist")
+            shutil.copytree(ROOT / "examples" / distribution, folder / distribution, ignore=ignored)
+        install_plugin(session, folder / "acme-agent")
+        test_plugin_from_its_wheel(session, folder / "ace-acme")
+        session.run("ace", "plugins", "--check", "acme")
+        session.run("python", "-c", "import ace.plugins; print(ace.plugins.get_runner('acme'))")
+
+
+@nox.session(python=PYTHONS[OLDEST], venv_backend="venv")
+def tutorial(session: nox.Session) -> None:
+    """The tutorial on plugins, typed as it is written, in an empty folder, with plain pip."""
+    session.install("pytest", *PINNED)
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "tests/tutorial",
+        "-o",
+        "testpaths=",
+        *session.posargs,
+        env={"ACE_REQUIRE": "registry"},
+    )
+
+
+@nox.session(python=PYTHONS[OLDEST])
 def startup(session: nox.Session) -> None:
     """The start-up tests on the wheel of ace-core, where nothing that it forgot to declare is at hand."""
     install_wheel(session, "ace-core")
@@ -182,6 +224,26 @@ def install_wheel(session: nox.Session, distribution: str, *options: str) -> Non
         built = {path.name.partition("-")[0].replace("_", "-"): str(path) for path in Path(folder).glob("*.whl")}
         session.install(*options, *(built[name] for name in with_ours_that_it_needs(distribution)))
     import_all(session, distribution)
+
+
+def install_core_with_kit(session: nox.Session, folder: Path) -> None:
+    """Install the wheel of ace-core with its extra `testing`, and nothing else."""
+    session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), "ace-core", external=True)
+    [wheel] = folder.glob("ace_core-*.whl")
+    session.install(f"ace-core[testing] @ {wheel.as_uri()}", *PINNED)
+
+
+def install_plugin(session: nox.Session, source: Path) -> None:
+    """Build the wheel of a plugin outside the workspace, and install it. What it needs must be there already."""
+    session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(source / "dist"), str(source), external=True)
+    session.install("--no-index", *map(str, (source / "dist").glob("*.whl")))
+
+
+def test_plugin_from_its_wheel(session: nox.Session, source: Path) -> None:
+    """Install the wheel of a plugin and run the tests that come with its source."""
+    install_plugin(session, source)
+    with session.chdir(source):
+        session.run("python", "-m", "pytest", *session.posargs)
 
 
 def import_all(session: nox.Session, distribution: str) -> None:

@@ -1,0 +1,48 @@
+"""`AcmeExecuteStep`: has an Acme agent do a task, with the skills in its briefing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ace.context import ACESample, ACEStepContext
+from ace.implementations.helpers import extract_cited_skill_ids
+from ace.implementations.prompts import wrap_skillbook_for_external_agent
+from ace.pipeline import PipelineCancelled
+from ace_acme.result import AcmeResult, Deed
+
+if TYPE_CHECKING:
+    from acme_agent import AcmeAgent
+
+__all__ = ["AcmeExecuteStep"]
+
+
+class AcmeExecuteStep:
+    """Has an Acme agent do the task of the sample, and puts an `AcmeResult` on the trace.
+
+    Args:
+        agent: The agent. Several runs may use it at once: each has a log of its own.
+    """
+
+    requires = frozenset({"sample", "skillbook"})
+    provides = frozenset({"trace"})
+
+    def __init__(self, agent: AcmeAgent) -> None:
+        self.agent = agent
+
+    async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Run the task, and record how it went."""
+        from acme_agent import RunLog
+
+        if ctx.skillbook is None:
+            raise ValueError("AcmeExecuteStep needs ctx.skillbook; use it in a runner")
+        task = ctx.sample.question if isinstance(ctx.sample, ACESample) else str(ctx.sample)
+        log, output, error = RunLog(task), "", None
+        try:
+            output = await self.agent.work(task, log, briefing=wrap_skillbook_for_external_agent(ctx.skillbook))
+        except PipelineCancelled:  # (asyncio.CancelledError is no Exception, and passes by itself)
+            raise
+        except Exception as raised:
+            error = f"{type(raised).__name__}: {raised}"
+        deeds = tuple(Deed(entry.kind, entry.name, entry.text) for entry in log.entries)
+        cited = tuple(extract_cited_skill_ids(output))
+        return ctx.replace(trace=AcmeResult(task, error is None, output, error, deeds, cited))

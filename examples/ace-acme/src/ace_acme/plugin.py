@@ -1,0 +1,34 @@
+"""The hooks of the plugin `acme`. They say what there is, and import nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ace.plugins import ExecuteStepSpec, TraceConverterSpec, hookimpl
+
+ACE_API = 1
+
+
+@hookimpl
+def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
+    """Give the step that runs agents."""
+    yield ExecuteStepSpec(
+        name="acme",
+        target="ace_acme.execute:AcmeExecuteStep",
+        produces="ace_acme.result:AcmeResult",
+        is_async=True,
+        requires=("acme-agent>=2,<3",),
+        summary="Run tasks with Acme agents",
+    )
+
+
+@hookimpl
+def ace_trace_converters() -> Iterator[TraceConverterSpec]:
+    """Give the step that reads results and logs; it needs no framework."""
+    yield TraceConverterSpec(
+        name="acme",
+        target="ace_acme.to_trace:AcmeToTrace",
+        accepts="ace_acme.result:AcmeResult",
+        recognises="ace_acme.recognise:score",
+        summary="Read what Acme agents did",
+    )
