@@ -186,6 +186,11 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "TraceConverterConformance.test_accepts_results",
+        "the spec names no class",
+        (Edit("plugin.py", '        accepts="ace_mutant.result:MutantResult",\n', ""),),
+    ),
+    Mutant(
         "TraceConverterConformance.test_success_and_failure",
         "every run is told as a success",
         (Edit("to_trace.py", '"success": result.success,', '"success": True,'),),
