@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -371,3 +372,43 @@ def test_nothing_is_no_trace() -> None:
     nothings: list[object] = [None, "", b"", {}, []]
     for nothing in nothings:
         assert rendered(nothing) == ""
+
+
+class Raising:
+    """Raises KeyError for what it lacks, as wrappers around a dict do."""
+
+    def __init__(self, output: str) -> None:
+        self.output = output
+
+    def __getattr__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
+class RaisingList(list[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        raise RuntimeError("closed")
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        (np.arange(5), "[0, 1, 2, 3, 4]"),
+        (Raising("inside"), "inside"),
+        (RaisingList([1]), "RaisingList that cannot be looked into: RuntimeError"),
+        (10**6000, hex(10**6000)),
+        (-(10**6000), hex(-(10**6000))),
+    ],
+    ids=["array", "raising attributes", "raising list", "huge number", "huge negative number"],
+)
+def test_an_object_that_cannot_be_read_costs_nothing_of_the_rest(hostile: object, shown: str) -> None:
+    text = rendered({"task": "t", "found": hostile, "after": MARK})
+    assert shown in text
+    assert MARK in text
+    assert rendered(hostile)
+
+
+def test_a_key_is_hidden_whatever_its_type_and_an_empty_one_is_shown_as_such() -> None:
+    text = rendered({"task": "t", "api_key": np.array([123456, 2]), "secret": 0, "password": None, "private_key": []})
+    assert "123456" not in text
+    assert text.count("[hidden]") == 1
+    assert "## secret\n0" in text

@@ -5,6 +5,8 @@ from __future__ import annotations
 import string
 from collections.abc import Collection, Mapping
 
+from ace.protocols.foreign_data import encodable
+
 __all__ = ["PromptTemplate"]
 
 
@@ -46,12 +48,13 @@ class PromptTemplate:
             )
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Return the text with every placeholder replaced.
+        """Return the text with every placeholder replaced, in a form that can be sent.
 
         Args:
             values: A text for each placeholder.
         """
-        return "".join(literal + (values[name] if name is not None else "") for literal, name in self._pieces)
+        filled = "".join(literal + (values[name] if name is not None else "") for literal, name in self._pieces)
+        return encodable(filled)
 
 
 def _parsed(text: str, role: str) -> list[tuple[str, str | None]]:

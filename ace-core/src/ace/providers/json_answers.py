@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ace.protocols.foreign_data import encodable
+
 __all__ = ["broken_json", "json_objects"]
 
 _THOUGHTS = re.compile(r"\A\s*<(think|thinking)>.*?</\1>", re.DOTALL)
@@ -41,7 +43,18 @@ def json_objects(answer: str) -> Iterator[dict[str, Any]]:
             position += 1
             continue
         position = end
-        yield value
+        yield _encodable(value)
+
+
+def _encodable(value: Any) -> Any:
+    """A model can write half of a surrogate pair as an escape, and then nobody could store what it taught."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(item) for key, item in value.items()}
+    return value
 
 
 def broken_json(answer: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, final
 
 from ace.durable_file import append_line
 from ace.protocols.errors import UnusableAnswerError
+from ace.protocols.foreign_data import attribute_of
 from ace.protocols.redaction import environment_secrets, redact
 from ace.runners.recorded_trace import RecordedTrace
 
@@ -124,7 +125,7 @@ def _failed_sample(
 ) -> FailedSample:
     unusable = _unusable_answer(error)
     sample = drawn.sample.record if isinstance(drawn.sample, RecordedTrace) else drawn.sample
-    question = getattr(sample, "question", None)
+    question = attribute_of(sample, "question")
     shown = question if isinstance(question, str) else _beginning(sample)
     return FailedSample(
         trace_id=redact(drawn.trace_id, secrets),

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from ace.protocols.foreign_data import attribute_of
 from ace.runners.recorded_trace import RecordedTrace
 
 __all__ = ["trace_identity"]
@@ -41,13 +42,11 @@ def _hash(record: object) -> str:
 
 
 def _own_id(item: object) -> str:
-    if isinstance(item, Mapping):
-        found = next((item[name] for name in ("trace_id", "id") if isinstance(item.get(name), str)), "")
-    else:
-        found = next(
-            (getattr(item, name) for name in ("trace_id", "id") if isinstance(getattr(item, name, None), str)), ""
-        )
-    return str(found)
+    for name in ("trace_id", "id"):
+        found = item.get(name) if isinstance(item, Mapping) else attribute_of(item, name)
+        if isinstance(found, str):
+            return found
+    return ""
 
 
 def _bytes(item: object) -> bytes:

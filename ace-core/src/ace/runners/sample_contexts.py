@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
+from ace.protocols.foreign_data import encodable
 from ace.runners.failures import DrawnSample
 from ace.runners.identity import trace_identity
 from ace.runners.underway import SampleUnderway
@@ -73,7 +74,7 @@ class SampleContexts:
             **self._extra,
         )
         added = {
-            "trace_id": str(ctx.metadata.get("trace_id") or trace_identity(item, index)),
+            "trace_id": encodable(str(ctx.metadata.get("trace_id") or trace_identity(item, index))),
             "integration": ctx.metadata.get("integration", self._runner),
         }
         return ctx.replace(metadata={**ctx.metadata, **added})

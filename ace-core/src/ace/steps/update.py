@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ace.context import ACESample, ACEStepContext
+from ace.context import ACEStepContext
+from ace.protocols.foreign_data import attribute_of, encodable
 from ace.protocols.redaction import environment_secrets, redact
 from ace.retrieval import words
 from ace.skill import InsightSource
@@ -45,7 +46,7 @@ class UpdateStep:
             return ctx
         stop_if_cancelled()
         reflection = needed(ctx.reflection, "reflection", self)
-        question = redact(question_of(ctx))
+        question = encodable(redact(question_of(ctx)))
         with asking(ctx, "SkillManager"):
             output = self.skill_manager.update_skills(
                 reflection,
@@ -62,8 +63,9 @@ class UpdateStep:
 
 def question_of(ctx: ACEStepContext) -> str:
     """Return the question of the sample, or what the trace gives as one; empty if neither tells."""
-    if isinstance(ctx.sample, ACESample):
-        return ctx.sample.question
+    question = attribute_of(ctx.sample, "question")
+    if isinstance(question, str):
+        return question
     from ace.implementations.trace_reading import read_trace
 
     return read_trace(ctx.trace)["question"]
@@ -108,8 +110,8 @@ def _with_source(
         epoch=ctx.epoch,
         step=ctx.step_index,
         integration=str(ctx.metadata.get("integration", "")),
-        error_identification=redact(reflection.error_identification),
-        learning_text=redact(_nearest(operation.content or "", learnings) or reflection.key_insight),
+        error_identification=encodable(redact(reflection.error_identification)),
+        learning_text=encodable(redact(_nearest(operation.content or "", learnings) or reflection.key_insight)),
     )
     return dataclasses.replace(operation, insight_source=source)
 

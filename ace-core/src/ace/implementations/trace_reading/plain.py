@@ -6,8 +6,8 @@ import dataclasses
 import enum
 import types
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any
 
+from ace.protocols.foreign_data import attribute_of, encodable
 from ace.protocols.redaction import HIDDEN, is_secret_name
 
 __all__ = ["Plain", "decoded", "to_plain"]
@@ -16,7 +16,11 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
 _DEEPEST = 60
 _MOST_NODES = 1_000_000
+_WITH_EMPTY = (bool, int, float, str, bytes, list, tuple, dict)
+_LONGEST_NUMBER = 10_000
+"""In bits. Python refuses to write a longer one in decimal."""
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+_MISSING = object()
 
 
 def to_plain(value: object) -> Plain:
@@ -66,6 +70,13 @@ class _Conversion:
 
     def convert(self, value: object) -> Plain:
         self._nodes += 1
+        try:
+            return self._converted(value)
+        except Exception as error:
+            # Foreign objects may raise whatever is asked of them; that must not cost the rest of the trace.
+            return f"[{type(value).__name__} that cannot be looked into: {type(error).__name__}] {_text(value)}"
+
+    def _converted(self, value: object) -> Plain:
         if value is None or isinstance(value, bool | int | float | str):
             return _scalar(value)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -95,7 +106,7 @@ class _Conversion:
             return [self.convert(item) for item in value]  # type: ignore[attr-defined]  # a deque is iterable
         if isinstance(value, BaseException):
             return self._exception(value)
-        if isinstance(value, _OPAQUE) or hasattr(value, "get_secret_value"):
+        if isinstance(value, _OPAQUE) or attribute_of(value, "get_secret_value") is not None:
             return _text(value)
         attributes = _attributes(value)
         return self._fields(attributes) if attributes else self._listed(value)
@@ -107,7 +118,8 @@ class _Conversion:
             # 1 and "1" are different keys; neither may replace the other.
             while name in fields:
                 name = f"{name} "
-            fields[_encodable(name)] = HIDDEN if item and is_secret_name(name) else self.convert(item)
+            is_hidden = is_secret_name(name) and not _holds_nothing(item)
+            fields[encodable(name)] = HIDDEN if is_hidden else self.convert(item)
         return fields
 
     def _exception(self, error: BaseException) -> dict[str, Plain]:
@@ -119,21 +131,22 @@ class _Conversion:
 
     def _listed(self, value: object) -> Plain:
         """Arrays of numpy and the like list themselves."""
-        to_list = getattr(value, "tolist", None)
+        to_list = attribute_of(value, "tolist")
         return self.convert(to_list()) if callable(to_list) else _text(value)
 
 
 def _scalar(value: bool | int | float | str | enum.Enum | None) -> Plain:
     if isinstance(value, str):
-        return _encodable(str(value))
+        return encodable(str(value))
     if isinstance(value, enum.Enum):
         return _scalar(value.value)
+    if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER:
+        return hex(value)
     return value
 
 
-def _encodable(text: str) -> str:
-    """Lone surrogates cannot be sent; they stay visible as `\\ud800`."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+def _holds_nothing(item: object) -> bool:
+    return item is None or (type(item) in _WITH_EMPTY and not item)  # others may raise when asked for their truth
 
 
 def _attributes(value: object) -> list[tuple[str, object]]:
@@ -142,20 +155,20 @@ def _attributes(value: object) -> list[tuple[str, object]]:
     for base in reversed(type(value).__mro__):
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            if not name.startswith("__") and hasattr(value, name):
-                found[name] = getattr(value, name)
+            held = attribute_of(value, name, _MISSING)
+            if not name.startswith("__") and held is not _MISSING:
+                found[name] = held
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         found.update({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
-    found.update(getattr(value, "__dict__", None) or {})
-    for store in ("__pydantic_extra__", "__pydantic_private__"):
-        held: Any = getattr(value, store, None)
+    for store in ("__dict__", "__pydantic_extra__", "__pydantic_private__"):
+        held = attribute_of(value, store)
         found.update(held if isinstance(held, dict) else {})
     return [(name, item) for name, item in found.items() if not name.startswith("__")]
 
 
 def _text(value: object) -> str:
     try:
-        return _encodable(str(value))
+        return encodable(str(value))
     except Exception as error:
         # A broken __str__ of a foreign object must not cost the rest of the trace.
         return f"[{type(value).__name__} that has no text: {type(error).__name__}]"
