@@ -1,5 +1,6 @@
 """Writes `reference/command-line.md` from the help texts of the commands: `python -m docs.command_line_page`."""
 
+import sys
 from pathlib import Path
 
 from ace.cli.app import build_app
@@ -44,4 +45,5 @@ def section(name: str) -> str:
 
 
 if __name__ == "__main__":
+    sys.argv = ["ace"]  # cyclopts puts it into the usage lines of nested commands
     PAGE.write_text(page(), encoding="utf-8")

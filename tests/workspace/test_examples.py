@@ -12,6 +12,7 @@ def test_every_example_is_tested() -> None:
     assert sorted(path.name for path in (ROOT / "examples").glob("*.py")) == [
         "demo.py",
         "engine_demo.py",
+        "house_conventions.py",
         "house_rules.py",
         "learn_from_claude_code.py",
         "learn_from_openclaw.py",
@@ -19,7 +20,9 @@ def test_every_example_is_tested() -> None:
         "learn_with_browser_use.py",
         "learn_with_langchain.py",
         "learn_with_scripted_model.py",
+        "measure_learning.py",
         "scripted_chat_model.py",
+        "scripted_conventions.py",
         "scripted_model.py",
     ]
 

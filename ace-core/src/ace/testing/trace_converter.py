@@ -56,7 +56,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
         return ()
 
     def test_accepts_results(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
-        """The results are this plugin's for sure: the spec names their class in `accepts`, if the plugin runs agents."""
+        """The results are this plugin's for sure: `accepts` names their class, if the plugin runs agents."""
         accepts = spec_of(plugin_name, TraceConverterSpec).accepts
         runs_agents = bool(loaded_plugin(plugin_name).specs_of(ExecuteStepSpec))
         demand(accepts is not None or not runs_agents, "the spec names no accepts='package.module:Class'")
