@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,30 +31,40 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
-def browsers() -> Callable[[], list[int]]:
-    """Returns the processes of browsers that this process has started, and their processes."""
-    return started_browsers
+def folder_of_browsers(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where browsers keep their folders during the test; by it, their processes are told from those of others."""
+    # pytest makes its own folder when it is first wanted; that must not be in ours.
+    tmp_path_factory.getbasetemp()
+    # Not below tmp_path: Chromium needs a short path for its socket.
+    with (
+        tempfile.TemporaryDirectory(prefix="ace-test-", ignore_cleanup_errors=True) as folder,
+        monkeypatch.context() as patched,
+    ):
+        patched.setenv("TMPDIR", folder)
+        patched.setattr("tempfile.tempdir", None)
+        yield Path(folder)
 
 
 @pytest.fixture
-def no_browser_is_left(chromium: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fails the test if a browser, or a folder of one, outlives it."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    yield
-    assert started_browsers() == []
-    assert [
-        path.name for path in tmp_path.iterdir() if path.name.startswith(("ace-browser-", "browser_use_agent_"))
-    ] == []
-
-
-def started_browsers() -> list[int]:
+def browsers(folder_of_browsers: Path) -> Callable[[], list[int]]:
+    """Returns the processes of browsers that this test has started, whoever their parents are by now."""
     psutil: Any = importlib.import_module("psutil")  # it has no types
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        try:
-            if "--user-data-dir" in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+
+    def running() -> list[int]:
+        found = []
+        for process in psutil.process_iter(["cmdline", "status"]):
+            words = " ".join(process.info["cmdline"] or ())
+            if f"--user-data-dir={folder_of_browsers}" in words and process.info["status"] != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
-        except psutil.Error:
-            continue
-    return found
+        return found
+
+    return running
+
+
+@pytest.fixture
+def no_browser_is_left(chromium: str, browsers: Callable[[], list[int]], folder_of_browsers: Path) -> Iterator[None]:
+    """Fails the test if a browser, or a folder of one, outlives it."""
+    yield
+    assert browsers() == []
+    names = [path.name for path in folder_of_browsers.iterdir()]
+    assert [name for name in names if name.startswith(("ace-browser-", "browser_use_agent_"))] == []

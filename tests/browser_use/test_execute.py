@@ -50,7 +50,7 @@ def acting(*actions: dict[str, Any]) -> Answer:
     return Answer(json.dumps(harbour.answer("So be it.", *actions)))
 
 
-def test_a_form_is_sent_with_the_skill_in_the_system_message(site: Site) -> None:
+def test_a_form_is_sent_with_the_skill_in_the_system_message(site: Site, folder_of_browsers: Path) -> None:
     sample = Sample("Book a berth for Ada.", context=f"The office is at {site.address}/ on this machine.")
     with ScriptedServer(harbour.script) as server:
         model = harbour.browser_llm(server)
@@ -71,6 +71,7 @@ def test_a_form_is_sent_with_the_skill_in_the_system_message(site: Site) -> None
     assert vars(model) == before
     assert result.duration_seconds > sum(step["seconds"] or 0 for step in result.chronological_steps) > 0
     assert result.chronological_steps[-1]["http_status"] == 200
+    assert list(folder_of_browsers.glob("org.chromium.*")) == []
 
 
 def test_without_skills_the_system_message_is_the_frameworks_own_and_the_callers(site: Site) -> None:
@@ -144,6 +145,20 @@ def test_a_browser_that_does_not_start_is_recorded(tmp_path: Path) -> None:
     assert result.success is False
     assert (result.error or "").startswith("the run broke off: RuntimeError: ")
     assert result.chronological_steps == ()
+
+
+def test_a_browser_behind_a_wrapper_is_closed(
+    site: Site, chromium: str, tmp_path: Path, browsers: Callable[[], list[int]]
+) -> None:
+    # browser-use ends the wrapper, and takes that for the browser.
+    wrapper = tmp_path / "browser"
+    wrapper.write_text(f'#!/bin/sh\n"{chromium}" "$@"\nexit $?\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    with ScriptedServer(harbour.script) as server:
+        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(executable_path=wrapper))
+        result = run(step, f"Book a berth for Ada at {site.address}/plain please")
+    assert browsers() == []
+    assert result.success is True
 
 
 def test_a_browser_that_is_not_there_is_a_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
