@@ -75,7 +75,7 @@ def read_records(source: TranscriptSource) -> Records:
         return _from_lines(source, "")
     if isinstance(source, str | os.PathLike):
         return _from_lines(_read_file(Path(source)), str(source))
-    items = tuple(source)
+    items = (source,) if isinstance(source, Mapping) else tuple(source)
     return _checked(items, tuple(range(1, len(items) + 1)), "", 0, "")
 
 

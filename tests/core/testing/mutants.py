@@ -140,8 +140,13 @@ MUTANTS = (
     ),
     Mutant(
         "ExecuteStepConformance.test_context_is_not_changed",
-        "the step changes a field that it does not declare",
+        "the step drops the metadata of others",
         (Edit("execute.py", "ctx.replace(trace=result)", 'ctx.replace(trace=result, metadata={"seen": True})'),),
+    ),
+    Mutant(
+        "ExecuteStepConformance.test_context_is_not_changed",
+        "the step changes a field that it does not declare",
+        (Edit("execute.py", "ctx.replace(trace=result)", "ctx.replace(trace=result, epoch=7)"),),
     ),
     Mutant(
         "ExecuteStepConformance.test_failure_is_recorded",

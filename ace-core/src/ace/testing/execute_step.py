@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import threading
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -84,7 +85,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         demand(any(SKILL in prompt for prompt in model.prompts), "the model was not shown the skills")
 
     def test_context_is_not_changed(self, make_step: MakeStep, make_task: MakeTask) -> None:
-        """It returns a new context, changes no field but those that it declares, and not the skillbook."""
+        """It returns a new context, changes only what it declares (it may add metadata), and not the skillbook."""
         book = book_with_skill()
         ctx = context(make_task(code_word(1)), book)
         before, skills = _fields(ctx), book.to_dict()
@@ -92,9 +93,10 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         after = call_step(step, ctx)
         changed = [name for name, value in _fields(ctx).items() if value is not before[name]]
         demand(not changed, f"it changed its own context: {', '.join(changed)}; return ctx.replace(...)")
-        declared = {"trace", *step.provides}
-        undeclared = [name for name, value in _fields(after).items() if value is not before[name]]
-        undeclared = [name for name in undeclared if name not in declared]
+        kept = dict(ctx.metadata).items() <= dict(after.metadata).items()
+        declared = {"trace", "metadata" if kept else "", *step.provides}
+        changed = [name for name, value in _fields(after).items() if value is not before[name]]
+        undeclared = [name for name in changed if name not in declared]
         demand(not undeclared, f"it changed fields that are not in provides: {', '.join(undeclared)}")
         demand(book.to_dict() == skills, "it changed the skillbook; that is for the steps of the learning tail")
 
@@ -166,7 +168,14 @@ def book_with_skill() -> Skillbook:
 def context(task: object, book: Skillbook | None = None) -> ACEStepContext:
     """Return the context of a task, as a runner makes it."""
     view = SkillbookView(book_with_skill() if book is None else book)
-    return ACEStepContext(sample=task, skillbook=view, step_index=1, total_steps=1, global_sample_index=1)
+    return ACEStepContext(
+        sample=task,
+        skillbook=view,
+        step_index=1,
+        total_steps=1,
+        global_sample_index=1,
+        metadata=MappingProxyType({"kit": "keep this"}),
+    )
 
 
 def _fields(ctx: ACEStepContext) -> dict[str, object]:

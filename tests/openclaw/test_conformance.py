@@ -1,0 +1,37 @@
+"""The conformance kit on this integration. It runs no agent, and its runner takes stored sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace.testing import PluginConformance, TraceConverterConformance
+
+
+def session(stop_reason: str, **more: object) -> list[object]:
+    asked = {"role": "user", "content": "2+2?"}
+    answered = {"role": "assistant", "stopReason": stop_reason, "content": [{"type": "text", "text": "4"}], **more}
+    return [{"type": "message", "message": asked}, {"type": "message", "message": answered}]
+
+
+class Shared:
+    @pytest.fixture
+    def plugin_name(self) -> str:
+        return "openclaw"
+
+
+class TestPlugin(Shared, PluginConformance):
+    pass
+
+
+class TestTraceConverter(Shared, TraceConverterConformance):
+    @pytest.fixture
+    def successful_result(self) -> object:
+        return session("stop")
+
+    @pytest.fixture
+    def failed_result(self) -> object:
+        return session("error", errorMessage="no route")
+
+    @pytest.fixture
+    def stored_records(self) -> tuple[object, ...]:
+        return (session("stop"),)
