@@ -56,7 +56,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
         return ()
 
     def test_accepts_results(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
-        """The spec of a plugin that runs agents names the class of the results in `accepts`; they go to its converter."""
+        """The spec names the class of the results in `accepts`, if it runs agents, and they go to its converter."""
         accepts = spec_of(plugin_name, TraceConverterSpec).accepts
         runs_agents = bool(loaded_plugin(plugin_name).specs_of(ExecuteStepSpec))
         demand(accepts is not None or not runs_agents, "the spec names no accepts='package.module:Class'")
