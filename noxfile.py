@@ -140,20 +140,11 @@ def acme(session: nox.Session) -> None:
         session.run("python", "-c", "import ace.plugins; print(ace.plugins.get_runner('acme'))")
 
 
-@nox.session(python=PYTHONS[OLDEST], venv_backend="venv")
+@nox.session(python=PYTHONS[OLDEST])
 def tutorial(session: nox.Session) -> None:
     """The tutorial on plugins, typed as it is written, in an empty folder, with plain pip."""
-    session.install("pytest", *PINNED)
-    session.run(
-        "python",
-        "-m",
-        "pytest",
-        "tests/tutorial",
-        "-o",
-        "testpaths=",
-        *session.posargs,
-        env={"ACE_REQUIRE": "registry"},
-    )
+    session.install(*test_tools("ace-core"), *PINNED)
+    session.run("python", "-m", "pytest", "tests/tutorial", *session.posargs, env={"ACE_REQUIRE": "registry"})
 
 
 @nox.session(python=PYTHONS[OLDEST])
