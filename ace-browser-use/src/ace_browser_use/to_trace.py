@@ -6,11 +6,12 @@ from typing import TypedDict
 
 from ace.context import ACESample, ACEStepContext
 from ace.implementations.helpers import extract_cited_skill_ids
+from ace.traces import TraceStep, steps_as_text
 from ace_browser_use.history import read_history
 from ace_browser_use.outcome import outcome_of
 from ace_browser_use.result import BrowserResult
 from ace_browser_use.stored import load_history
-from ace_browser_use.trace_steps import TraceStep, render_steps, trace_steps, words_of
+from ace_browser_use.trace_steps import trace_steps, words_of
 
 __all__ = ["BrowserToTrace", "BrowserTrace", "history_to_trace", "result_to_trace"]
 
@@ -87,7 +88,7 @@ def result_to_trace(result: BrowserResult) -> BrowserTrace:
         schema=1,
         question=result.task,
         context=result.context,
-        reasoning=render_steps(steps),
+        reasoning=steps_as_text(steps),
         answer=result.output,
         success=result.success,
         skill_ids=list(result.cited_skill_ids),

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Literal, TypedDict
 
+from ace.traces import StepKind, TraceStep, trace_step
 from ace_browser_use.result import BrowserStep
 
-__all__ = ["TraceStep", "render_steps", "trace_steps", "words_of"]
-
-Kind = Literal["thought", "call", "result", "message"]
-
-
-class TraceStep(TypedDict):
-    """One step of a trace."""
-
-    kind: Kind
-    name: str
-    """Who speaks, or the action. What `page` says is the text of a stranger."""
-    content: str
-    is_error: bool
-    place: str
-    """The number of the agent's step."""
+__all__ = ["trace_steps", "words_of"]
 
 
 def trace_steps(steps: Iterable[BrowserStep]) -> list[TraceStep]:
@@ -37,8 +23,8 @@ def trace_steps(steps: Iterable[BrowserStep]) -> list[TraceStep]:
 def _parts(step: BrowserStep) -> Iterator[TraceStep]:
     place = str(step["number"])
 
-    def part(kind: Kind, name: str, content: str, *, is_error: bool = False) -> TraceStep:
-        return TraceStep(kind=kind, name=name, content=content, is_error=is_error, place=place)
+    def part(kind: StepKind, name: str, content: str, *, is_error: bool = False) -> TraceStep:
+        return trace_step(kind, name, content, place, is_error=is_error)
 
     if step["url"] or step["page"]:
         yield part("message", "page", "\n".join(filter(None, (step["url"], step["title"], step["page"]))))
@@ -52,25 +38,6 @@ def _parts(step: BrowserStep) -> Iterator[TraceStep]:
         yield part("result", "step", step["error"], is_error=True)
     if (step["http_status"] or 0) >= 400:
         yield part("result", "page", f"{step['arrived_at']}: HTTP status {step['http_status']}", is_error=True)
-
-
-def render_steps(steps: Iterable[TraceStep]) -> str:
-    """Return steps as text, in order; failed ones are marked.
-
-    Args:
-        steps: The steps.
-
-    Example:
-        >>> step = TraceStep(kind="result", name="click", content="no such element", is_error=True, place="2")
-        >>> print(render_steps([step]))
-        [2] result click (failed)
-        no such element
-    """
-    lines = []
-    for step in steps:
-        failed = " (failed)" if step["is_error"] else ""
-        lines.append(f"[{step['place']}] {step['kind']} {step['name']}{failed}\n{step['content']}")
-    return "\n".join(lines)
 
 
 def words_of(steps: Iterable[BrowserStep]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from ace.traces import TraceStep, trace_step
 from ace_claude_code.json_fields import Record, list_in, mapping_in, text_in
-from ace_claude_code.trace_steps import TraceStep, step
 
 __all__ = [
     "called_tools",
@@ -142,20 +142,20 @@ def steps_in(record: Record, place: str, tools: dict[str, str], speaker: str = "
             continue
         kind = part.get("type")
         if kind == "thinking" and text_in(part, "thinking"):
-            steps.append(step("thought", speaker, text_in(part, "thinking"), place))
+            steps.append(trace_step("thought", speaker, text_in(part, "thinking"), place))
         elif kind == "tool_use":
             arguments = json.dumps(part.get("input"), ensure_ascii=False, sort_keys=True)
-            steps.append(step("call", f"{prefix}{text_in(part, 'name')}", arguments, place))
+            steps.append(trace_step("call", f"{prefix}{text_in(part, 'name')}", arguments, place))
         elif kind == "tool_result":
             call = text_in(part, "tool_use_id")
             failed = bool(part.get("is_error")) or call in denied
             mark = "The call was denied. " if call in denied else ""
             text = mark + _result_text(part.get("content"))
-            steps.append(step("result", f"{prefix}{tools.get(call, 'tool')}", text, place, is_error=failed))
+            steps.append(trace_step("result", f"{prefix}{tools.get(call, 'tool')}", text, place, is_error=failed))
     text = spoken_text(record)
     if text:
         name = speaker or ("assistant" if record.get("type") == "assistant" else "user")
-        words = step("message", name, text.strip(), place, is_error=is_api_error(record))
+        words = trace_step("message", name, text.strip(), place, is_error=is_api_error(record))
         # A message thinks and speaks before it calls; results come before what follows them.
         position = next((at for at, each in enumerate(steps) if each["kind"] == "call"), len(steps))
         steps.insert(position, words)

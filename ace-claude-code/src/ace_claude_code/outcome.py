@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ace.traces import TraceStep
 from ace_claude_code.conversation import Line
 from ace_claude_code.json_fields import Record, list_in, number_in, text_in
 from ace_claude_code.messages import (
@@ -15,7 +16,6 @@ from ace_claude_code.messages import (
     spoken_text,
     tool_results,
 )
-from ace_claude_code.trace_steps import TraceStep
 
 __all__ = ["Outcome", "denials_in", "failed_steps", "outcome_of_lines", "outcome_of_result", "problem_in_result"]
 

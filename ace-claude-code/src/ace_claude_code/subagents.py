@@ -6,9 +6,9 @@ import json
 import logging
 from pathlib import Path
 
+from ace.traces import TraceStep
 from ace_claude_code.messages import called_tools, is_spoken, steps_in
 from ace_claude_code.records import TranscriptError, read_records
-from ace_claude_code.trace_steps import TraceStep
 
 __all__ = ["subagent_steps"]
 

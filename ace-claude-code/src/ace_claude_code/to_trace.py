@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ace.context import ACEStepContext
 from ace.implementations.helpers import extract_cited_skill_ids
+from ace.traces import TraceStep, steps_as_text
 from ace_claude_code.account import metrics_of_lines, metrics_of_result, metrics_of_steps
 from ace_claude_code.conversation import Conversation, Line, Turn, read_conversation
 from ace_claude_code.json_fields import Record, list_in, mapping_in, text_in
@@ -16,7 +17,6 @@ from ace_claude_code.outcome import Outcome, failed_steps, outcome_of_lines, out
 from ace_claude_code.records import Records, TranscriptError, TranscriptSource, read_records
 from ace_claude_code.result import ClaudeCodeResult
 from ace_claude_code.subagents import subagent_steps
-from ace_claude_code.trace_steps import TraceStep, rendered
 
 __all__ = ["ClaudeCodeToTrace", "transcript_to_trace", "transcript_to_turn_traces"]
 
@@ -167,7 +167,7 @@ def _trace(
         "schema": 1,
         "question": question,
         "context": context,
-        "reasoning": rendered(steps),
+        "reasoning": steps_as_text(steps),
         "answer": outcome.answer,
         "skill_ids": extract_cited_skill_ids(words),
         "feedback": "\n".join([*outcome.problems, *failed_steps(steps)]),

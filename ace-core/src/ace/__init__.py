@@ -146,6 +146,7 @@ _PACKAGES = frozenset(
         "skillbook",
         "steps",
         "testing",
+        "traces",
         "updates",
     }
 )

@@ -14,11 +14,12 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
+from ace.traces import TraceStep
 from ace_langchain.calling import OutOfTimeError
 from ace_langchain.messages import PlainMessage, plain_json, plain_message, text_of
 from ace_langchain.result import ToolUse
 from ace_langchain.run_tree import RunTree
-from ace_langchain.steps import TraceStep, arguments_text, steps_of_message
+from ace_langchain.steps import arguments_text, steps_of_message
 
 __all__ = ["Recorder", "Recording"]
 

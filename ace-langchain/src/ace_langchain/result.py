@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, TypedDict
 
+from ace.traces import TraceStep
 from ace_langchain.messages import PlainMessage
-from ace_langchain.steps import TraceStep
 
 __all__ = ["LangChainResult", "ResultType", "ToolUse"]
 

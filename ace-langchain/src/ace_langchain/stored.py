@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ace.implementations.helpers import extract_cited_skill_ids
+from ace.traces import TraceStep
 from ace_langchain.messages import PlainMessage, is_message, plain_message, text_of
 from ace_langchain.result import LangChainResult, ToolUse
-from ace_langchain.steps import TraceStep, arguments_text, words_of
+from ace_langchain.steps import arguments_text, words_of
 
 __all__ = ["read_stored", "recognises"]
 

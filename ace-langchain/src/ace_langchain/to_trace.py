@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from ace.context import ACESample, ACEStepContext
+from ace.traces import TraceStep, steps_as_text
 from ace_langchain.result import LangChainResult
-from ace_langchain.steps import TraceStep, render_steps, steps_of_messages
+from ace_langchain.steps import steps_of_messages
 from ace_langchain.stored import read_stored
 
 __all__ = ["LangChainToTrace", "LangChainTrace", "result_to_trace"]
@@ -75,7 +76,7 @@ def result_to_trace(record: object) -> LangChainTrace:
         schema=1,
         question=result.task,
         context=result.context,
-        reasoning=render_steps(steps),
+        reasoning=steps_as_text(steps),
         answer=result.output,
         success=result.success,
         skill_ids=list(result.skill_ids),

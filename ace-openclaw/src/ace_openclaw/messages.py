@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from ace.traces import TraceStep, trace_step
 from ace_openclaw.json_fields import Record, list_in, mapping_in, number_in, text_in
-from ace_openclaw.trace_steps import TraceStep, step
 
 __all__ = ["calls_tools", "is_echo", "message_of", "own_words", "problem_of", "question_in", "steps_in"]
 
@@ -98,36 +98,36 @@ def steps_in(event: Record, place: str) -> list[TraceStep]:
         return []
     if event.get("type") in ("compaction", "branch_summary"):
         summary = text_in(event, "summary")
-        return [step("message", "summary", summary, place)] if summary else []
+        return [trace_step("message", "summary", summary, place)] if summary else []
     if event.get("type") == "custom_message":
         words = _INTERNAL.sub("", _words(event)).strip()
-        return [step("message", text_in(event, "customType") or "extension", words, place)] if words else []
+        return [trace_step("message", text_in(event, "customType") or "extension", words, place)] if words else []
     question = question_in(event)
     if question:
-        return [step("message", "user", question, place)]
+        return [trace_step("message", "user", question, place)]
     result = message_of(event, "toolResult")
     if result:
         name = text_in(result, "toolName") or "tool"
-        return [step("result", name, _result_text(result), place, is_error=_is_failure(result))]
+        return [trace_step("result", name, _result_text(result), place, is_error=_is_failure(result))]
     return _steps_of_answer(event, place)
 
 
 def _steps_of_answer(event: Record, place: str) -> list[TraceStep]:
     message = message_of(event, "assistant")
     steps = [
-        step("thought", "assistant", thought, place)
+        trace_step("thought", "assistant", thought, place)
         for part in _parts(message, "thinking")
         if (thought := text_in(part, "thinking"))
     ]
     words = own_words(event)
     if words:
-        steps.append(step("message", "assistant", words, place))
+        steps.append(trace_step("message", "assistant", words, place))
     problem = problem_of(event)
     if problem:
-        steps.append(step("message", "assistant", problem, place, is_error=True))
+        steps.append(trace_step("message", "assistant", problem, place, is_error=True))
     for call in _parts(message, "toolCall"):
         arguments = json.dumps(call.get("arguments"), ensure_ascii=False, sort_keys=True)
-        steps.append(step("call", text_in(call, "name") or "tool", arguments, place))
+        steps.append(trace_step("call", text_in(call, "name") or "tool", arguments, place))
     return steps
 
 

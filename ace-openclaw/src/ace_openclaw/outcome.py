@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ace.traces import TraceStep
 from ace_openclaw.conversation import Line
 from ace_openclaw.json_fields import text_in
 from ace_openclaw.messages import calls_tools, is_echo, message_of, own_words, problem_of
-from ace_openclaw.trace_steps import TraceStep
 
 __all__ = ["Outcome", "failed_steps", "outcome_of"]
 

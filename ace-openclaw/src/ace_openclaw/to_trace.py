@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ace.context import ACEStepContext
 from ace.implementations.helpers import extract_cited_skill_ids
+from ace.traces import TraceStep, steps_as_text
 from ace_openclaw.account import ended_at, metrics_of
 from ace_openclaw.conversation import Conversation, Line, Turn, read_conversation
 from ace_openclaw.json_fields import text_in
@@ -15,7 +16,6 @@ from ace_openclaw.messages import message_of, steps_in
 from ace_openclaw.outcome import Outcome, failed_steps, outcome_of
 from ace_openclaw.reading.session import StoredSession
 from ace_openclaw.reading.sources import SessionSource, read_session
-from ace_openclaw.trace_steps import TraceStep, rendered
 
 __all__ = ["OpenClawToTraceStep", "events_to_trace", "events_to_turn_traces"]
 
@@ -147,7 +147,7 @@ def _trace(
         "schema": 1,
         "question": question,
         "context": context,
-        "reasoning": rendered(steps),
+        "reasoning": steps_as_text(steps),
         "answer": outcome.answer,
         "skill_ids": extract_cited_skill_ids("\n".join(own)),
         "feedback": "\n".join([*outcome.problems, *failed_steps(steps), *next_words]),

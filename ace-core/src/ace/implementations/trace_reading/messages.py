@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from ace.implementations.trace_reading.plain import Plain
 from ace.implementations.trace_reading.text import EMPTY, as_text
+from ace.traces import StepKind, TraceStep, trace_step
 
-__all__ = ["Step", "final_text", "first_user_text", "is_message", "steps_of"]
-
-
-class Step(TypedDict):
-    """One step of a standard trace."""
-
-    kind: str
-    """`thought`, `call`, `result` or `message`."""
-    name: str
-    """Who speaks, or the name of the tool."""
-    content: str
-    is_error: bool
-    place: str
-    """Where the step stands in the source, such as `2` or `2.1`."""
+__all__ = ["final_text", "first_user_text", "is_message", "steps_of"]
 
 
-KINDS = ("thought", "call", "result", "message")
+_KINDS: dict[str, StepKind] = {"thought": "thought", "call": "call", "result": "result", "message": "message"}
 _ROLES = {"human": "user", "ai": "assistant"}
 _SPEAKERS = ("user", "assistant", "system", "developer", "tool", "function", "human", "ai", "chat")
-_STEP_KEYS = frozenset(Step.__annotations__)
+_STEP_KEYS = frozenset(TraceStep.__annotations__)
 _TEXT_BLOCKS = ("text", "input_text", "output_text")
 
 
@@ -41,7 +27,7 @@ def is_message(item: Plain) -> bool:
     return _speaker(item) is not None and ("content" in item or "tool_calls" in item or "text" in item)
 
 
-def steps_of(items: list[Plain]) -> list[Step]:
+def steps_of(items: list[Plain]) -> list[TraceStep]:
     """Return the steps of a list of messages, of steps, or of anything else, in order.
 
     Args:
@@ -51,7 +37,7 @@ def steps_of(items: list[Plain]) -> list[Step]:
         >>> [step["content"] for step in steps_of([{"role": "user", "content": "Hi"}])]
         ['Hi']
     """
-    steps: list[Step] = []
+    steps: list[TraceStep] = []
     for number, item in enumerate(items, start=1):
         place = str(number)
         if isinstance(item, dict) and _is_standard_step(item):
@@ -59,7 +45,7 @@ def steps_of(items: list[Plain]) -> list[Step]:
         elif isinstance(item, dict) and is_message(item):
             steps.extend(_message_steps(item, place))
         else:
-            steps.append(_step("message", "", as_text(item), place))
+            steps.append(trace_step("message", "", as_text(item), place))
     return steps
 
 
@@ -113,7 +99,7 @@ def _block_text(block: Plain) -> str:
     return ""
 
 
-def _message_steps(message: dict[str, Plain], place: str) -> list[Step]:
+def _message_steps(message: dict[str, Plain], place: str) -> list[TraceStep]:
     speaker = _speaker(message) or ""
     rest = dict(message)
     rest.pop("role" if _is_speaker(rest.get("role")) else "type")
@@ -134,50 +120,50 @@ def _message_steps(message: dict[str, Plain], place: str) -> list[Step]:
     return steps + _other_fields(rest, speaker, place)
 
 
-def _thoughts(rest: dict[str, Plain], place: str) -> list[Step]:
-    steps: list[Step] = []
+def _thoughts(rest: dict[str, Plain], place: str) -> list[TraceStep]:
+    steps: list[TraceStep] = []
     for key in ("reasoning_content", "reasoning", "thinking"):
         thought = rest.get(key)
         if isinstance(thought, str) and thought:
             del rest[key]
-            steps.append(_step("thought", "assistant", thought, place))
+            steps.append(trace_step("thought", "assistant", thought, place))
     return steps
 
 
-def _tool_result(rest: dict[str, Plain], speaker: str, place: str) -> Step:
+def _tool_result(rest: dict[str, Plain], speaker: str, place: str) -> TraceStep:
     name = _named(_taken_text(rest, "name") or speaker, _taken_text(rest, "tool_call_id"))
     failed = rest.get("status") == "error" or rest.get("is_error") is True
-    return _step("result", name, as_text(rest.pop("content", None)), place, is_error=failed)
+    return trace_step("result", name, as_text(rest.pop("content", None)), place, is_error=failed)
 
 
-def _block_steps(block: Plain, speaker: str, place: str) -> list[Step]:
+def _block_steps(block: Plain, speaker: str, place: str) -> list[TraceStep]:
     """Return the steps of one part of a message; what we do not know stays JSON."""
     if not isinstance(block, dict):
-        return [_step("message", speaker, as_text(block), place)]
+        return [trace_step("message", speaker, as_text(block), place)]
     rest = dict(block)
     kind = rest.pop("type", None)
     if kind in _TEXT_BLOCKS:
-        step = _step("message", speaker, as_text(rest.pop("text", None)), place)
+        step = trace_step("message", speaker, as_text(rest.pop("text", None)), place)
     elif kind == "thinking":
-        step = _step("thought", speaker, as_text(rest.pop("thinking", None)), place)
+        step = trace_step("thought", speaker, as_text(rest.pop("thinking", None)), place)
     elif kind == "tool_use":
         name = _named(_taken_text(rest, "name"), _taken_text(rest, "id"))
-        step = _step("call", name, as_text(rest.pop("input", None)), place)
+        step = trace_step("call", name, as_text(rest.pop("input", None)), place)
     elif kind == "tool_result":
         name = _named("tool", _taken_text(rest, "tool_use_id"))
         failed = rest.get("is_error") is True
         if isinstance(rest.get("is_error"), bool):
             del rest["is_error"]
-        step = _step("result", name, _result_text(rest.pop("content", None)), place, is_error=failed)
+        step = trace_step("result", name, _result_text(rest.pop("content", None)), place, is_error=failed)
     else:
-        return [_step("message", speaker, as_text(block), place)]
+        return [trace_step("message", speaker, as_text(block), place)]
     return [step, *_other_fields(rest, speaker, place)]
 
 
-def _call_steps(call: Plain, place: str) -> list[Step]:
+def _call_steps(call: Plain, place: str) -> list[TraceStep]:
     """Return the steps of one tool call of the OpenAI (`function`) or LangChain (`args`) kind."""
     if not isinstance(call, dict):
-        return [_step("call", "", as_text(call), place)]
+        return [trace_step("call", "", as_text(call), place)]
     rest = dict(call)
     if rest.get("type") in ("function", "tool_call"):
         del rest["type"]
@@ -187,13 +173,13 @@ def _call_steps(call: Plain, place: str) -> list[Step]:
         rest.update(function)
     name = _named(_taken_text(rest, "name"), _taken_text(rest, "id"))
     arguments = rest.pop("arguments" if "arguments" in rest else "args", None)
-    return [_step("call", name, as_text(arguments), place), *_other_fields(rest, name, place)]
+    return [trace_step("call", name, as_text(arguments), place), *_other_fields(rest, name, place)]
 
 
-def _other_fields(rest: dict[str, Plain], name: str, place: str) -> list[Step]:
+def _other_fields(rest: dict[str, Plain], name: str, place: str) -> list[TraceStep]:
     """Return a step with the fields that have no place of their own, if any holds something."""
     left = {key: value for key, value in rest.items() if value not in EMPTY}
-    return [_step("message", f"{name} (other fields)".strip(), as_text(left), place)] if left else []
+    return [trace_step("message", f"{name} (other fields)".strip(), as_text(left), place)] if left else []
 
 
 def _result_text(content: Plain) -> str:
@@ -218,18 +204,14 @@ def _named(name: str, call_id: str) -> str:
 
 def _is_standard_step(item: dict[str, Plain]) -> bool:
     texts = all(isinstance(item.get(key), str) for key in ("name", "content", "place"))
-    return texts and set(item) == _STEP_KEYS and item["kind"] in KINDS and isinstance(item["is_error"], bool)
+    return texts and set(item) == _STEP_KEYS and item["kind"] in _KINDS and isinstance(item["is_error"], bool)
 
 
-def _kept(item: dict[str, Plain]) -> Step:
-    return _step(
-        as_text(item["kind"]),
+def _kept(item: dict[str, Plain]) -> TraceStep:
+    return trace_step(
+        _KINDS[as_text(item["kind"])],
         as_text(item["name"]),
         as_text(item["content"]),
         as_text(item["place"]),
         is_error=item["is_error"] is True,
     )
-
-
-def _step(kind: str, name: str, content: str, place: str, *, is_error: bool = False) -> Step:
-    return Step(kind=kind, name=name, content=content, is_error=is_error, place=place)

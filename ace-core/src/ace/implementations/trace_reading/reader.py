@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final, TypedDict
 
-from ace.implementations.trace_reading.messages import Step, final_text, first_user_text, is_message, steps_of
+from ace.implementations.trace_reading.messages import final_text, first_user_text, is_message, steps_of
 from ace.implementations.trace_reading.plain import Plain, decoded, to_plain
 from ace.implementations.trace_reading.text import EMPTY, as_text, parsed_json
 from ace.protocols.trace_converters import find_trace_converter
+from ace.traces import TraceStep, steps_as_text
 
-__all__ = ["StandardTrace", "read_trace", "steps_as_text"]
+__all__ = ["StandardTrace", "read_trace"]
 
 ALIASES: Final = {
     "question": ("question", "task", "input", "query", "prompt", "instruction"),
@@ -34,7 +35,7 @@ class StandardTrace(TypedDict):
     answer: str
     success: bool | None
     skill_ids: list[str]
-    steps: list[Step]
+    steps: list[TraceStep]
     rest: dict[str, Plain]
 
 
@@ -79,26 +80,6 @@ def read_trace(trace: object) -> StandardTrace:
     if isinstance(plain, list):
         return _with_steps(_empty(), plain)
     return {**_empty(), "steps": steps_of([plain])}
-
-
-def steps_as_text(steps: list[Step]) -> str:
-    """Return steps as lines of text, in order.
-
-    Args:
-        steps: Steps of a standard trace.
-    """
-    return "\n".join(f"{step_title(step)}\n{step['content']}" for step in steps)
-
-
-def step_title(step: Step) -> str:
-    """Return the heading of a step, such as `[2] call search`.
-
-    Args:
-        step: A step of a standard trace.
-    """
-    failed = " (failed)" if step["is_error"] else ""
-    name = f" {step['name']}" if step["name"] else ""
-    return f"[{step['place']}] {step['kind']}{name}{failed}"
 
 
 def _empty() -> StandardTrace:

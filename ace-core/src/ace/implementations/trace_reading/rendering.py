@@ -6,8 +6,9 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ace.implementations.trace_reading.fitting import cut_middle, fit
-from ace.implementations.trace_reading.reader import StandardTrace, step_title, steps_as_text
+from ace.implementations.trace_reading.reader import StandardTrace
 from ace.implementations.trace_reading.text import as_text
+from ace.traces import step_title, steps_as_text
 
 __all__ = ["Section", "fitted_sections", "sections_as_text", "sections_of"]
 
