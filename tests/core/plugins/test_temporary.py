@@ -36,7 +36,7 @@ from ace.plugins import (
     list_plugins,
     temporary,
 )
-from ace.protocols import AmbiguousTraceError, DeduplicationConfig, find_model_prefix
+from ace.protocols import AmbiguousTraceError, DeduplicationConfig, TraceConversionError, find_model_prefix
 from ace.protocols.observers import Event, ModelCalled, RunEnded, RunStarted
 from ace.runners import IntegrationRunner, TraceAnalyser
 from ace.skillbook import Skillbook
@@ -165,7 +165,7 @@ def test_the_more_specific_converter_wins_and_a_tie_names_both() -> None:
 def test_a_converter_that_gives_no_dict_is_named() -> None:
     broken = Converting(target=f"{HERE}:Broken", accepts=f"{HERE}:Claimed")
     said = r"plugin 'acme' .*standard trace dict.*not a list"
-    with temporary(broken, name="acme"), pytest.raises(TypeError, match=said):
+    with temporary(broken, name="acme"), pytest.raises(TraceConversionError, match=said):
         question(Claimed("boat"))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -183,6 +185,25 @@ def test_a_dict_is_checked_like_a_file_and_not_taken_over() -> None:
 def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no skillbook '.*gone\.json'"):
         Skillbook.load_from_file(tmp_path / "gone.json")
+
+
+@pytest.mark.parametrize("name", ["skills.json", "skills.md"])
+def test_what_is_no_file_is_refused_and_not_waited_for(name: str, tmp_path: Path) -> None:
+    folder, pipe, device = (tmp_path / kind / name for kind in ("folder", "pipe", "device"))
+    for path in (folder, pipe, device):
+        path.parent.mkdir()
+    folder.mkdir()
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    for path, what in ((folder, "a folder"), (pipe, "a device or a pipe"), (device, "a device or a pipe")):
+        with pytest.raises(SkillbookFileError, match=f"{re.escape(str(path))}: this is {what}; a skillbook is a file"):
+            Skillbook.load_from_file(path)
+
+
+def test_a_folder_is_not_saved_over(tmp_path: Path) -> None:
+    (tmp_path / "skills.json").mkdir()
+    with pytest.raises(SkillbookFileError, match="this is a folder"):
+        Skillbook().save_to_file(tmp_path / "skills.json")
 
 
 def test_hand_edited_files_are_read(tmp_path: Path) -> None:

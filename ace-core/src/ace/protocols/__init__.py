@@ -31,7 +31,9 @@ from ace.protocols.skill_manager import SkillManagerLike
 from ace.protocols.skillbook import SkillbookReader
 from ace.protocols.trace_converters import (
     AmbiguousTraceError,
+    TraceConversionError,
     TraceConverter,
+    converted_trace,
     find_trace_converter,
     register_trace_converter,
     trace_converters,
@@ -59,11 +61,13 @@ __all__ = [
     "SkillManagerLike",
     "SkillbookReader",
     "StructuredAnswer",
+    "TraceConversionError",
     "TraceConverter",
     "UnusableAnswerError",
     "Usage",
     "answer_budget",
     "call_scope",
+    "converted_trace",
     "current_answer_budget",
     "current_call_scope",
     "embedder_names",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from ace.lazy_plugins import fill
 
 __all__ = [
     "AmbiguousTraceError",
+    "TraceConversionError",
     "TraceConverter",
+    "converted_trace",
     "find_trace_converter",
     "register_trace_converter",
     "trace_converters",
@@ -28,6 +31,10 @@ _converters: dict[str, TraceConverter] = {}
 
 class AmbiguousTraceError(ValueError):
     """Two converters claim the same trace with the same score."""
+
+
+class TraceConversionError(ValueError):
+    """A converter claimed a trace and then could not convert it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +111,35 @@ def find_trace_converter(trace: object) -> TraceConverter | None:
     return best[0]
 
 
+def converted_trace(converter: TraceConverter, trace: object) -> dict[str, object]:
+    """Return what a converter makes of a trace.
+
+    Args:
+        converter: One that claims the trace.
+        trace: The trace.
+
+    Raises:
+        TraceConversionError: It raises, or gives something else than a dict.
+    """
+    try:
+        converted: object = converter.convert(trace)
+        if not isinstance(converted, Mapping):
+            raise TypeError(f"it gave a {type(converted).__name__} instead of the standard trace dict")
+        return dict(converted)
+    except Exception as error:
+        raise TraceConversionError(
+            f"the trace converter {converter.name!r} claims this {type(trace).__name__} but cannot convert it: "
+            f"{type(error).__name__}: {error}; mend it, or switch its plugin off to have the trace read as it is"
+        ) from error
+
+
 def _score(converter: TraceConverter, trace: object) -> float:
     """Ask one converter; one that fails must not keep the others from working."""
     try:
-        return float(converter.recognises(trace))
+        score = float(converter.recognises(trace))
+        if math.isnan(score):
+            raise ValueError("the score is not a number")
+        return score
     except Exception:
         _logger.warning(
             "trace converter %r failed while looking at a %s; it is passed over",

@@ -11,7 +11,7 @@ from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.journal import Journal, Rebase
-from ace.skillbook.json_file import JsonFiles
+from ace.skillbook.json_file import JsonFiles, whole_file
 from ace.skillbook.json_read import read_text
 from ace.skillbook.reading import Clock, system_clock
 from ace.skillbook.selection import Ranker, TokenCounter, estimate_tokens
@@ -284,7 +284,7 @@ def _read_text_file(path: Path, at: str) -> BookContents:
     from ace.skillbook.text_formats import read_text_book  # for those who use text
 
     try:
-        return read_text_book(path.read_bytes().decode("utf-8-sig"), at)
+        return read_text_book(whole_file(path).decode("utf-8-sig"), at)
     except UnicodeDecodeError as error:
         raise SkillbookFileError("the file is not UTF-8", path=path, place=f"byte {error.start}") from error
     except SkillbookFileError as error:

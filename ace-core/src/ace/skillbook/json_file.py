@@ -55,7 +55,7 @@ class JsonFiles:
             FileNotFoundError: If there is none.
             SkillbookFileError: If it is no skillbook; the error names file, place and reason.
         """
-        data = path.read_bytes()
+        data = whole_file(path)
         contents = _contents(path, data)
         self.home = path.resolve()
         self._known[self.home] = Fingerprint.of(path, data)
@@ -90,7 +90,7 @@ class JsonFiles:
             if not target.exists() or self._unchanged(target):
                 self._write(target, state)
                 return state, []
-            newest = state_from(_contents(path, path.read_bytes()))
+            newest = state_from(_contents(path, whole_file(path)))
             events = journal.events if target == self.home else _missing_in(newest, state)
             _, refused = Journal(newest).redo(newest, events)
             self._write(target, newest)
@@ -118,13 +118,26 @@ class JsonFiles:
         if not target.exists():
             return
         if target not in self._known:
-            _contents(path, path.read_bytes())  # a file that is no skillbook is never overwritten
+            _contents(path, whole_file(path))  # a file that is no skillbook is never overwritten
             return
         if not self._unchanged(target):
             raise SkillbookChangedError(
                 f"{path}: somebody else changed this file since it was read or saved here; "
                 f"save with merge=True to add your changes to theirs, or to another path"
             )
+
+
+def whole_file(path: Path) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        SkillbookFileError: If it is a folder, or a device or pipe, which might never end.
+    """
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "a device or a pipe"
+        raise SkillbookFileError(f"this is {what}; a skillbook is a file", path=path)
+    return path.read_bytes()
 
 
 def _contents(path: Path, data: bytes) -> BookContents:

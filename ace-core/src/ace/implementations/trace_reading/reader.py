@@ -7,7 +7,7 @@ from typing import Final, TypedDict
 from ace.implementations.trace_reading.messages import final_text, first_user_text, is_message, steps_of
 from ace.implementations.trace_reading.plain import Plain, decoded, to_plain
 from ace.implementations.trace_reading.text import EMPTY, as_text, parsed_json
-from ace.protocols.trace_converters import find_trace_converter
+from ace.protocols.trace_converters import converted_trace, find_trace_converter
 from ace.traces import TraceStep, steps_as_text
 
 __all__ = ["StandardTrace", "read_trace"]
@@ -54,6 +54,7 @@ def read_trace(trace: object) -> StandardTrace:
 
     Raises:
         AmbiguousTraceError: Two converters claim the trace with the same score.
+        TraceConversionError: The converter that claims it cannot convert it.
 
     Example:
         >>> trace = read_trace({"task": "2+2?", "output": 4, "model": "m"})
@@ -64,7 +65,7 @@ def read_trace(trace: object) -> StandardTrace:
         return _empty()
     converter = find_trace_converter(trace)
     if converter is not None:
-        trace = dict(converter.convert(trace))
+        trace = converted_trace(converter, trace)
     if isinstance(trace, bytes | bytearray | memoryview):
         trace = decoded(bytes(trace))
     if isinstance(trace, str):
