@@ -49,8 +49,9 @@ def write_durably(path: str | Path, data: bytes) -> None:
         temporary.replace(target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(target)  # a failed write does not name its file
+        if isinstance(error, OSError):
+            # A failed write names no file, and the temporary one means nothing to a reader.
+            error.filename = str(target)
         raise
     _sync_folder(target.parent)
 

@@ -218,6 +218,17 @@ def test_a_skillbook_that_is_none_is_left_as_it_is(tmp_path: Path, logs: Path, m
         assert (tmp_path / name).read_text(encoding="utf-8") == '{"skills": '
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that even root cannot write")
+def test_a_folder_that_takes_no_file_is_told_before_anything_is_paid_for(
+    tmp_path: Path, logs: Path, model: list[str], server: ScriptedServer
+) -> None:
+    for name in ("skills.json", "skills.db"):
+        done = ace("learn", "logs", "--skillbook", f"/proc/{name}", *model, folder=tmp_path)
+        assert (done.code, done.out) == (2, "")
+        assert "/proc" in done.err and done.err.count("\n") == 1
+    assert not [request for request in server.requests if request.role]
+
+
 def test_text_of_a_trace_cannot_steer_the_terminal(tmp_path: Path, model: list[str]) -> None:
     (tmp_path / "a\x1b[31m.txt").write_text("LESSON x", encoding="utf-8")
     done = ace("learn", "a\x1b[31m.txt", *model, folder=tmp_path)

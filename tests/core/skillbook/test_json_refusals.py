@@ -200,6 +200,12 @@ def test_what_is_no_file_is_refused_and_not_waited_for(name: str, tmp_path: Path
             Skillbook.load_from_file(path)
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that even root cannot write")
+def test_a_folder_that_takes_no_file_is_told_with_the_name_of_the_file() -> None:
+    with pytest.raises(OSError, match=r"'/proc/skills\.json'$"):
+        Skillbook().save_to_file("/proc/skills.json")
+
+
 def test_a_folder_is_not_saved_over(tmp_path: Path) -> None:
     (tmp_path / "skills.json").mkdir()
     with pytest.raises(SkillbookFileError, match="this is a folder"):

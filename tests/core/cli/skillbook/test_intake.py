@@ -187,3 +187,11 @@ def test_pairs_that_were_judged_to_differ_follow_their_skills(folder: Path, run:
         }
         reasons = [each.reasoning for each in imported.similarity_decisions().values()]
         assert reasons == ["the new ones"]
+
+
+def test_a_device_is_no_file_to_import(folder: Path, run: Run) -> None:
+    (folder / "device").mkdir()
+    (folder / "device" / "skills.json").symlink_to("/dev/zero")
+    done = run("import", "device/skills.json")
+    assert done.code == 2
+    assert "skills.json: this is a device or a pipe" in done.err

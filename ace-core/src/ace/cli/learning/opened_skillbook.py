@@ -67,6 +67,8 @@ def opened_skillbook(
         raise UsageError(f"there is no skillbook {str(path)!r}; learn one with `ace learn`, or give --skillbook")
     if not is_dry_run and not path.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {str(path.parent)!r} for the skillbook; make it first")
+    if not is_dry_run and not is_store(path):
+        _refuse_closed_folder(path.absolute().parent)
     clock = clock_from_environment()
     with tempfile.TemporaryDirectory(prefix="ace-dry-run-") as folder:
         used = _copied(path, Path(folder)) if is_dry_run else path
@@ -75,6 +77,18 @@ def opened_skillbook(
             yield book, used
         finally:
             book.close()
+
+
+def _refuse_closed_folder(folder: Path) -> None:
+    """A file is first written at a checkpoint: without this, all of a run could be paid for and lost."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"the skillbook cannot be saved in the folder {str(folder)!r} ({error.strerror}); "
+            "see to it that you may write there, or give --skillbook elsewhere"
+        ) from error
 
 
 def _copied(path: Path, folder: Path) -> Path:

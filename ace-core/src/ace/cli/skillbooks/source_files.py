@@ -13,6 +13,7 @@ from ace.cli.errors import UsageError
 from ace.cli.skillbooks.opening import is_store
 from ace.marked_block import MarkedBlockError, read_marked_block
 from ace.skillbook import Skillbook, SkillbookFileError
+from ace.skillbook.json_file import whole_file
 from ace.skillbook.stores import has_scheme
 
 __all__ = ["SourceBook", "read_source_books"]
@@ -73,7 +74,7 @@ def _copy_of_store(location: str) -> Skillbook:
 
 
 def _read_file(path: Path, notes: list[str]) -> Skillbook:
-    data = path.read_bytes()
+    data = whole_file(path)
     try:
         if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b""):
             return Skillbook.loads(data.decode("utf-8-sig"))
