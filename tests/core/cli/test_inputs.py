@@ -175,7 +175,7 @@ def test_a_record_that_is_too_large_is_reported_and_the_next_one_taken() -> None
     write("logs/text.txt", "word " * 4_000_000)
     with gather_traces(["logs"]) as gathered:
         assert [trace.place for trace in gathered.traces] == ["logs/lines.jsonl#1", "logs/lines.jsonl#3"]
-        assert {place: "17 MB" in reason for place, reason in problems(gathered).items()} == {
+        assert {place: "16 MB" in reason for place, reason in problems(gathered).items()} == {
             "logs/lines.jsonl#2": True,
             "logs/object.json": True,
             "logs/text.txt": True,

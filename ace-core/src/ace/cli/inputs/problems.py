@@ -8,7 +8,7 @@ from typing import Final
 
 __all__ = ["LARGEST_RECORD", "InputProblem", "reason_of", "size_text"]
 
-LARGEST_RECORD: Final = 16 * 1024 * 1024
+LARGEST_RECORD: Final = 16_000_000
 """Bytes of the largest record that is taken. A model could not read a larger one, and memory stays bounded."""
 
 
