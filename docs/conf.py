@@ -10,6 +10,7 @@ CORE = Path(__file__).parents[1] / "ace-core" / "pyproject.toml"
 
 project = "ACE"
 author = "The ACE authors"
+html_show_copyright = False
 release = tomllib.loads(CORE.read_text(encoding="utf-8"))["project"]["version"]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
