@@ -266,7 +266,7 @@ def run_tests_on_installed(session: nox.Session, tests: Path) -> None:
         for path in (Path("pyproject.toml"), *shared, tests):
             copy(path, folder)
         with session.chdir(folder):
-            session.run("python", "-m", "pytest", "-m", "not thorough", str(tests), *session.posargs)
+            session.run("python", "-m", "pytest", "-n", "2", "-m", "not thorough", str(tests), *session.posargs)
 
 
 def copy(path: Path, folder: Path) -> None:
