@@ -9,6 +9,8 @@ import pytest
 from tests.browser_use.site import Site
 from tests.support.subprocesses import run_python
 
+pytestmark = pytest.mark.thorough
+
 RUN = """
 import sys
 
@@ -55,8 +57,6 @@ def test_what_the_user_says_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     code = """
 import os
 from ace_browser_use.framework import load
-
-pytestmark = pytest.mark.thorough
 load("browser_use", needed_by="this test")
 print(os.environ["ANONYMIZED_TELEMETRY"], os.environ["BROWSER_USE_VERSION_CHECK"])
 """

@@ -14,6 +14,8 @@ from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeNotFo
 from ace_claude_code.process import ClaudeProcess
 from tests.claude_code.conftest import nothing_left
 
+pytestmark = pytest.mark.thorough
+
 STUBBORN = """
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -68,8 +70,6 @@ def test_a_program_that_prints_nothing_is_a_failure_with_its_words_on_standard_e
 def test_a_program_that_dies_of_a_signal_keeps_what_it_said(tmp_path: Path) -> None:
     code = """
 import os
-
-pytestmark = pytest.mark.thorough
 print('{"type": "assistant", "session_id": "s1", "message": {"content": [{"type": "text", "text": "I look."}]}}')
 print('{"type": "user", "mess', flush=True)
 os.kill(os.getpid(), 9)

@@ -17,7 +17,7 @@ def learning_script(delay: float = 0.0) -> Script:
     The Reflector finds each `LESSON word` of the trace, and tags the skills whose word it finds. A trace with the
     word UNUSABLE gets no usable answer, one with REFUSED an HTTP error. The SkillManager adds one skill per lesson
     that is not in the book yet. The Agent answers with the skill whose word stands in the question, if the prompt
-    has it.
+    has it. Asked about similar skills, it leaves them as they are.
     """
 
     def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
@@ -31,6 +31,8 @@ def learning_script(delay: float = 0.0) -> Script:
             return Answer(_update(request.text), delay)
         if request.role == "agent":
             return Answer(_answer(request.text), delay)
+        if "consolidation_operations" in request.text:
+            return {"consolidation_operations": []}
         return "ready"
 
     return script

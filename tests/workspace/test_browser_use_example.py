@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from examples import learn_with_browser_use
-from tests.browser_use.conftest import chromium, no_browser_is_left
+from tests.browser_use.conftest import browsers, chromium, folder_of_browsers, no_browser_is_left
 
-__all__ = ["chromium", "no_browser_is_left"]  # fixtures
+__all__ = ["browsers", "chromium", "folder_of_browsers", "no_browser_is_left"]  # fixtures
 
 LEARNED = """\
 epoch 1, with navigate, done: The task failed after 2 steps: by its own word, the agent did not succeed: I see no form.

@@ -157,10 +157,18 @@ def unused_port() -> int:
         return port
 
 
+def test_without_a_model_it_says_what_would_be_fetched_and_how(tmp_path: Path, logs: Path) -> None:
+    before = snapshot(logs)
+    done = ace("learn", "logs", folder=tmp_path, environ={"ACE_MODELS": str(tmp_path / "models")})
+    assert done.code == 2 and done.out == ""
+    assert "licence Apache-2.0" in done.err and "1.12 GB" in done.err
+    assert done.err.endswith("run: ace models pull qwen2.5-coder-1.5b --yes\n")
+    assert snapshot(logs) == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "environ", "named"),
     [
-        ([], {}, ["--model"]),
         (["--model", "gpt-4o"], {}, ["gpt-4o", "OPENAI_API_KEY"]),
         (["--model", "nonsense"], {}, ["'nonsense'", "provider"]),
         (["--model", "openai/x", "--api-base", "localhost:1"], {}, ["localhost:1", "http://"]),

@@ -32,7 +32,8 @@ def test_a_run_that_is_killed_again_and_again_ends_like_an_unbroken_one(tmp_path
     lines = [{"task": f"t{number}", "answer": f"LESSON w{number}"} for number in range(TRACES)]
     (tmp_path / "many.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     with ScriptedServer(learning_script(delay=0.02)) as server:
-        command = ["learn", "many.jsonl", "--lag", "0", "--model", "openai/scripted", "--api-base", server.api_base]
+        model = ["--model", "openai/scripted", "--api-base", server.api_base]
+        command = ["learn", "many.jsonl", "--lag", "0", "--no-merge", *model]
         unbroken = ace(*command, "--skillbook", "unbroken.db", "--json", folder=tmp_path)
         assert unbroken.code == 0, unbroken.err
         server.clear()

@@ -23,7 +23,7 @@ def make(model: str, **settings: Any) -> LLMClientLike:
 def test_a_registered_prefix_is_found_with_the_rest_of_the_string() -> None:
     register_model_prefix("acme", make)
     try:
-        assert model_prefixes() == ["acme"]
+        assert "acme" in model_prefixes()
         assert find_model_prefix("acme/large/v2") == (make, "large/v2")
         assert find_model_prefix("acme") is None
         assert find_model_prefix("other/large") is None

@@ -9,7 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.requirement import missing
+
+pytestmark = pytest.mark.thorough
 
 PREPARE = """
 import json, os, shutil, sqlite3, subprocess, sys
@@ -17,8 +21,6 @@ from pathlib import Path
 from ace.skillbook import Skillbook, SkillbookError
 from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
 from ace.updates import UpdateBatch, UpdateOperation
-
-pytestmark = pytest.mark.thorough
 
 folder = Path(sys.argv[1])
 

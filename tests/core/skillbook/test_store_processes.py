@@ -16,6 +16,8 @@ from ace.skillbook import Skillbook
 from ace.skillbook.vectors import pack_vector
 from tests.core.skillbook.clocks import run_python, start_python, ticking
 
+pytestmark = pytest.mark.thorough
+
 LEARNING = """
 import sys
 from ace.skillbook import SampleKey, Skillbook
@@ -180,8 +182,6 @@ def test_threads_share_a_book(tmp_path: Path, name: str) -> None:
 FORKING = """
 import os, sys
 from ace.skillbook import Skillbook
-
-pytestmark = pytest.mark.thorough
 book = Skillbook.open(sys.argv[1])
 book.add_skill("a", "Parent.")
 child = os.fork()
