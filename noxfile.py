@@ -100,7 +100,10 @@ def oldest(session: nox.Session, distribution: str) -> None:
     # Named beside the wheel, they count as direct requirements; of those of a wheel uv would take the newest.
     install_wheel(session, distribution, "--resolution=lowest-direct", *dependencies)
     before = installed(session)
-    session.install(*test_tools(distribution))
+    session.install(*test_tools("ace-core"))
+    # The newest releases of these would need newer ones of what is tested.
+    if own := [tool for tool in test_tools(distribution) if tool not in test_tools("ace-core")]:
+        session.install("--resolution=lowest-direct", *own)
     if newer := before - installed(session):
         session.error(f"the test tools need newer releases than {distribution} declares: {', '.join(newer)}")
     run_tests_on_installed(session, test_folder(distribution))
@@ -262,7 +265,7 @@ def run_tests_on_installed(session: nox.Session, tests: Path) -> None:
     """Run tests on what is installed: copied to a folder where no source of ours is there to be imported."""
     with tempfile.TemporaryDirectory(prefix="ace-tests-") as name:
         folder = Path(name)
-        shared = [Path("tests/conftest.py"), Path("tests/requirement.py"), Path("tests/support")]
+        shared = [Path("tests/conftest.py"), Path("tests/requirement.py"), Path("tests/support"), Path("examples")]
         for path in (Path("pyproject.toml"), *shared, tests):
             copy(path, folder)
         with session.chdir(folder):
