@@ -1,7 +1,7 @@
 """The main job on this machine, without a key: learn from recorded traces, then answer with what was learned.
 
-The first part takes seconds and needs no model. The second part asks before it fetches one (with --yes it does not
-ask). What the model says is shown as it comes. Run it from the root of the checkout:
+The first part takes seconds and needs no model. The second part says which model it fetches, and fetches it without
+asking. What the model says is shown as it comes. Run it from the root of the checkout:
 
     python -m examples.demo            # both parts
     python -m examples.demo tour       # only the part without a model
@@ -46,14 +46,14 @@ def tour(folder: Path) -> None:
         print(f"   - {old.content}\n   + {new.content}")
 
 
-def learn_and_ask(folder: Path, options: list[str]) -> int:
+def learn_and_ask(folder: Path) -> int:
     """Learn with the model of this machine, then ask without and with what was learned."""
     model = catalogued_model(DEFAULT_MODEL)
     print(f"\nNow with a model: {model.name} by {model.maker}, {model.size / 1e9:.1f} GB, licence {model.licence}.")
-    print("Two idle cores take about one minute to fetch it the first time, and about four minutes for the rest.")
+    print("Two idle cores take about a minute to fetch it the first time, and about two minutes for the rest.")
     skillbook = folder / "skills.db"
     for arguments in (
-        ["models", "pull", model.name, *options],
+        ["models", "pull", model.name, "--yes"],
         ["learn", str(TRACES), "--skillbook", str(skillbook)],
         ["ask", QUESTION, "--without-skills"],
         ["ask", QUESTION, "--skillbook", str(skillbook)],
@@ -76,7 +76,7 @@ def main() -> int:
         tour(folder)
         if "tour" in sys.argv[1:]:
             return 0
-        return learn_and_ask(folder, [option for option in sys.argv[1:] if option == "--yes"])
+        return learn_and_ask(folder)
 
 
 if __name__ == "__main__":
