@@ -66,9 +66,6 @@ def interpreter_candidates() -> Iterator[str]:
 
 PYTHONS = interpreters()
 OLDEST, NEWEST = min(PYTHONS), max(PYTHONS)
-OLDEST_AND_NEWEST = [
-    nox.param(PYTHONS[version], id=f"{version[0]}.{version[1]}") for version in sorted({OLDEST, NEWEST})
-]
 
 
 @nox.session(python=PYTHONS[OLDEST])
@@ -78,11 +75,10 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", *session.posargs)
 
 
-@nox.session
-@nox.parametrize("python", OLDEST_AND_NEWEST)
+@nox.session(python=PYTHONS[NEWEST])
 @nox.parametrize("distribution", DISTRIBUTIONS)
 def wheels(session: nox.Session, distribution: str) -> None:
-    """The tests of a distribution on its wheel, with nothing beside but what it declares."""
+    """The tests of a distribution on its wheel, with nothing beside but what it declares, on the newest Python."""
     install_wheel(session, distribution)
     session.install(*test_tools(distribution), *PINNED)
     run_tests_on_installed(session, test_folder(distribution))
@@ -91,7 +87,7 @@ def wheels(session: nox.Session, distribution: str) -> None:
 @nox.session(python=PYTHONS[OLDEST])
 @nox.parametrize("distribution", DISTRIBUTIONS)
 def oldest(session: nox.Session, distribution: str) -> None:
-    """The tests of a distribution on its wheel, with the oldest releases that it declares to work with."""
+    """The tests of a distribution on its wheel, with the oldest releases that it declares, on the oldest Python."""
     dependencies = [
         entry for entry in project_table(distribution)["dependencies"] if Requirement(entry).name not in DISTRIBUTIONS
     ]
@@ -110,12 +106,12 @@ def oldest(session: nox.Session, distribution: str) -> None:
 
 
 @nox.session(python=PYTHONS[OLDEST], venv_backend="venv")
-@nox.parametrize("distribution", DISTRIBUTIONS)
-def install(session: nox.Session, distribution: str) -> None:
-    """What the READMEs tell users to do: plain pip on the checkout, its build tool from the registry."""
-    with_ours = [f"./{name}" for name in with_ours_that_it_needs(distribution)]
-    session.run("python", "-m", "pip", "install", "--quiet", *with_ours)
-    import_all(session, distribution)
+def install(session: nox.Session) -> None:
+    """What the READMEs tell users to do, for all distributions together: plain pip on the checkout."""
+    session.run("python", "-m", "pip", "install", "--quiet", *(f"./{distribution}" for distribution in DISTRIBUTIONS))
+    session.run("python", "-m", "pip", "check")
+    for distribution in DISTRIBUTIONS:
+        import_all(session, distribution)
 
 
 @nox.session(python=PYTHONS[OLDEST])
