@@ -31,7 +31,7 @@ demo: $(ENVIRONMENT) ## Learn from recorded traces with a model on this machine 
 	@.venv/bin/python -m examples.demo $(ARGS)
 
 .PHONY: test
-test: lint types contracts pytest ## Check and test what CI checks (some seconds)
+test: lint types contracts pytest ## Check and test everything (some ten minutes)
 
 .PHONY: test-all
 test-all: $(ENVIRONMENT) ## Run every nox session: wheels, oldest dependencies, docs, start-up, benchmarks
@@ -56,6 +56,7 @@ contracts: $(ENVIRONMENT) ## Check which parts of ace import which
 	lint-imports --no-logo
 
 .PHONY: pytest
+pytest: ARGS ?= -n logical --maxprocesses 4
 pytest: $(ENVIRONMENT) ## Run the tests, without the other checks
 	pytest $(ARGS)
 
