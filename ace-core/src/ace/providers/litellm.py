@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import current_call_scope, note_model_call
 from ace.protocols.recorded_answers import RecordedAnswers, recorded_response, response_to_record
 from ace.providers import litellm_library
 from ace.providers.litellm_config import LiteLLMConfig, Message
-from ace.providers.litellm_library import Answered, Failed
+from ace.providers.model_chain import ModelChain
 from ace.providers.structured_answers import ask_until_valid
-from ace.providers.usage import UsageAccount
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 __all__ = ["LiteLLMClient", "LiteLLMConfig", "Message"]
-
-_logger = logging.getLogger(__name__)
 
 
 class LiteLLMClient:
     """Calls a language model through LiteLLM.
 
     It satisfies `LLMClientLike` and may be used from several threads. LiteLLM is imported on the
-    first call. One call makes at most `max_retries + 1` requests to each model of the chain; a
-    structured call asks at most `validation_retries + 1` times.
+    first call. One call makes at most `max_retries + 1` requests to each model of the chain; a structured
+    call asks at most `validation_retries + 1` times, with one request more where an own server refuses
+    the schema.
 
     Args:
         model: A LiteLLM model string.
@@ -83,11 +82,7 @@ class LiteLLMClient:
             fallbacks=fallbacks,
             options=dict(options or {}),
         )
-        self._chain = self.config.chain()
-        for config in self._chain:
-            # Bad numbers are told at construction, not in the middle of a run.
-            _ = config.retry_policy
-        self._account = UsageAccount()
+        self._chain = ModelChain(self.config.chain())
 
     @classmethod
     def from_config(cls, config: LiteLLMConfig) -> Self:
@@ -98,7 +93,7 @@ class LiteLLMClient:
         """
         client = cls(config.model)
         client.config = config
-        client._chain = config.chain()
+        client._chain = ModelChain(config.chain())
         return client
 
     def __repr__(self) -> str:
@@ -112,7 +107,7 @@ class LiteLLMClient:
     @property
     def usage(self) -> Usage:
         """What all calls of this client have used so far."""
-        return self._account.total
+        return self._chain.account.total
 
     def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
         """Send a prompt and return the answer.
@@ -138,8 +133,8 @@ class LiteLLMClient:
     ) -> StructuredAnswer:
         """Send a prompt and return the answer as an instance of a pydantic model.
 
-        The JSON schema is appended to the prompt. An answer that does not validate is asked for
-        again, with the error shown to the model.
+        The JSON schema is appended to the prompt, and an own server is asked to hold the model to it.
+        An answer that does not validate is asked for again, with the error shown to the model.
 
         Args:
             prompt: The whole prompt.
@@ -152,7 +147,7 @@ class LiteLLMClient:
         """
         system = kwargs.pop("system", None)
         return ask_until_valid(
-            lambda messages: self.complete_messages(messages, **kwargs),
+            lambda messages: self._complete(messages, kwargs, response_model),
             prompt,
             response_model,
             system=system,
@@ -173,6 +168,12 @@ class LiteLLMClient:
             LLMAuthenticationError: The key is missing or was refused.
             LLMCallError: No model of the chain answered.
         """
+        return self._complete(messages, kwargs, None)
+
+    def _complete(
+        self, messages: Sequence[Message], kwargs: Mapping[str, Any], response_model: type[BaseModel] | None
+    ) -> LLMResponse:
+        """Take the answer from the record, or ask and record it."""
         answers = current_call_scope().answers
         request = "" if answers is None else self._request_text(messages, kwargs)
         known = None if answers is None else answers.next(request)
@@ -181,7 +182,7 @@ class LiteLLMClient:
             note_model_call(self.model, response.usage, 0.0, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
-        model, response = self._ask_chain(messages, kwargs)
+        model, response = self._chain.ask(messages, kwargs, response_model)
         if answers is not None:
             response = self._recorded(answers, request, response)
         note_model_call(model, response.usage, time.monotonic() - started)
@@ -200,79 +201,15 @@ class LiteLLMClient:
         """How many tokens of input the model takes, or None if LiteLLM does not know the model."""
         return litellm_library.input_token_limit(self.model)
 
-    def _ask_chain(self, messages: Sequence[Message], overrides: Mapping[str, Any]) -> tuple[str, LLMResponse]:
-        """Return the model of the chain that answered, and its answer."""
-        attempts = 0
-        failed = Failed("no request was made", None)
-        for place, config in enumerate(self._chain):
-            outcome, made = self._try_model(config, messages, overrides)
-            attempts += made
-            if isinstance(outcome, Answered):
-                return config.model, outcome.response
-            failed = outcome
-            if place + 1 < len(self._chain):
-                following = self._chain[place + 1].model
-                _logger.warning("model %r failed (%s); trying %r", config.model, failed.reason, following)
-        raise _call_error(failed, self._chain[-1].model, attempts)
-
     def _request_text(self, messages: Sequence[Message], overrides: Mapping[str, Any]) -> str:
         """Return what an answer depends on. Where the server is, and who pays, is not among it."""
         config = self.config
         settings = {"max_tokens": config.max_tokens, "temperature": config.temperature, **config.options, **overrides}
-        asked = [[each.model for each in self._chain], list(messages), settings]
+        asked = [[each.model for each in self._chain.configs], list(messages), settings]
         return json.dumps(asked, sort_keys=True, default=str)
 
     def _recorded(self, answers: RecordedAnswers, request: str, response: LLMResponse) -> LLMResponse:
         """Record an answer and return the one that counts, which lacks the keys that the model may have seen."""
-        keys = [config.api_key for config in self._chain if config.api_key]
+        keys = [config.api_key for config in self._chain.configs if config.api_key]
         kept = recorded_response(answers.keep(request, response_to_record(response, keys)))
         return response if kept.text == response.text else replace(kept, usage=response.usage)
-
-    def _try_model(
-        self, config: LiteLLMConfig, messages: Sequence[Message], overrides: Mapping[str, Any]
-    ) -> tuple[Answered | Failed, int]:
-        """Send to one model until it answers or another request makes no sense."""
-        policy = config.retry_policy
-        attempt = 0
-        while True:
-            attempt += 1
-            outcome = litellm_library.send(config.request(messages, overrides))
-            if isinstance(outcome, Answered):
-                self._account.add(outcome.response.usage)
-                return outcome, attempt
-            self._account.add(Usage(failed_requests=1))
-            worth_it = not outcome.is_authentication and policy.is_worth_retrying(outcome.status_code)
-            if not worth_it or attempt > policy.max_retries:
-                return outcome, attempt
-            delay = policy.delay(attempt, outcome.retry_after)
-            _logger.info(
-                "model %r: %s; retry %d of %d in %.2f s",
-                config.model,
-                outcome.reason,
-                attempt,
-                policy.max_retries,
-                delay,
-            )
-            time.sleep(delay)
-
-
-def _call_error(failed: Failed, model: str, attempts: int) -> LLMCallError:
-    requests = f"{attempts} request" if attempts == 1 else f"{attempts} requests"
-    if not failed.is_authentication:
-        return LLMCallError(
-            f"model {model!r} gave no answer after {requests}: {failed.reason}",
-            model=model,
-            status_code=failed.status_code,
-            attempts=attempts,
-        )
-    if failed.missing_variables:
-        what_to_do = f"set the environment variable {' or '.join(failed.missing_variables)}"
-    else:
-        what_to_do = "check the key"
-    return LLMAuthenticationError(
-        f"model {model!r}: the key is missing or was refused; {what_to_do}. Reason: {failed.reason}",
-        model=model,
-        status_code=failed.status_code,
-        attempts=attempts,
-        missing_variables=failed.missing_variables,
-    )

@@ -17,11 +17,9 @@ from types import ModuleType
 from typing import Any
 
 from ace.protocols.llm import LLMResponse, Usage
-from ace.protocols.redaction import environment_secrets, is_secret_name, redact
+from ace.providers.request_outcomes import Answered, Failed, seconds_to_wait, without_keys
 
 __all__ = [
-    "Answered",
-    "Failed",
     "Vectors",
     "count_tokens",
     "embed",
@@ -32,7 +30,7 @@ __all__ = [
 
 _lock = threading.Lock()
 _litellm: ModuleType | None = None
-_SHORTEST_KEY = 6
+_FIRST_ERROR_STATUS = 400
 _MISSING_KEY_WORDS = ("api key", "api_key", "credential")
 # Retries are ours: they are counted, and they end.
 _OWN_RETRIES: dict[str, Any] = {"max_retries": 0, "num_retries": 0}
@@ -47,17 +45,6 @@ _IMPORT_SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The server answered.
-
-    Attributes:
-        response: The answer with its usage.
-    """
-
-    response: LLMResponse
-
-
-@dataclass(frozen=True, slots=True)
 class Vectors:
     """The server turned texts into vectors.
 
@@ -68,25 +55,6 @@ class Vectors:
 
     rows: tuple[Sequence[float], ...]
     usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The server refused, or there was no response.
-
-    Attributes:
-        reason: What happened, without keys.
-        status_code: The HTTP status, or None if there was no response.
-        retry_after: The wait that the server asked for, in seconds.
-        is_authentication: Whether the key is missing or was refused.
-        missing_variables: The environment variables that would hold the key.
-    """
-
-    reason: str
-    status_code: int | None
-    retry_after: float | None = None
-    is_authentication: bool = False
-    missing_variables: tuple[str, ...] = ()
 
 
 def load_litellm() -> ModuleType:
@@ -228,7 +196,7 @@ def _cost_of(litellm: ModuleType, raw: Any, model: str) -> float | None:
 
 
 def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) -> Failed:
-    reason = redact(_without_traceback(str(error)), [*environment_secrets(), *_secrets_in(request)])
+    reason = without_keys(_without_traceback(str(error)), request)
     status_code = getattr(error, "status_code", None)
     if isinstance(error, litellm.Timeout):
         return Failed(f"timeout: {reason}", 408)
@@ -236,25 +204,15 @@ def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) 
     is_missing_key = bool(missing) and any(word in reason.lower() for word in _MISSING_KEY_WORDS)
     if isinstance(error, litellm.AuthenticationError) or is_missing_key:
         return Failed(reason, status_code, is_authentication=True, missing_variables=missing)
-    if isinstance(error, litellm.APIConnectionError):
+    is_broken_answer = isinstance(status_code, int) and status_code < _FIRST_ERROR_STATUS
+    if isinstance(error, litellm.APIConnectionError) or is_broken_answer:
         return Failed(reason, None)
     return Failed(reason, status_code, retry_after=_retry_after(error))
 
 
-def _secrets_in(settings: Mapping[str, Any]) -> list[str]:
-    """Return the keys among the settings of a request, also those in its headers."""
-    found: list[str] = []
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            found += _secrets_in(value)
-        elif isinstance(value, str) and len(value) >= _SHORTEST_KEY and is_secret_name(name):
-            found += [value, value.removeprefix("Bearer ")]
-    return found
-
-
 def _without_traceback(text: str) -> str:
     """Litellm appends whole tracebacks to some messages."""
-    return text.partition("\nTraceback (most recent call last)")[0].strip()[:2000]
+    return text.partition("\nTraceback (most recent call last)")[0].strip()
 
 
 def _missing_variables(litellm: ModuleType, request: Mapping[str, Any]) -> tuple[str, ...]:
@@ -270,13 +228,8 @@ def _missing_variables(litellm: ModuleType, request: Mapping[str, Any]) -> tuple
 
 def _retry_after(error: Exception) -> float | None:
     for source in (getattr(error, "litellm_response_headers", None), _response_headers(error)):
-        value = source.get("retry-after") if source is not None else None
-        if value is not None:
-            try:
-                return max(0.0, float(value))
-            except ValueError:
-                # An HTTP date; our own backoff is good enough.
-                return None
+        if source is not None and source.get("retry-after") is not None:
+            return seconds_to_wait(source.get("retry-after"))
     return None
 
 
