@@ -1,16 +1,19 @@
 """What goes wrong in the foreground, and where it is reported."""
 
 import asyncio
+import copy
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from ace.pipeline import Pipeline, PipelineCancelled
+from ace.pipeline import Branch, BranchError, Pipeline, PipelineCancelled
 
 from .sample_steps import AnyDo, Do, DoAsync, Gate, PageContext, pages, samples_of, variant, wait_until
 
@@ -50,6 +53,53 @@ def test_pipeline_cancelled_raised_by_a_step_is_that_samples_error() -> None:
     first, second = Pipeline([Do(give_up)]).run(pages(2))
     assert str(first.error) == "not worth it"
     assert second.error is None
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("place", ["foreground", "branch", "nested", "background", "lane"])
+def test_a_step_that_cancels_its_own_task_fails_its_sample_only(place: str, workers: int) -> None:
+    async def cancel() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    step = DoAsync(lambda number: cancel() if number == 1 else None)
+    behind, in_lane = variant(DoAsync, boundary=True)(step.action), variant(DoAsync, lane="own task")(step.action)
+    other = Gate()
+    other.open()
+    pipelines: dict[str, Pipeline[PageContext]] = {
+        "foreground": Pipeline([step]),
+        "branch": Pipeline([Branch(step, Do(other))]),
+        "nested": Pipeline([Pipeline([step])]),
+        "background": Pipeline([behind]),
+        "lane": Pipeline([Do(), in_lane]),
+    }
+    results = pipelines[place].run(pages(5), workers=workers)
+    pipelines[place].wait_for_background()
+    assert samples_of(results) == [0, 1, 2, 3, 4]
+    assert isinstance(results[1].cause or results[1].error, asyncio.CancelledError)
+    assert [result.error for result in results if result.sample != 1] == [None] * 4
+    assert place != "branch" or sorted(other.passed) == [0, 1, 2, 3, 4]
+
+
+def test_an_input_that_raises_cancelled_error_by_itself_ends_the_run_with_it() -> None:
+    async def source() -> AsyncIterator[PageContext]:
+        yield PageContext(sample=0)
+        raise asyncio.CancelledError("an inner task was cancelled")
+
+    async def main() -> None:
+        with pytest.raises(asyncio.CancelledError, match="an inner task was cancelled"):
+            await Pipeline[PageContext]([DoAsync()]).run_async(source(), workers=2)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_a_branch_error_can_be_copied(duplicate: Callable[[BranchError], BranchError]) -> None:
+    error = BranchError([ValueError("no such page"), KeyError("title")])
+    twin = duplicate(error)
+    assert (str(twin), repr(twin.failures)) == (str(error), repr(error.failures))
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -159,6 +159,23 @@ def test_a_cancelled_run_ends_only_when_its_steps_have(lane: str | None, way: st
     assert gate.passed == [0]
 
 
+def test_a_cancelled_branch_ends_only_when_its_plain_children_have() -> None:
+    gate = Gate()
+    pipeline = Pipeline[PageContext]([Branch(DoAsync(lambda number: asyncio.sleep(600)), Do(gate))])
+
+    async def main() -> None:
+        running = asyncio.create_task(pipeline.run_async(pages(1)))
+        await asyncio.to_thread(gate.wait_until_inside, 1)
+        running.cancel()
+        asyncio.get_running_loop().call_later(0.05, gate.open)
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert gate.passed == [0]
+
+    assert ends(lambda: asyncio.run(main()))
+    assert gate.passed == [0]
+
+
 def test_stop_iteration_in_a_lane_is_an_error_of_its_sample() -> None:
     pipeline = Pipeline[PageContext]([DoAsync(), variant(Do, lane="book")(lambda number: next(iter(())))])
     errors: list[BaseException | None] = []

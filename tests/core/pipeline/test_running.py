@@ -83,6 +83,13 @@ def test_workers_bounds_the_asynchronous_samples_in_the_foreground_and_is_reache
     assert most_inside == MANY
 
 
+def test_workers_that_no_sample_needs_cost_nothing() -> None:
+    tasks: list[int] = []
+    pipeline = Pipeline[PageContext]([DoAsync(lambda number: tasks.append(len(asyncio.all_tasks())))])
+    assert samples_of(pipeline.run(pages(3), workers=1_000_000)) == [0, 1, 2]
+    assert max(tasks) <= 3 + 2  # a worker for each sample, one that finds none, and who waits for them
+
+
 @pytest.mark.parametrize("step", [Do, DoAsync])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_contexts_are_drawn_only_as_workers_get_free(step: AnyDo, workers: int) -> None:

@@ -212,15 +212,13 @@ def _outcome(child: PlannedStep[C], ctx: C) -> _Outcome[C]:
 
 
 async def _outcome_async(child: PlannedStep[C], ctx: C) -> _Outcome[C]:
-    from .event_loop import call_in_thread, is_being_cancelled
+    from .event_loop import call_in_thread
 
-    if not child.is_async:
-        return await call_in_thread(lambda: _outcome(child, ctx))
     try:
+        if not child.is_async:
+            return await call_in_thread(lambda: _outcome(child, ctx))
         return _Outcome(output=await child.run_async(ctx))
-    except BaseException as error:
-        if is_being_cancelled():
-            raise
+    except BaseException as error:  # as above; if the branch itself is cancelled, `gather` says so at the end
         return _Outcome(error=error)
 
 

@@ -51,6 +51,10 @@ class BranchError(PipelineError):
         count = len(self.failures)
         super().__init__(f"{count} {'child' if count == 1 else 'children'} of the branch failed: {texts}")
 
+    def __reduce__(self) -> tuple[type[BranchError], tuple[list[BaseException]], dict[str, object]]:
+        """Have a copy made from the failures, not from the text."""
+        return type(self), (self.failures,), self.__dict__
+
 
 class MergeConflictError(PipelineError, ValueError):
     """Two children of a branch wrote different values to one field.

@@ -84,31 +84,31 @@ class EngineLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Await a coroutine from plain code and return its value, or raise what it raised."""
-        future = self.submit(_keep_exit(coroutine))
+        future = self.submit(_outcome(coroutine))
         try:
             with self.blocked():
                 outcome = future.result()
         except BaseException:  # Ctrl-C while waiting must not leave the coroutine running
             future.cancel()
             raise
-        if isinstance(outcome, _Exit):
+        if isinstance(outcome, _Raised):
             raise outcome.error
         return outcome
 
 
-class _Exit:
-    """A `SystemExit` or `KeyboardInterrupt` on its way to the thread that waits."""
+class _Raised:
+    """An error on its way to the thread that waits."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
-async def _keep_exit(coroutine: Coroutine[Any, Any, T]) -> T | _Exit:
-    """Keep these two from the loop, which they would end."""
+async def _outcome(coroutine: Coroutine[Any, Any, T]) -> T | _Raised:
+    """Keep errors from the loop, which a `SystemExit` would end, and from its future, which changes some."""
     try:
         return await coroutine
-    except (SystemExit, KeyboardInterrupt) as error:
-        return _Exit(error)
+    except BaseException as error:
+        return _Raised(error)
 
 
 async def call_in_thread(function: Callable[[], T]) -> T:
@@ -168,12 +168,6 @@ async def await_uninterrupted(future: Future[T]) -> T:
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set_result, None))
     await wait_through_cancellation(ended, on_cancel=future.cancel)
     return future.result()
-
-
-def is_being_cancelled() -> bool:
-    """Whether the current task was asked to end, as opposed to a step that raised `CancelledError` by itself."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 engine_loop = EngineLoop()

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Generic, TypeVar, final
 
 from .context import StepContext
-from .event_loop import await_uninterrupted, call_in_thread, is_being_cancelled
+from .event_loop import await_uninterrupted, call_in_thread
 from .lane_segment import LaneSegment
 from .result import SampleResult
 from .run import Run
@@ -31,7 +31,7 @@ class TaskDriver(Generic[C]):
     Args:
         run: The run.
         contexts: The input.
-        workers: How many samples to have in the foreground at once.
+        workers: How many samples to have in the foreground at once; a task is added whenever one has got a sample.
         deliver: Called with each result and its place in the input; what it returns is awaited.
     """
 
@@ -47,6 +47,8 @@ class TaskDriver(Generic[C]):
         self._deliver = deliver
         self._source = Source(contexts, run)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._started = 0
+        self._is_cancelled = False
 
     async def drive(self) -> None:
         """Run until the input is used up or the run is stopped.
@@ -54,19 +56,24 @@ class TaskDriver(Generic[C]):
         An error that belongs to no sample is left in `run.failure`, because a loop would end if a task raised
         `SystemExit`.
         """
-        for _ in range(self._workers):
-            self._start_worker()
+        self._start_another()
         cancelled: asyncio.CancelledError | None = None
         while self._tasks:
             try:
                 await asyncio.wait(self._tasks)
             except asyncio.CancelledError as error:
                 cancelled = error
+                self._is_cancelled = True
                 self._run.stop()
                 for task in self._tasks:
                     task.cancel()
         if cancelled is not None:
             raise cancelled
+
+    def _start_another(self) -> None:
+        if self._started < self._workers and not self._run.stopped:
+            self._started += 1
+            self._start_worker()
 
     def _start_worker(self) -> None:
         variables = self._run.variables.copy()
@@ -76,8 +83,12 @@ class TaskDriver(Generic[C]):
 
     async def _work(self, variables: contextvars.Context) -> None:
         source = self._source
+        has_follower = False
         try:
             while (drawn := source.draw_at_once() if source.is_sequence else await source.draw()) is not None:
+                if not has_follower:
+                    has_follower = True
+                    self._start_another()
                 place, index, ctx = drawn
                 delivery = self._deliver(place, await self._process(index, ctx))
                 if delivery is not None:
@@ -88,9 +99,9 @@ class TaskDriver(Generic[C]):
                     # A step has set a variable. The next sample must not see it, so it gets a new task.
                     self._start_worker()
                     return
-        except asyncio.CancelledError:
-            raise
         except BaseException as error:
+            if self._is_cancelled:
+                raise
             self._run.abort(error)
 
     async def _process(self, index: int, ctx: C) -> SampleResult[C]:
@@ -112,7 +123,7 @@ class TaskDriver(Generic[C]):
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:
-                if is_being_cancelled():
+                if self._is_cancelled:  # not by the step itself
                     raise
                 run.fail(index, result, error, position)
             else:
