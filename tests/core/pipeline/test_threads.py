@@ -142,6 +142,46 @@ def test_a_forked_child_can_use_the_pipeline_of_its_parent() -> None:
     assert (run.returncode, run.stderr) == (0, "")
 
 
+def test_a_child_that_is_forked_while_samples_are_in_the_background_leaves_them_to_its_parent() -> None:
+    code = """
+        import multiprocessing, threading
+        from ace.pipeline import Pipeline, StepContext
+
+        class Check:
+            requires, provides, async_boundary = {"sample"}, set(), True
+            def __call__(self, ctx):
+                if ctx.sample == "slow":
+                    opened.wait()
+                return ctx
+
+        class Keep:
+            requires, provides, lane = {"sample"}, set(), "book"
+            def __call__(self, ctx):
+                return ctx
+
+        def work():
+            results = pipeline.run([StepContext(n) for n in range(5)])
+            pipeline.wait_for_background()
+            print(len(results), pipeline.background_stats(), flush=True)
+
+        opened = threading.Event()
+        pipeline = Pipeline([Check(), Keep()])
+        pipeline.run([StepContext("slow")])
+        child = multiprocessing.get_context("fork").Process(target=work)
+        child.start()
+        child.join(60)
+        print("ended:", child.exitcode)
+        child.kill()
+        opened.set()
+        pipeline.wait_for_background()
+        print(pipeline.background_stats()["completed"])
+    """
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)]
+    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    stats = {"active": 0, "queued": 0, "completed": 5, "failed": 0}
+    assert (run.stdout, run.stderr) == (f"5 {stats}\nended: 0\n1\n", "")
+
+
 def test_work_that_comes_while_its_thread_is_about_to_retire_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     # The thread has waited long enough and says that it leaves; before that takes effect, somebody has counted on it.
     monkeypatch.setattr("ace.pipeline.threads._IDLE_SECONDS", 0.001)

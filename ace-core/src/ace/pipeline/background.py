@@ -113,13 +113,17 @@ class Background(Generic[C]):
     def __init__(self, stages: Sequence[Stage[C]], limit: int) -> None:
         self.stages = tuple(stages)
         self._limit = limit
+        self._completed = 0
+        self._failed = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with nothing inside. A forked child calls it too: its parent does the work that was inside."""
         self._lock = threading.Lock()  # the condition's own, taken directly where nobody waits: that is quicker
         self._changed = threading.Condition(self._lock)
         self._waiting = 0
         self._inside = 0
         self._active = 0
-        self._completed = 0
-        self._failed = 0
 
     def enter(self, job: Job[C]) -> None:
         """Take a sample in; wait while there is no room for it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
 from typing import Protocol
 from weakref import WeakSet
@@ -83,3 +84,12 @@ def drain() -> None:
 def _snapshot() -> list[Pending]:
     with _lock:
         return list(_watched)
+
+
+def _forget_lock() -> None:
+    """A forked child has nothing pending, because its parent does that, but maybe the lock of a thread that is gone."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)

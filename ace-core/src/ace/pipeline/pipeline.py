@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import Self, TypeVar
 
-from .background import Background
 from .blocking import may_block_loop
 from .branch import Branch
 from .cancellation import CancellationToken
@@ -17,20 +15,17 @@ from .context import StepContext
 from .errors import PipelineConfigError
 from .foreground import collect, collect_async, iterate, iterate_async
 from .hooks import PipelineHook
-from .lane import InputOrder
 from .merge import MergeStrategy
 from .pipeline_as_step import PipelineAsStep
 from .plan import Plan
 from .result import SampleResult
-from .run import Run
+from .runs import OnSampleDone, Runs
 from .step import StepProtocol
 from .step_observer import StepObserver
 from .threads import threads
 from .validation import check_call, listed, listed_hooks
 
 C = TypeVar("C", bound=StepContext)
-
-logger = logging.getLogger(__name__)
 
 
 class Pipeline(PipelineAsStep[C]):
@@ -81,9 +76,7 @@ class Pipeline(PipelineAsStep[C]):
                 f"ace.pipeline.StepObserver"
             )
         self._background_limit = background_limit
-        self._lock = threading.RLock()  # the garbage collector may close a stream while it is held
         self._has_run = False
-        self._runs = 0
         self._use(Plan[C]((), step_observer))
         for step in listed(steps):
             self._extend(step, stacklevel=4)
@@ -131,8 +124,7 @@ class Pipeline(PipelineAsStep[C]):
 
     def _use(self, plan: Plan[C]) -> None:
         self._plan = plan
-        self._background = Background(plan.stages, self._background_limit)
-        self._order = InputOrder(plan.lanes)
+        self._runs = Runs(plan, self._hooks, self._background_limit)
 
     @property
     def steps(self) -> Sequence[StepProtocol[C]]:
@@ -148,7 +140,7 @@ class Pipeline(PipelineAsStep[C]):
         self,
         contexts: Iterable[C],
         workers: int = 1,
-        on_sample_done: Callable[[SampleResult[C]], None] | None = None,
+        on_sample_done: OnSampleDone[C] | None = None,
         cancel_token: CancellationToken | None = None,
     ) -> list[SampleResult[C]]:
         """Run all samples and return when the last foreground part is over.
@@ -171,21 +163,15 @@ class Pipeline(PipelineAsStep[C]):
                 in the background first.
         """
         check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=False)
-        run = self._begin(on_sample_done, cancel_token)
-        try:
-            with may_block_loop():
-                return collect(run, contexts, workers)
-        except (KeyboardInterrupt, SystemExit):
-            self._drain(run)
-            raise
-        finally:
-            self._end(run)
+        self._has_run = True
+        with self._runs.one(on_sample_done, cancel_token) as run, may_block_loop():
+            return collect(run, contexts, workers)
 
     async def run_async(
         self,
         contexts: Iterable[C] | AsyncIterable[C],
         workers: int = 1,
-        on_sample_done: Callable[[SampleResult[C]], None] | None = None,
+        on_sample_done: OnSampleDone[C] | None = None,
         cancel_token: CancellationToken | None = None,
     ) -> list[SampleResult[C]]:
         """Like `run`, for asynchronous code; the loop is never blocked.
@@ -197,20 +183,15 @@ class Pipeline(PipelineAsStep[C]):
             asyncio.CancelledError: If the task was cancelled. Its samples have ended then.
         """
         check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=True)
-        run = self._begin(on_sample_done, cancel_token)
-        try:
+        self._has_run = True
+        async with self._runs.one_async(on_sample_done, cancel_token) as run:
             return await collect_async(run, contexts, workers)
-        except (KeyboardInterrupt, SystemExit):
-            await self._drain_async(run)
-            raise
-        finally:
-            self._end(run)
 
     def stream(
         self,
         contexts: Iterable[C],
         workers: int = 1,
-        on_sample_done: Callable[[SampleResult[C]], None] | None = None,
+        on_sample_done: OnSampleDone[C] | None = None,
         cancel_token: CancellationToken | None = None,
     ) -> Generator[SampleResult[C], None, None]:
         """Yield results as the foregrounds finish, in bounded memory however long the input is.
@@ -227,24 +208,19 @@ class Pipeline(PipelineAsStep[C]):
         self,
         contexts: Iterable[C],
         workers: int,
-        on_sample_done: Callable[[SampleResult[C]], None] | None,
+        on_sample_done: OnSampleDone[C] | None,
         cancel_token: CancellationToken | None,
         closing: Closing,
     ) -> Generator[SampleResult[C], None, None]:
-        run = self._begin(on_sample_done, cancel_token)
-        try:
+        self._has_run = True
+        with self._runs.one(on_sample_done, cancel_token) as run:
             yield from iterate(run, contexts, workers, closing)
-        except (KeyboardInterrupt, SystemExit):
-            self._drain(run)
-            raise
-        finally:
-            self._end(run)
 
     def astream(
         self,
         contexts: Iterable[C] | AsyncIterable[C],
         workers: int = 1,
-        on_sample_done: Callable[[SampleResult[C]], None] | None = None,
+        on_sample_done: OnSampleDone[C] | None = None,
         cancel_token: CancellationToken | None = None,
     ) -> AsyncGenerator[SampleResult[C]]:
         """Like `stream`, for asynchronous code. Arguments are those of `run_async`."""
@@ -255,20 +231,16 @@ class Pipeline(PipelineAsStep[C]):
         self,
         contexts: Iterable[C] | AsyncIterable[C],
         workers: int,
-        on_sample_done: Callable[[SampleResult[C]], None] | None,
+        on_sample_done: OnSampleDone[C] | None,
         cancel_token: CancellationToken | None,
     ) -> AsyncGenerator[SampleResult[C]]:
-        run = self._begin(on_sample_done, cancel_token)
-        results = iterate_async(run, contexts, workers)
-        try:
+        self._has_run = True
+        async with (
+            self._runs.one_async(on_sample_done, cancel_token) as run,
+            aclosing(iterate_async(run, contexts, workers)) as results,
+        ):
             async for result in results:
                 yield result
-        except (KeyboardInterrupt, SystemExit):
-            await self._drain_async(run)
-            raise
-        finally:
-            await results.aclose()
-            self._end(run)
 
     def wait_for_background(self, timeout: float | None = None) -> None:
         """Block until no sample is in the background.
@@ -280,7 +252,7 @@ class Pipeline(PipelineAsStep[C]):
             TimeoutError: If samples are still in the background then; the text says how many.
         """
         with may_block_loop():
-            self._background.wait(timeout)
+            self._runs.background.wait(timeout)
 
     def background_stats(self) -> dict[str, int]:
         """Count the samples that have entered the background since the pipeline was built.
@@ -289,7 +261,7 @@ class Pipeline(PipelineAsStep[C]):
             `active` (inside a step now), `queued` (waiting for one), `completed` (ended well or not) and
             `failed` (of the completed).
         """
-        return self._background.stats()
+        return self._runs.background.stats()
 
     def close(self) -> None:
         """Wait for the background and give back the threads. The pipeline can be used again."""
@@ -303,43 +275,3 @@ class Pipeline(PipelineAsStep[C]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _begin(
-        self,
-        on_sample_done: Callable[[SampleResult[C]], None] | None,
-        cancel_token: CancellationToken | None,
-    ) -> Run[C]:
-        if self._plan.awaits_in_background:
-            from .event_loop import engine_loop
-
-            engine_loop.ensure_running()
-        with self._lock:
-            self._has_run = True
-            if self._runs:
-                # Samples of a run that is going on must not wait for each other's turn across the two.
-                self._order = InputOrder(self._plan.lanes)
-            self._runs += 1
-            order = self._order
-        background = self._background if self._plan.stages else None
-        needs_order = background is not None or bool(self._plan.lanes)
-        return Run(self._plan, background, order if needs_order else None, self._hooks, cancel_token, on_sample_done)
-
-    def _end(self, run: Run[C]) -> None:
-        with self._lock:
-            self._runs -= 1
-            if run.is_left_behind:  # its workers go on numbering their samples
-                self._order = InputOrder(self._plan.lanes)
-
-    async def _drain_async(self, run: Run[C]) -> None:
-        from .event_loop import call_in_thread
-
-        await call_in_thread(lambda: self._drain(run))
-
-    def _drain(self, run: Run[C]) -> None:
-        """Finish the background of a run that was interrupted, whose order may lack a sample."""
-        with self._lock:
-            self._order = InputOrder(self._plan.lanes)
-        pending = run.tally.inside
-        if pending:
-            logger.warning("the run was interrupted: waiting for %d samples in the background", pending)
-            self._background.wait_for(run.tally)
