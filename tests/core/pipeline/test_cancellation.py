@@ -1,9 +1,10 @@
 import asyncio
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from ace.pipeline import CancellationToken, Pipeline, PipelineCancelled, SampleResult, cancel_token_var
+from ace.pipeline import Branch, CancellationToken, Pipeline, PipelineCancelled, SampleResult, cancel_token_var
 
 from .sample_steps import AnyDo, Do, DoAsync, Gate, PageContext, pages, samples_of, variant
 
@@ -40,6 +41,40 @@ def test_cancelling_stops_before_the_next_step_and_reports_samples_never_started
     assert [result.failed_at for result in results] == [None, None, "Second", "First", "First"]
     assert [isinstance(result.error, PipelineCancelled) for result in results] == [False, False, True, True, True]
     assert results[2].output is None
+
+
+def _cancel_inside(kind: AnyDo, place: str) -> tuple[list[int], list[str | None]]:
+    """Cancel the run in the first step of something nested. Returns who reached the last one, and where it failed."""
+    token = CancellationToken()
+    last: list[int] = []
+    first, second = kind(lambda number: token.cancel()), kind(last.append)
+    boundary = variant(Do, boundary=True)()
+    pipelines: dict[str, Callable[[], Pipeline[PageContext]]] = {
+        "nested": lambda: Pipeline([Pipeline([first, second])]),
+        "nested twice": lambda: Pipeline([Pipeline([Do(), Pipeline([first, second])])]),
+        "branch": lambda: Pipeline([Branch(Pipeline([first, second]), Do())]),
+        "called": lambda: Pipeline(
+            [Do(lambda number: Pipeline([Pipeline([first, second])])(PageContext(sample=number)))]
+        ),
+        "background": lambda: Pipeline([boundary, Pipeline([Pipeline([first, second])])]),
+    }
+    pipeline = pipelines[place]()
+    results = pipeline.run(pages(1), cancel_token=token)
+    pipeline.wait_for_background()
+    assert [type(result.error) for result in results if result.error] in ([], [PipelineCancelled])
+    return last, [result.failed_at for result in results]
+
+
+@pytest.mark.parametrize("kind", [Do, DoAsync])
+@pytest.mark.parametrize("place", ["nested", "nested twice"])
+def test_cancelling_stops_a_nested_pipeline_before_its_next_step(kind: AnyDo, place: str) -> None:
+    assert _cancel_inside(kind, place) == ([], ["Pipeline"])
+
+
+@pytest.mark.parametrize("kind", [Do, DoAsync])
+@pytest.mark.parametrize("place", ["branch", "called", "background"])
+def test_what_is_no_step_of_the_foreground_runs_to_its_end(kind: AnyDo, place: str) -> None:
+    assert _cancel_inside(kind, place) == ([0], [None])
 
 
 def test_a_pipeline_without_foreground_names_its_first_step() -> None:

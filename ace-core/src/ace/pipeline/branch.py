@@ -48,7 +48,8 @@ class _Outcome(Generic[C]):
 class Branch(Generic[C]):
     """A step that gives one context to several pipelines at once, and joins what they return.
 
-    All children run to their end even if one fails. Plain children run on threads, asynchronous ones as tasks.
+    All children run to their end even if one fails or the run is cancelled. Plain children run on threads,
+    asynchronous ones as tasks.
 
     Args:
         *pipelines: The children: pipelines, or single steps.
@@ -134,6 +135,8 @@ class Branch(Generic[C]):
         return await self._run_async(self._children_within(surroundings), ctx)
 
     def _children_within(self, surroundings: Surroundings) -> Sequence[PlannedStep[C]]:
+        if surroundings is Surroundings.FOREGROUND:
+            return self._children  # what has begun runs to its end, though the run be cancelled meanwhile
         children = self._placed_children.get(surroundings)
         if children is None:
             children = tuple(limited(placed(child, surroundings), surroundings) for child in self._children)

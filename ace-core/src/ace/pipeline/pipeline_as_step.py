@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+from .cancellation import CancellationToken, cancel_token_var
 from .context import StepContext
 from .diagram import draw_mermaid, one_line
 from .hooks import PipelineHook
@@ -89,29 +90,30 @@ class PipelineAsStep(Generic[C]):
             from .event_loop import engine_loop
 
             return engine_loop.run(self.__call_async__(ctx))
-        return self._pass_through(self._plan.through, ctx)
+        return self._pass_through(self._plan.through, ctx, None)
 
     async def __call_async__(self, ctx: C) -> C:
         """The asynchronous twin of calling the pipeline."""
-        return await self._pass_through_async(self._plan.through, ctx)
+        return await self._pass_through_async(self._plan.through, ctx, None)
 
     def call_within(self, surroundings: Surroundings, ctx: C) -> C:
-        """Call the pipeline as a step of another one in these surroundings, which limit its steps."""
-        return self._pass_through(self._plan.through_within(surroundings), ctx)
+        """Call the pipeline as a step of another one in these surroundings, which limit or cancel its steps."""
+        return self._pass_through(self._plan.through_within(surroundings), ctx, _token_within(surroundings))
 
     async def call_async_within(self, surroundings: Surroundings, ctx: C) -> C:
         """The asynchronous twin of `call_within`."""
-        return await self._pass_through_async(self._plan.through_within(surroundings), ctx)
+        segments = self._plan.through_within(surroundings)
+        return await self._pass_through_async(segments, ctx, _token_within(surroundings))
 
-    def _pass_through(self, segments: Sequence[Segment[C]], ctx: C) -> C:
+    def _pass_through(self, segments: Sequence[Segment[C]], ctx: C, token: CancellationToken | None) -> C:
         self._has_run = True
         position = Position()
         self._plan.inputs.check(ctx, position)
         for segment in segments:
-            ctx = segment.run(ctx, position, None, self._hooks)
+            ctx = segment.run(ctx, position, token, self._hooks)
         return ctx
 
-    async def _pass_through_async(self, segments: Sequence[Segment[C]], ctx: C) -> C:
+    async def _pass_through_async(self, segments: Sequence[Segment[C]], ctx: C, token: CancellationToken | None) -> C:
         from .event_loop import call_in_thread
 
         self._has_run = True
@@ -119,7 +121,12 @@ class PipelineAsStep(Generic[C]):
         self._plan.inputs.check(ctx, position)
         for segment in segments:
             if segment.is_async:
-                ctx = await segment.run_async(ctx, position, None, self._hooks)
+                ctx = await segment.run_async(ctx, position, token, self._hooks)
             else:
-                ctx = await call_in_thread(partial(segment.run, ctx, position, None, self._hooks))
+                ctx = await call_in_thread(partial(segment.run, ctx, position, token, self._hooks))
         return ctx
+
+
+def _token_within(surroundings: Surroundings) -> CancellationToken | None:
+    """The token that is looked at before each step; None where the steps are not to be interrupted."""
+    return cancel_token_var.get() if surroundings is Surroundings.FOREGROUND else None

@@ -42,7 +42,7 @@ class Plan(Generic[C]):
         foreground: What a sample passes before the boundary, in order.
         stages: What it passes behind the boundary, in order.
         lanes: The lanes of its lane sections, in order, foreground first.
-        through: All steps in one go, for a pipeline that is called, or a step in the foreground of another one.
+        through: All steps in one go, for a pipeline that is called by itself.
 
     Raises:
         PipelineConfigError, PipelineOrderError: If the steps do not fit together.
@@ -58,7 +58,7 @@ class Plan(Generic[C]):
         self.inputs = InputCheck[C](wanted)
         self.first_step = steps[0].name if steps else None
         self._observer = observer
-        self.through = fuse(self._prepared(self.steps, Surroundings.FOREGROUND))
+        self.through = fuse(self._prepared(self.steps, Surroundings.ALONE))
         self._through_within: dict[Surroundings, tuple[Segment[C], ...]] = {}
         self.has_async_steps = any(step.is_async for step in steps)
         self.boundary = next((index for index, step in enumerate(steps) if step.async_boundary), len(steps))

@@ -21,8 +21,11 @@ C = TypeVar("C", bound=StepContext)
 class Surroundings(Enum):
     """Where a composite step runs."""
 
+    ALONE = "alone"
+    """Called by itself, or a child of a branch in the foreground: it runs through."""
+
     FOREGROUND = "foreground"
-    """Before the boundary, or called by itself: nothing is limited."""
+    """Before the boundary of a run: the run's token is looked at before each inner step."""
 
     BACKGROUND = "background"
     """Behind the boundary: an inner step takes a place of its class while a sample is inside it."""
@@ -33,13 +36,13 @@ class Surroundings(Enum):
     @property
     def is_background(self) -> bool:
         """Whether this is behind a boundary."""
-        return self is not Surroundings.FOREGROUND
+        return self in (Surroundings.BACKGROUND, Surroundings.LANE)
 
 
 def placed(step: PlannedStep[C], surroundings: Surroundings) -> PlannedStep[C]:
     """Return a step so that, if it is a composite, its inner steps know the surroundings."""
     composite = step.step
-    if surroundings is Surroundings.FOREGROUND or not isinstance(composite, CompositeStep):
+    if surroundings is Surroundings.ALONE or not isinstance(composite, CompositeStep):
         return step
     return dataclasses.replace(
         step,
