@@ -15,7 +15,8 @@ def learning_script(delay: float = 0.0) -> Script:
     """A script for all roles.
 
     The Reflector finds each `LESSON word` of the trace, and tags the skills whose word it finds. A trace with the
-    word UNUSABLE gets no usable answer, one with REFUSED an HTTP error. The SkillManager adds one skill per lesson
+    word UNUSABLE gets no usable answer, one with REFUSED an HTTP error, one with GHOST the judgement of a skill that
+    there is not. The SkillManager adds one skill per lesson
     that is not in the book yet. The Agent answers with the skill whose word stands in the question, if the prompt
     has it. Asked about similar skills, it leaves them as they are.
     """
@@ -55,7 +56,8 @@ def _reflection(prompt: str, delay: float) -> Reply:
             {"id": skill_id, "tag": "helpful"}
             for skill_id, word in re.findall(r"\[([\w-]+)\] Remember LESSON (\w+)\.", prompt)
             if word in words
-        ],
+        ]
+        + [{"id": "ghost-00001", "tag": "helpful"}] * ("GHOST" in prompt),
     }
     return Answer(reflection, delay)
 

@@ -57,7 +57,7 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
     assert report["schema"] == 1
     assert set(report) == {
         *("schema", "command", "skillbook", "dry_run", "model", "run", "stopped_by"),
-        *("traces", "failures", "skills", "new_skills", "model_use"),
+        *("traces", "failures", "skills", "left_out", "new_skills", "model_use"),
     }
     assert report["traces"] == {"read": 7, "learned": 6, "already_learned": 0, "failed": 2, "not_begun": 0}
     unused = ("updated", "tagged", "merged", "removed", "skipped")
@@ -75,6 +75,18 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
     assert (use["input_tokens"], use["output_tokens"]) == (server.input_tokens, server.output_tokens)
     failed = (tmp_path / "failures.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["raw_answers"][0] for line in failed] == ["no JSON at all"]
+
+
+def test_what_a_model_wanted_in_vain_is_told_once_in_the_report(tmp_path: Path, model: list[str]) -> None:
+    (tmp_path / "a.jsonl").write_text('{"task": "LESSON a GHOST"}\n{"task": "LESSON b GHOST"}\n', encoding="utf-8")
+    done = ace("learn", "a.jsonl", *model, folder=tmp_path)
+    assert (done.code, "ghost" in done.err) == (0, False)
+    [told] = [line.split("  ") for line in done.out.splitlines() if "ghost" in line]
+    assert told == ["a judgement of a skill", "there is no skill 'ghost-00001'", "2"]
+    data = ace("learn", "a.jsonl", "--limit", "1", "--json", *model, folder=tmp_path).data
+    assert data["left_out"] == [
+        {"operation": "TAG", "skill": "ghost-00001", "reason": "there is no skill 'ghost-00001'", "trace": "a.jsonl#1"}
+    ]
 
 
 def test_a_dry_run_reports_the_same_and_writes_nothing(tmp_path: Path, logs: Path, model: list[str]) -> None:

@@ -13,7 +13,7 @@ from ace.cli.errors import UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.opened_skillbook import opened_skillbook
-from ace.cli.learning.run_report import RunCounts
+from ace.cli.learning.run_counts import RunCounts
 from ace.cli.model_choice import client_from_settings, told_plainly
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ace.cli.console import is_terminal, note
+from ace.cli.wording import counted
 from ace.protocols.observers import Event, SampleEnded, SkillsChanged
 
 __all__ = ["Progress", "progress_shown"]
@@ -80,7 +81,7 @@ class _Counted:
     @property
     def text(self) -> str:
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self.ended} of {self.total} traces, {self.added} new skills{failed}"
+        return f"{self.ended} of {counted(self.total, 'trace')}, {counted(self.added, 'new skill')}{failed}"
 
 
 class _Lines:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 
 from ace.cli.console import print_table, print_text, visible
 from ace.cli.learning.run_report import RunReport
+from ace.cli.wording import counted
 from ace.protocols.redaction import redact
 
 __all__ = ["print_report", "report_as_json"]
 
 _MOST_FAILURES_SHOWN = 20
+_WANTED = {
+    "ADD": "a new skill",
+    "UPDATE": "a new text for a skill",
+    "TAG": "a judgement of a skill",
+    "REMOVE": "the removal of a skill",
+    "MERGE": "a merge of skills",
+    "DELETE": "the removal of a skill",
+}
 
 
 def report_as_json(report: RunReport) -> dict[str, object]:
@@ -29,6 +39,7 @@ def report_as_json(report: RunReport) -> dict[str, object]:
         },
         "failures": [{**asdict(failure), "reason": redact(failure.reason)} for failure in report.failures],
         "skills": asdict(report.skills),
+        "left_out": [{**asdict(each), "reason": redact(each.reason)} for each in report.left_out],
         "new_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.new_skills],
         "model_use": asdict(report.use),
     }
@@ -51,6 +62,13 @@ def print_report(report: RunReport, *, title: str) -> None:
         )
         if len(report.failures) > len(shown):
             print_text(f"... and {len(report.failures) - len(shown)} more; --json lists all")
+    if report.left_out:
+        print_text("")
+        counted_out = Counter((_WANTED.get(each.operation, "a change"), each.reason) for each in report.left_out)
+        print_table(
+            ["left out", "why", "times"],
+            [[wanted, redact(reason), str(times)] for (wanted, reason), times in counted_out.items()],
+        )
     if report.new_skills:
         print_text("\nNew skills:")
     for skill in report.new_skills:
@@ -62,7 +80,7 @@ def _rows(report: RunReport) -> list[list[str]]:
     skills, use = report.skills, report.use
     cost = "unknown" if use.calls and use.unpriced_calls == use.calls else f"${use.cost:.4f}"
     if 0 < use.unpriced_calls < use.calls:
-        cost += f" and {use.unpriced_calls} calls of unknown price"
+        cost += f" and {counted(use.unpriced_calls, 'call')} of unknown price"
     rows = [
         ("traces read", str(report.read)),
         ("traces learned", str(report.learned)),
@@ -74,7 +92,7 @@ def _rows(report: RunReport) -> list[list[str]]:
         ("skills tagged", str(skills.tagged)),
         ("skills merged", str(skills.merged)),
         ("skills removed", str(skills.removed) if skills.removed else ""),
-        ("operations left out", str(skills.skipped) if skills.skipped else ""),
+        ("changes left out", str(skills.skipped) if skills.skipped else ""),
         ("skills in all", str(skills.total)),
         ("model calls", str(use.calls)),
         ("answers taken from the record", str(use.recorded_calls) if use.recorded_calls else ""),

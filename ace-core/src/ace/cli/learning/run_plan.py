@@ -15,9 +15,9 @@ from ace.cli.inputs import GatheredTraces, gather_traces, readable_records
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.opened_skillbook import opened_skillbook, skillbook_files
 from ace.cli.learning.report_output import print_report, report_as_json
+from ace.cli.learning.run_counts import RunCounts
 from ace.cli.learning.run_names import chosen_run
 from ace.cli.learning.run_options import RunOptions
-from ace.cli.learning.run_report import RunCounts
 from ace.cli.learning.session import ending, run_learning
 from ace.cli.model_choice import check_model, client_from_settings
 from ace.cli.settings import Settings

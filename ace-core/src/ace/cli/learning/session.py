@@ -11,7 +11,7 @@ from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES
 from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.opened_skillbook import is_store
 from ace.cli.learning.progress import progress_shown
-from ace.cli.learning.run_report import RunCounts
+from ace.cli.learning.run_counts import RunCounts
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import Event, RunEnded, observing
 

@@ -14,6 +14,7 @@ from ace.cli.errors import UsageError
 from ace.cli.learning.opened_skillbook import VALIDATION_ANSWERS, VALIDATION_LOG, is_store
 from ace.cli.learning.sample_files import all_samples
 from ace.cli.options import Flag
+from ace.cli.wording import counted
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings
@@ -129,4 +130,4 @@ def run_validated(
 
 def _tell(point: ValidationPoint) -> None:
     verdict = "" if point.is_kept else f", taken back by the gate (it was {point.score_before:.1%})"
-    note(f"ace: validation after {point.samples} samples: {point.score.value:.1%}{verdict}")
+    note(f"ace: validation after {counted(point.samples, 'sample')}: {point.score.value:.1%}{verdict}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from ace.cli.wording import counted
 from ace.skill import Skill
 
 __all__ = ["PruneRules", "PrunedSkill", "skills_to_prune"]
@@ -59,7 +60,7 @@ def _reason(skill: Skill, rules: PruneRules, now: datetime) -> str:
         return f"harmful {skill.harmful}, helpful {skill.helpful}"
     uses = sum(skill.counts().values())
     if rules.unhelpful_uses is not None and uses >= rules.unhelpful_uses and not skill.helpful:
-        return f"judged {uses} times and never helpful"
+        return f"judged {counted(uses, 'time')} and never helpful"
     if rules.unused_days is not None and not uses:
         age = _age(skill, now)
         if age is not None and age >= timedelta(days=rules.unused_days):

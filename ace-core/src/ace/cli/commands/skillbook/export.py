@@ -13,6 +13,7 @@ from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.skillbooks.confirmation import ask
 from ace.cli.skillbooks.export_formats import ExportFormat, format_of, write_export, written_file
 from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.wording import counted
 from ace.marked_block import MarkedBlockError
 
 __all__ = ["command"]
@@ -72,5 +73,5 @@ def command(
             }
         )
     else:
-        print_text(f"{file}: {written} skills of {location} as {chosen}")
+        print_text(f"{file}: {counted(written, 'skill')} of {location} as {chosen}")
     return DONE

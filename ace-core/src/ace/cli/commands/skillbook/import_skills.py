@@ -9,6 +9,7 @@ from ace.cli.skillbooks.intake import take_new, taken_ids
 from ace.cli.skillbooks.intake_output import FileReport, print_reports, report_as_json
 from ace.cli.skillbooks.opening import location_of, open_or_start, save
 from ace.cli.skillbooks.source_files import read_source_books
+from ace.cli.wording import counted
 
 __all__ = ["command"]
 
@@ -44,5 +45,5 @@ def command(*paths: str, skillbook: SkillbookOption = None, as_json: JsonFlag = 
         print_json({"command": "skillbook import", "skillbook": location, "version": version, "files": files})
         return DONE
     print_reports(reports)
-    print_text(f"{location}: {sum(len(intake.taken) for intake in intakes)} skills taken in")
+    print_text(f"{location}: {counted(sum(len(intake.taken) for intake in intakes), 'skill')} taken in")
     return DONE

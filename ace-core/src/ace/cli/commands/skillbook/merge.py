@@ -14,6 +14,7 @@ from ace.cli.skillbooks.intake import Intake, carry_decisions, join_known, take_
 from ace.cli.skillbooks.intake_output import FileReport, print_reports, report_as_json
 from ace.cli.skillbooks.opening import open_or_start, save
 from ace.cli.skillbooks.source_files import SourceBook, read_source_books
+from ace.cli.wording import counted
 from ace.skillbook import Skillbook
 
 __all__ = ["command"]
@@ -53,7 +54,7 @@ def command(*paths: str, output: Annotated[str, Parameter(name=["--output", "-o"
         )
         return DONE
     print_reports(reports)
-    print_text(f"{output}: {skills} skills")
+    print_text(f"{output}: {counted(skills, 'skill')}")
     return DONE
 
 

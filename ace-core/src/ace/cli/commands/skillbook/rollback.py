@@ -8,6 +8,7 @@ from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.skillbooks.confirmation import ask
 from ace.cli.skillbooks.history import check_version, newest_version
 from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.wording import counted
 
 __all__ = ["command"]
 
@@ -33,7 +34,7 @@ def command(
         if version != newest:
             change = book.diff(newest, version)
             ask(
-                f"going back from version {newest} to {version} adds {len(change.added)} skills, "
+                f"going back from version {newest} to {version} adds {counted(len(change.added), 'skill')}, "
                 f"removes {len(change.removed)} and changes {len(change.changed)}",
                 assume_yes=yes,
             )
@@ -53,7 +54,7 @@ def command(
         print_text(f"{location} is at version {version} already; nothing was changed")
     else:
         print_text(
-            f"{location} is as it was at version {version}, with {skills} skills; that is version {made}. "
+            f"{location} is as it was at version {version}, with {counted(skills, 'skill')}; that is version {made}. "
             f"`ace skillbook rollback {made - 1}` takes it back"
         )
     return DONE

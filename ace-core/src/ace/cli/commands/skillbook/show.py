@@ -16,6 +16,7 @@ from ace.cli.skillbooks.opening import location_of, opened
 from ace.cli.skillbooks.part import part_of
 from ace.cli.skillbooks.selection import chosen_skills
 from ace.cli.skillbooks.skill_output import print_skill, print_skills, skill_as_json
+from ace.cli.wording import counted
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 
@@ -111,4 +112,4 @@ def _print_json(book: Skillbook, location: str, skills: Sequence[Skill]) -> None
 
 def _title(location: str, book: Skillbook, skills: Sequence[Skill]) -> str:
     version = "" if book.version is None else f" at version {book.version}"
-    return f"{location}{version}: {len(skills)} of {len(book.skills(include_invalid=True))} skills"
+    return f"{location}{version}: {len(skills)} of {counted(len(book.skills(include_invalid=True)), 'skill')}"

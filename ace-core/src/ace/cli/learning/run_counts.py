@@ -1,0 +1,155 @@
+"""Counts what happens in a run, for its report."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from ace.cli.learning.run_report import Failure, LeftOut, ModelUse, NewSkill, RunReport, SkillCounts, place_of
+from ace.protocols.observers import Event, ModelCalled, SampleEnded, SkillsChanged
+
+if TYPE_CHECKING:
+    from ace.cli.inputs import InputProblem
+    from ace.runners import FailedSample
+    from ace.skillbook import Skillbook
+
+__all__ = ["RunCounts"]
+
+_LONGEST_REASON = 400
+
+
+@dataclass
+class RunCounts:
+    """Counts the events of a run; it is an observer."""
+
+    learned: int = 0
+    already_learned: int = 0
+    failed: int = 0
+    not_finished: int = 0
+    _changes: dict[str, int] = field(default_factory=dict)
+    _added: dict[str, None] = field(default_factory=dict)
+    _left_out: list[LeftOut] = field(default_factory=list)
+    _calls: list[int] = field(default_factory=lambda: [0, 0, 0, 0, 0])
+    _cost: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, event: Event) -> None:
+        """Count one event."""
+        with self._lock:
+            if isinstance(event, SampleEnded):
+                self._count_sample(event)
+            elif isinstance(event, SkillsChanged):
+                self._count_changes(event)
+            elif isinstance(event, ModelCalled):
+                self._count_call(event)
+
+    @property
+    def cost(self) -> float:
+        """US dollars so far, over the calls whose price is known."""
+        return self._cost
+
+    @property
+    def unpriced_calls(self) -> int:
+        """How many calls have no known price."""
+        return self._calls[3]
+
+    @property
+    def use(self) -> ModelUse:
+        """What the model was asked so far."""
+        calls, input_tokens, output_tokens, unpriced, recorded = self._calls
+        return ModelUse(
+            calls=calls,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cost=self._cost,
+            unpriced_calls=unpriced,
+            recorded_calls=recorded,
+        )
+
+    def use_as_json(self) -> dict[str, int | float]:
+        """Return what the model was asked so far, as JSON values."""
+        return asdict(self.use)
+
+    def report(
+        self, book: Skillbook, *, read: int, problems: Sequence[InputProblem], failed: Sequence[FailedSample]
+    ) -> RunReport:
+        """Return the report.
+
+        Args:
+            book: The skillbook after the run.
+            read: How many traces were found.
+            problems: What could not be read.
+            failed: What failed in the run.
+        """
+        count = self._changes.get
+        return RunReport(
+            read=read,
+            learned=self.learned,
+            already_learned=self.already_learned,
+            not_begun=self.not_finished,
+            failures=[
+                *(Failure(problem.place, problem.reason, "input") for problem in problems),
+                *(Failure(place_of(each.trace_id), _shortened(each.error), each.step) for each in failed),
+            ],
+            skills=SkillCounts(
+                added=count("ADD", 0),
+                updated=count("UPDATE", 0),
+                tagged=count("TAG", 0),
+                merged=count("MERGE", 0),
+                removed=count("REMOVE", 0) + count("DELETE", 0),
+                skipped=len(self._left_out),
+                total=len(book),
+            ),
+            new_skills=_new_skills(book, self._added),
+            left_out=tuple(self._left_out),
+            use=self.use,
+        )
+
+    def _count_sample(self, event: SampleEnded) -> None:
+        from ace.pipeline import PipelineCancelled
+
+        if event.already_learned:
+            self.already_learned += 1
+        elif event.error is None:
+            self.learned += 1
+        elif isinstance(event.error, PipelineCancelled):
+            self.not_finished += 1
+        else:
+            self.failed += 1
+
+    def _count_changes(self, event: SkillsChanged) -> None:
+        for change in event.applied:
+            self._changes[change.kind] = self._changes.get(change.kind, 0) + 1
+            if change.kind == "ADD":
+                self._added[change.skill_id] = None
+        place = place_of(event.trace_id)
+        self._left_out += [LeftOut(each.kind, each.skill_id, each.reason, place) for each in event.skipped]
+
+    def _count_call(self, event: ModelCalled) -> None:
+        if event.recorded:
+            self._calls[4] += 1
+            return
+        for place, number in enumerate((1, event.input_tokens, event.output_tokens, int(event.cost is None))):
+            self._calls[place] += number
+        self._cost += event.cost or 0.0
+
+
+def _new_skills(book: Skillbook, added: dict[str, None]) -> list[NewSkill]:
+    found = [book.get_skill(skill_id) for skill_id in added]
+    return [
+        NewSkill(
+            skill.id,
+            skill.section,
+            skill.content,
+            tuple(dict.fromkeys(place_of(source.trace_id) for source in skill.sources if source.trace_id)),
+        )
+        for skill in found
+        if skill is not None and skill.is_active
+    ]
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}..."
