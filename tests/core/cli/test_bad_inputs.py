@@ -13,7 +13,10 @@ from tests.support.scripted_server import ScriptedServer
 pytestmark = pytest.mark.thorough
 
 MEASURED = (
-    "import json, resource, subprocess, sys\n"
+    "import ctypes, json, os, resource, subprocess, sys\n"
+    "if os.geteuid() == 0:  # root reads everything: the command is to have neither of the rights to do so\n"
+    "    for right in (1, 2):\n"
+    "        assert ctypes.CDLL(None).prctl(24, right, 0, 0, 0) == 0\n"
     "done = subprocess.run(sys.argv[1:], capture_output=True, text=True)\n"
     "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024\n"
     "print(json.dumps({'code': done.returncode, 'out': done.stdout, 'err': done.stderr, 'megabytes': peak}))\n"
@@ -28,6 +31,8 @@ def fill(folder: Path) -> None:
     (folder / "empty.jsonl").write_text("", encoding="utf-8")
     (folder / "cut.json").write_text('{"task": "t", "ans', encoding="utf-8")
     (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+    (folder / "secret.jsonl").write_text('{"task": "LESSON secret"}', encoding="utf-8")
+    (folder / "secret.jsonl").chmod(0)
     (folder / "loop").symlink_to("loop")
     (folder / "up").symlink_to("..")
     with (folder / "large.jsonl").open("w", encoding="utf-8") as file:
@@ -68,7 +73,14 @@ def test_the_good_is_learned_in_little_memory_and_the_rest_is_named(tmp_path: Pa
         f"Remember LESSON {word}." for word in ("good", "w0", "w1", "w2", "tiny")
     }
     reasons = {failure["place"]: failure["reason"] for failure in report["failures"]}
-    assert len(reasons) == 5 + TINY_FILES - 1
-    expected = {"empty.jsonl": "empty", "cut.json": "cut", "picture.png": "PNG", "loop": "itself", "up": "folder above"}
+    expected = {
+        "empty.jsonl": "empty",
+        "cut.json": "cut",
+        "picture.png": "PNG",
+        "secret.jsonl": "no permission",
+        "loop": "itself",
+        "up": "folder above",
+    }
+    assert len(reasons) == len(expected) + TINY_FILES - 1
     assert [name for name, reason in expected.items() if reason not in reasons[f"folder/{name}"]] == []
     assert int(str(much["megabytes"])) - int(str(little["megabytes"])) < 100

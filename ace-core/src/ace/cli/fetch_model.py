@@ -9,7 +9,7 @@ from typing import Self
 
 from ace.cli.console import is_terminal, note
 from ace.cli.errors import UsageError
-from ace.providers.local.catalogue import CATALOGUE, DEFAULT_MODEL, CataloguedModel, catalogued_model
+from ace.providers.local.catalogue import CATALOGUE, CataloguedModel, catalogued_model
 from ace.providers.local.model_files import kept_file, models_folder
 from ace.providers.local.pull import partial_file, pull_model, space_needed
 from ace.providers.local.runtime import check_runtime
@@ -32,23 +32,22 @@ def is_catalogued(model: str) -> bool:
     return model.removeprefix("local/") in [known.name for known in CATALOGUE]
 
 
-def fetch_if_missing(model: str | None, *, assume_yes: bool) -> None:
+def fetch_if_missing(model: str, *, assume_yes: bool) -> None:
     """Make sure that a model of the catalogue is on this machine, with what runs it; other models are let be.
 
     Args:
-        model: A model string; None is the default on this machine.
+        model: A model string.
         assume_yes: Fetch without asking.
 
     Raises:
         UsageError: It is not here, and nobody can be asked or wants it. The text has the command to run.
         LocalModelError: It cannot be run or fetched here.
     """
-    name = f"local/{DEFAULT_MODEL}" if model is None else model
-    if not name.startswith("local/"):
+    if not model.startswith("local/"):
         return
     check_runtime()
-    if is_catalogued(name) and kept_file(catalogued_model(name)) is None:
-        fetch_model(catalogued_model(name), assume_yes=assume_yes)
+    if is_catalogued(model) and kept_file(catalogued_model(model)) is None:
+        fetch_model(catalogued_model(model), assume_yes=assume_yes)
 
 
 def fetch_model(model: CataloguedModel, *, assume_yes: bool) -> None:

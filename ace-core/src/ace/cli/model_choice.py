@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ace.protocols.errors import LLMCallError
     from ace.protocols.llm import LLMClientLike
 
-__all__ = ["check_model", "client_from_settings", "told_plainly"]
+__all__ = ["answers_depend_on", "check_model", "chosen_model", "client_from_settings", "told_plainly"]
 
 _LOCAL = "local/"
 _SHORT_ANSWER = 16
@@ -23,6 +23,27 @@ _REFUSED = (401, 403)
 _NOT_FOUND = (404, 405)
 _NO_CONNECTION = ("Connection error", "Name or service not known", "nodename nor servname")
 """LiteLLM reports a server that is not there with status 500; only the text tells."""
+
+
+def chosen_model(settings: Settings) -> str:
+    """Return the model string that the settings name, else that of the key-free default on this machine.
+
+    Args:
+        settings: The settings.
+    """
+    from ace.providers.local.catalogue import DEFAULT_MODEL
+
+    return f"{_LOCAL}{DEFAULT_MODEL}" if settings.model is None else settings.model
+
+
+def answers_depend_on(settings: Settings, environment: str) -> str:
+    """Return what the answers to samples depend on beside the skills, for a file that keeps them.
+
+    Args:
+        settings: The settings.
+        environment: How answers are judged.
+    """
+    return f"{chosen_model(settings)} temperature={settings.temperature} max_tokens={settings.max_tokens} {environment}"
 
 
 def client_from_settings(settings: Settings) -> LLMClientLike:
@@ -36,9 +57,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     Raises:
         UsageError: There is no model, or the settings do not fit together.
     """
-    from ace.providers.local.catalogue import DEFAULT_MODEL
-
-    model = f"{_LOCAL}{DEFAULT_MODEL}" if settings.model is None else settings.model
+    model = chosen_model(settings)
     if settings.api_base is not None and urlsplit(settings.api_base).scheme not in ("http", "https"):
         raise UsageError(
             f"the api_base {settings.api_base!r} ({settings.origins['api_base']}) is no address; "
@@ -96,7 +115,7 @@ def _what_to_do(error: LLMCallError, settings: Settings) -> str:
 
     if type(error) not in (LLMCallError, LLMAuthenticationError):
         return str(error)  # of a model on this machine, or of a plugin, which know better what to do
-    model = f"the model {settings.model!r}"
+    model = f"the model {chosen_model(settings)!r}"
     server = "the provider" if settings.api_base is None else f"the server at {_shown_address(settings.api_base)}"
     if isinstance(error, LLMAuthenticationError) and error.missing_variables:
         return f"{model} needs a key: set the environment variable {' or '.join(error.missing_variables)}"

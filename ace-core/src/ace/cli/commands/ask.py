@@ -14,7 +14,7 @@ from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.run_counts import RunCounts
-from ace.cli.model_choice import client_from_settings, told_plainly
+from ace.cli.model_choice import chosen_model, client_from_settings, told_plainly
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
 from ace.protocols.observers import observing
@@ -63,13 +63,13 @@ def command(
         if without_skills:
             from ace.skillbook import Skillbook
 
-            fetch_if_missing(settings.model, assume_yes=yes)
+            fetch_if_missing(chosen_model(settings), assume_yes=yes)
             output = _answer(client, asked, context, Skillbook())
             cited = {}
         else:
             path = Path(settings.skillbook)
             with opened_skillbook(path, is_dry_run=True, must_exist=True) as (book, _):
-                fetch_if_missing(settings.model, assume_yes=yes)
+                fetch_if_missing(chosen_model(settings), assume_yes=yes)
                 output = _answer(client, asked, context, book)
                 cited = {each: _content(book, each) for each in output.skill_ids}
     if as_json:

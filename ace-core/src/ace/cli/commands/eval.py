@@ -17,7 +17,7 @@ from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.opened_skillbook import opened_skillbook, skillbook_files
 from ace.cli.learning.sample_files import all_samples
-from ace.cli.model_choice import check_model, client_from_settings
+from ace.cli.model_choice import answers_depend_on, check_model, chosen_model, client_from_settings
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
 from ace.pipeline import CancellationToken
@@ -100,19 +100,18 @@ def command(
     samples = all_samples(path, limit=options.limit, shuffle=options.shuffle, left_out=skillbook_files(target))
     client = client_from_settings(settings)
     with warnings_shown(), opened_skillbook(target, is_dry_run=True, must_exist=True) as (book, _):
-        fetch_if_missing(settings.model, assume_yes=yes)
+        fetch_if_missing(chosen_model(settings), assume_yes=yes)
         check_model(client, settings)
         from ace.environments import SimpleEnvironment
         from ace.evaluation import Evaluator
         from ace.implementations.roles_for_client import agent_for
 
-        label = f"{settings.model} temperature={settings.temperature} max_tokens={settings.max_tokens} {environment}"
         evaluator = Evaluator(
             agent_for(client),
             SimpleEnvironment(environment),
             workers=settings.workers or 1,
             answers_path=options.answers,
-            label=label,
+            label=answers_depend_on(settings, environment),
         )
         try:
             report = _measured(evaluator, samples, book, settings, options, title=f"What {target.name} is worth")
@@ -146,7 +145,7 @@ def _measured(
         title=title,
         comparison=compare(baseline, learned, seed=options.seed),
         settings={
-            "model": settings.model,
+            "model": chosen_model(settings),
             "skills": len(book.skills()),
             "samples": len(samples),
             "repeats": options.repeats,

@@ -8,9 +8,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from ace.cli.console import print_json, print_table, print_text
-from ace.cli.errors import DONE, WITH_FAILURES
+from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_model
-from ace.cli.model_choice import client_from_settings
+from ace.cli.model_choice import chosen_model, client_from_settings, told_plainly
 from ace.cli.options import JsonFlag, ModelOptions, YesFlag
 from ace.cli.settings import load_settings
 from ace.protocols.errors import LLMError
@@ -40,12 +40,13 @@ def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = 
         as_json: Print the result as one JSON object.
     """
     settings = load_settings(model_options.flags())
-    model = settings.model or f"local/{DEFAULT_MODEL}"
+    model = chosen_model(settings)
     started = time.monotonic()
     try:
-        client_from_settings(settings).complete(_QUESTION, max_tokens=_SHORT_ANSWER)
+        with told_plainly(settings):
+            client_from_settings(settings).complete(_QUESTION, max_tokens=_SHORT_ANSWER)
         problem = ""
-    except LLMError as error:
+    except (LLMError, UsageError) as error:
         problem = str(error)
     seconds = round(time.monotonic() - started, 1)
     if as_json:

@@ -19,7 +19,7 @@ from ace.cli.learning.run_counts import RunCounts
 from ace.cli.learning.run_names import chosen_run
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.session import ending, run_learning
-from ace.cli.model_choice import check_model, client_from_settings
+from ace.cli.model_choice import check_model, chosen_model, client_from_settings
 from ace.cli.settings import Settings
 from ace.protocols.observers import observing
 
@@ -149,7 +149,7 @@ class RunPlan:
                 "command": self.command.name,
                 "skillbook": str(target),
                 "dry_run": self.options.dry_run,
-                "model": self.settings.model,
+                "model": chosen_model(self.settings),
                 "run": name,
                 "stopped_by": stopped_by,
             }
@@ -171,11 +171,13 @@ class RunPlan:
         return chosen_run(self.command.name, self.paths, same, book, resume=self.options.resume)
 
     def _check(self, client: LLMClientLike, counts: RunCounts) -> None:
-        fetch_if_missing(self.settings.model, assume_yes=self.assume_yes)
+        fetch_if_missing(chosen_model(self.settings), assume_yes=self.assume_yes)
         with observing(counts):
             check_model(client, self.settings)
         if self.settings.max_cost is not None and counts.unpriced_calls:
-            raise UsageError(f"--max-cost cannot be kept: the price of the model {self.settings.model!r} is not known")
+            raise UsageError(
+                f"--max-cost cannot be kept: the price of the model {chosen_model(self.settings)!r} is not known"
+            )
 
     def _run(
         self,

@@ -13,6 +13,7 @@ from ace.cli.console import note
 from ace.cli.errors import UsageError
 from ace.cli.learning.opened_skillbook import VALIDATION_ANSWERS, VALIDATION_LOG, is_store
 from ace.cli.learning.sample_files import all_samples
+from ace.cli.model_choice import answers_depend_on
 from ace.cli.options import Flag
 from ace.cli.wording import counted
 
@@ -106,7 +107,7 @@ def run_validated(
         SimpleEnvironment(environment),
         workers=settings.workers or 1,
         answers_path=answers if has_history else None,
-        label=f"{settings.model} temperature={settings.temperature} max_tokens={settings.max_tokens} {environment}",
+        label=answers_depend_on(settings, environment),
     )
     course = ValidationCourse(
         evaluator,
