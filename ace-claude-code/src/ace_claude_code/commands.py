@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from ace.cli.console import note, print_json, print_table, print_text
-from ace.cli.errors import DONE, WITH_FAILURES, UsageError
+from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
+
+if TYPE_CHECKING:
+    from ace.pipeline import CancellationToken
 
 __all__ = ["app"]
 
@@ -120,6 +123,8 @@ def learn(
         api_base: The address of an own server for that model.
         as_json: Print one JSON object.
     """
+    from ace.cli.learning.interruption import run_interruptibly
+    from ace.pipeline import CancellationToken
     from ace_claude_code.binary import ClaudeNotFoundError
     from ace_claude_code.sessions.by_hand import NothingToLearnError, learn_by_hand
     from ace_claude_code.sessions.home import state_folder
@@ -130,7 +135,12 @@ def learn(
         if model is not None:
             settings = replace(settings, model=model, api_base=api_base or "")
         folder = (project or Path.cwd()).resolve() if every or project is not None else None
-        report = learn_by_hand(settings, transcripts, folder)
+        token = CancellationToken()
+        report = run_interruptibly(
+            lambda: learn_by_hand(settings, transcripts, folder, cancel_token=token, tell=note),
+            on_first=lambda: _stop_softly(token),
+            on_second=lambda: note("ace: stopped at once; what was learned is kept"),
+        )
     except (NothingToLearnError, SettingsError, ClaudeNotFoundError) as error:
         raise UsageError(str(error)) from error
     if as_json:
@@ -139,11 +149,20 @@ def learn(
         print_text(
             f"{report.sessions} sessions: {report.turns_learned} turns learned, {report.turns_known} known already"
         )
-        if report.skipped_lines or report.unknown_records:
+        if report.turns_unfinished:
+            note(f"left for later: {report.turns_unfinished} turns that are under way or were not begun")
+        if report.skipped_lines or report.unknown_records or report.without_prompt:
             note(
-                f"passed over: {report.skipped_lines} lines without a record, "
-                f"{report.unknown_records} records of unknown types"
+                f"passed over: {report.skipped_lines} lines without a record, {report.unknown_records} records of "
+                f"unknown types, {len(report.without_prompt)} sessions without a prompt of a user"
             )
         for problem in report.problems:
             note(problem)
+    if token.is_cancelled:
+        return INTERRUPTED
     return WITH_FAILURES if report.problems else DONE
+
+
+def _stop_softly(token: CancellationToken) -> None:
+    token.cancel()
+    note("ace: stopping as soon as what is under way is done; Ctrl-C again stops at once")

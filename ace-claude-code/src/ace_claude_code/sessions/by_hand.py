@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ace.pipeline import CancellationToken
+from ace_claude_code.sessions.detached import start_learner
 from ace_claude_code.sessions.home import state_folder, transcripts_folder
-from ace_claude_code.sessions.jobs import Job, failed_jobs, learner_lock, note_failure, remove_job, waiting_jobs
-from ace_claude_code.sessions.learning import LearningReport, learn_session
+from ace_claude_code.sessions.jobs import Job, failed_jobs, learner_lock, waiting_jobs
+from ace_claude_code.sessions.learning import LearningReport, SessionLearner
 from ace_claude_code.sessions.settings import SessionSettings
 from ace_claude_code.sessions.stored import stored_sessions
 
@@ -18,7 +20,14 @@ class NothingToLearnError(ValueError):
     """There is no session to learn from."""
 
 
-def learn_by_hand(settings: SessionSettings, transcripts: Sequence[Path], project: Path | None) -> LearningReport:
+def learn_by_hand(
+    settings: SessionSettings,
+    transcripts: Sequence[Path],
+    project: Path | None,
+    *,
+    cancel_token: CancellationToken,
+    tell: Callable[[str], None],
+) -> LearningReport:
     """Learn from transcripts, from all stored sessions of a project, or from what is waiting.
 
     A learner that is at work is waited for.
@@ -27,37 +36,44 @@ def learn_by_hand(settings: SessionSettings, transcripts: Sequence[Path], projec
         settings: Who learns.
         transcripts: Files of stored sessions.
         project: The project all of whose sessions are taken; None takes none.
+        cancel_token: Stops the learning; what is left is learned the next time.
+        tell: Takes sentences for the user while it goes on.
 
     Returns:
         What came of it.
 
     Raises:
         NothingToLearnError: The project has no stored session.
+        LLMAuthenticationError: The model that learns wants a key or a login.
+        ClaudeNotFoundError: It is Claude Code, and there is no binary.
     """
+    stored = [] if project is None else _stored(project)
     state = state_folder()
-    paths = [*(path.absolute() for path in transcripts)]
-    if project is not None:
-        stored = stored_sessions(transcripts_folder(), project)
-        if not stored:
-            raise NothingToLearnError(
-                f"Claude Code has stored no session of {str(project)!r} in {transcripts_folder()}; "
-                "run it there first, or name the project with --project"
-            )
-        paths += stored
-    report = LearningReport()
-    with learner_lock(state, wait=True):
-        for path in paths:
-            learn_session(path, state, settings, report)
-        if not paths:
-            for job in [*waiting_jobs(state), *failed_jobs(state)]:
-                _do(job, state, settings, report)
-    return report
+    learner = SessionLearner(state, settings, cancel_token)
+    with learner_lock(state, wait=True, on_wait=lambda: tell("a learner is at work, and is waited for")):
+        queued = [] if transcripts or stored else [*waiting_jobs(state), *failed_jobs(state)]
+        sessions: list[Path | Job] = [*(path.absolute() for path in transcripts), *stored, *queued]
+        for number, session in enumerate(sessions, 1):
+            if cancel_token.is_cancelled:
+                break
+            before = learner.report.turns_learned
+            if isinstance(session, Job):
+                learner.learn_job(session)
+            else:
+                learner.learn(session, may_be_open=session in stored)
+            if learner.report.turns_learned > before:
+                learned = learner.report.turns_learned - before
+                tell(f"session {number} of {len(sessions)}: {learned} turns learned")
+    if any(job.attempts == 0 for job in waiting_jobs(state)):  # they ended meanwhile, when the lock was ours
+        start_learner(state)
+    return learner.report
 
 
-def _do(job: Job, state: Path, settings: SessionSettings, report: LearningReport) -> None:
-    problems = len(report.problems)
-    learn_session(Path(job.transcript), state, settings, report)
-    if len(report.problems) > problems:
-        note_failure(job, report.problems[-1])
-    else:
-        remove_job(job)
+def _stored(project: Path) -> list[Path]:
+    stored = stored_sessions(project)
+    if not stored:
+        raise NothingToLearnError(
+            f"Claude Code has stored no session of {str(project)!r} in {transcripts_folder()}; "
+            "run it there first, or name the project with --project"
+        )
+    return stored

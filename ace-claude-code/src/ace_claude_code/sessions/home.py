@@ -6,7 +6,17 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["config_folder", "plugin_folder", "project_key", "state_folder", "transcripts_folder"]
+__all__ = [
+    "config_folder",
+    "learned_path",
+    "plugin_folder",
+    "project_key",
+    "skillbook_path",
+    "state_folder",
+    "transcripts_folder",
+]
+
+_NO_LETTER = re.compile(r"[^A-Za-z0-9]")
 
 
 def config_folder() -> Path:
@@ -30,8 +40,28 @@ def transcripts_folder() -> Path:
     return config_folder() / "projects"
 
 
+def skillbook_path(state: Path, key: str) -> Path:
+    """Return the file of the skills of a project.
+
+    Args:
+        state: The folder of the state.
+        key: The name of the project's folder of transcripts.
+    """
+    return state / "projects" / key / "skillbook.db"
+
+
+def learned_path(state: Path, key: str) -> Path:
+    """Return the file that notes what was learned in a project.
+
+    Args:
+        state: The folder of the state.
+        key: The name of the project's folder of transcripts.
+    """
+    return state / "projects" / key / "learned.jsonl"
+
+
 def project_key(project: Path) -> str:
-    """Return the name under which Claude Code stores the sessions of a project.
+    """Return the name under which Claude Code stores the sessions of a project, unless its path is very long.
 
     Args:
         project: The folder of the project.
@@ -40,4 +70,7 @@ def project_key(project: Path) -> str:
         >>> project_key(Path("/home/dev/my.app"))
         '-home-dev-my-app'
     """
-    return re.sub(r"[^A-Za-z0-9]", "-", str(project))
+    # Claude Code counts as JavaScript does: a character beyond the first 65,536 is two.
+    return _NO_LETTER.sub(
+        lambda found: "-" * (len(found[0].encode("utf-16-le", "surrogatepass")) // 2), os.fsdecode(project)
+    )

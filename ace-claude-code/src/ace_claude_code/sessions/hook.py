@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.json_fields import text_in
-from ace_claude_code.sessions.home import state_folder
-from ace_claude_code.sessions.settings import SessionSettings, read_settings
+from ace_claude_code.sessions.detached import start_learner
+from ace_claude_code.sessions.home import skillbook_path, state_folder
+from ace_claude_code.sessions.jobs import Job, add_job
+from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings
 
 __all__ = ["main"]
 
-_LOG_SIZE = 1_000_000
+
+class _HookError(Exception):
+    """What keeps a hook from doing its work."""
 
 
 def main(arguments: list[str], standard_input: str) -> int:
@@ -35,54 +38,48 @@ def main(arguments: list[str], standard_input: str) -> int:
     # A learner that asks Claude Code ends a session, too.
     if os.environ.get(LEARNING_VARIABLE):
         return 0
-    state = state_folder()
-    settings = read_settings(state)
-    event = json.loads(standard_input)
-    if settings is None or not settings.takes(Path(os.environ.get("CLAUDE_PROJECT_DIR") or text_in(event, "cwd"))):
-        return 0
-    if arguments == ["start"]:
-        _show_skills(event, state, settings)
-    elif arguments == ["end"]:
-        _hand_over(event, state)
-    else:
+    if arguments not in (["start"], ["end"]):
         sys.stderr.write(f"ace: the hook is called with 'start' or 'end', not {arguments!r}\n")
         return 2
+    try:
+        event = json.loads(standard_input)
+        state = state_folder()
+        settings = read_settings(state)
+        if settings is None or not settings.takes(Path(os.environ.get("CLAUDE_PROJECT_DIR") or text_in(event, "cwd"))):
+            return 0
+        if arguments == ["start"]:
+            _show_skills(event, state, settings)
+        else:
+            _hand_over(event, state)
+    except (_HookError, SettingsError, OSError) as error:  # the session goes on; Claude Code shows the sentence
+        sys.stderr.write(f"ace: {error}\n")
+        return 1
     return 0
 
 
 def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSettings) -> None:
-    path = state / "projects" / Path(text_in(event, "transcript_path")).parent.name / "skillbook.db"
+    path = skillbook_path(state, Path(text_in(event, "transcript_path")).parent.name)
     if not path.exists():
         return
     from ace.implementations.prompts import wrap_skillbook_for_external_agent
-    from ace.skillbook import Skillbook
+    from ace.skillbook import Skillbook, SkillbookError
 
-    book = Skillbook.open(path)
     try:
-        skills = wrap_skillbook_for_external_agent(book, settings.budget_tokens or None)
-    finally:
-        book.close()
+        with Skillbook.open(path) as book:
+            skills = wrap_skillbook_for_external_agent(book, settings.budget_tokens or None)
+    except SkillbookError as error:
+        raise _HookError(f"no skills are shown: {error}") from error
     if skills:
         shown = {"hookEventName": "SessionStart", "additionalContext": skills}
         sys.stdout.write(json.dumps({"hookSpecificOutput": shown}))
 
 
 def _hand_over(event: Mapping[str, object], state: Path) -> None:
-    from ace_claude_code.sessions.jobs import Job, add_job
-
-    add_job(state, Job(transcript=text_in(event, "transcript_path"), session_id=text_in(event, "session_id")))
-    log = state / "learner.log"
-    mode = "ab" if not log.exists() or log.stat().st_size < _LOG_SIZE else "wb"
-    with log.open(mode) as file:
-        subprocess.Popen(
-            [sys.executable, "-E", "-P", "-m", "ace_claude_code.sessions.learner"],
-            cwd=state,
-            env={**os.environ, LEARNING_VARIABLE: "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=file,
-            start_new_session=True,
-        )
+    transcript = text_in(event, "transcript_path")
+    if not Path(transcript).is_file():  # a session that is not stored, such as one without a prompt
+        return
+    add_job(state, Job(transcript=transcript, session_id=text_in(event, "session_id")))
+    start_learner(state)
 
 
 if __name__ == "__main__":

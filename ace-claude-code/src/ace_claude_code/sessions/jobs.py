@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -88,12 +88,13 @@ def note_failure(job: Job, error: str) -> None:
 
 
 @contextlib.contextmanager
-def learner_lock(state: Path, *, wait: bool = False) -> Iterator[bool]:
+def learner_lock(state: Path, *, wait: bool = False, on_wait: Callable[[], None] | None = None) -> Iterator[bool]:
     """Hold the lock of the learner: only one learns at a time. It ends with the process, however that ends.
 
     Args:
         state: The folder of the state.
         wait: Whether to wait for it.
+        on_wait: Called before a wait begins.
 
     Yields:
         Whether it is held.
@@ -103,10 +104,14 @@ def learner_lock(state: Path, *, wait: bool = False) -> Iterator[bool]:
     state.mkdir(parents=True, exist_ok=True)
     with (state / "learner.lock").open("ab") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
-            return
+            if not wait:
+                yield False
+                return
+            if on_wait is not None:
+                on_wait()
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield True
 
 

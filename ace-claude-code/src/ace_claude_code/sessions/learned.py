@@ -1,16 +1,21 @@
-"""What was learned from which turn of which session."""
+"""What was learned from which turn of which session, for the user to see."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from ace_claude_code.json_fields import list_in, number_in, text_in
+from ace.context import ACEStepContext
+from ace.durable_file import append_line
+from ace.skillbook import Skillbook
+from ace_claude_code.json_fields import list_in, mapping_in, number_in, text_in
 
-__all__ = ["LearnedTurn", "append_learned", "read_learned"]
+__all__ = ["LearnedTurn", "NoteLearnedStep", "read_learned"]
+
+_SHOWN_QUESTION = 80
 
 
 @dataclass(frozen=True)
@@ -29,34 +34,54 @@ class LearnedTurn:
     """When, as ISO time."""
 
 
-def append_learned(path: Path, turn: LearnedTurn) -> None:
-    """Note a turn, on the disk when this returns.
+class NoteLearnedStep:
+    """Notes each turn when everything that it teaches has been applied. It comes last.
 
     Args:
         path: The file of the project.
-        turn: The turn.
+        skillbook: The book that learns.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        file.write(json.dumps(asdict(turn), ensure_ascii=True).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+
+    requires = frozenset({"trace"})
+    provides: frozenset[str] = frozenset()
+    lane = "skillbook"
+
+    def __init__(self, path: Path, skillbook: Skillbook) -> None:
+        self.path = path
+        self.skillbook = skillbook
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Note the turn; the context stays as it is."""
+        if isinstance(ctx.trace, Mapping):
+            trace_id = text_in(ctx.trace, "trace_id")
+            metadata = mapping_in(ctx.trace, "metadata")
+            turn = LearnedTurn(
+                trace_id=trace_id,
+                session_id=text_in(metadata, "session_id"),
+                turn=int(number_in(metadata, "turn") or 0),
+                question=" ".join(text_in(ctx.trace, "question").split())[:_SHOWN_QUESTION],
+                skill_ids=tuple(skill.id for skill in self.skillbook.source_filter(trace_id=trace_id)),
+                at=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+            append_line(self.path, json.dumps(asdict(turn), ensure_ascii=True))
+        return ctx
 
 
 def read_learned(path: Path) -> list[LearnedTurn]:
-    """Return the turns noted in a file, the oldest first; none if there is no file.
+    """Return the turns noted in a file, each once, the oldest first; none if there is no file.
 
     Args:
         path: The file of the project.
     """
-    return list(_turns(path)) if path.exists() else []
+    # A crash may have come between the note and the store; then the turn was noted once more.
+    return list({turn.trace_id: turn for turn in _turns(path)}.values()) if path.exists() else []
 
 
 def _turns(path: Path) -> Iterator[LearnedTurn]:
     for line in path.read_bytes().split(b"\n"):
         try:
             data = json.loads(line)
-        except ValueError:  # a line that a crash has cut; the skillbook knows the turn by its sources
+        except ValueError:  # a line that a crash has cut; the turn is noted again
             continue
         if isinstance(data, dict) and text_in(data, "trace_id"):
             yield LearnedTurn(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ace_claude_code.sessions.home import state_folder
-from ace_claude_code.sessions.jobs import Job, learner_lock, note_failure, remove_job, waiting_jobs
+from ace_claude_code.sessions.jobs import Job, learner_lock, note_failure, waiting_jobs
 from ace_claude_code.sessions.settings import SessionSettings, read_settings
 
 __all__ = ["main", "work_off"]
@@ -37,19 +37,20 @@ def _left(state: Path, tried: set[str]) -> list[Job]:
 
 
 def _do(job: Job, state: Path, settings: SessionSettings) -> None:
-    from ace_claude_code.sessions.learning import LearningReport, learn_session
+    from ace_claude_code.sessions.learning import SessionLearner
 
-    report = LearningReport()
+    learner = SessionLearner(state, settings)
     try:
-        learn_session(Path(job.transcript), state, settings, report)
+        learner.learn_job(job)
     except Exception as error:  # a job that breaks must not keep the others waiting
-        report.problems.append(f"{job.transcript}: {type(error).__name__}: {error}")
-    if report.problems:
-        _log("; ".join(report.problems))
-        note_failure(job, report.problems[0])
-    else:
-        _log(f"{job.transcript}: {report.turns_learned} turns learned, {report.turns_known} known")
-        remove_job(job)
+        _log(f"{job.transcript}: {type(error).__name__}: {error}")
+        note_failure(job, str(error))
+        return
+    report = learner.report
+    _log(
+        "; ".join(report.problems)
+        or f"{job.transcript}: {report.turns_learned} turns learned, {report.turns_known} known"
+    )
 
 
 def _log(text: str) -> None:

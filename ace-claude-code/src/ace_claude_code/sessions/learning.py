@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, final
 
-from ace.protocols import LLMClientLike
-from ace.runners import TraceAnalyser
-from ace.skillbook import Skillbook
-from ace_claude_code.json_fields import Record, mapping_in, number_in, text_in
+from ace.context import ACEStepContext
+from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
+from ace.protocols import LLMAuthenticationError, LLMClientLike
+from ace.runners import LearningOptions, TraceAnalyser, unfinished_runs
+from ace.skillbook import Skillbook, SkillbookError
+from ace_claude_code.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
 from ace_claude_code.records import TranscriptError
-from ace_claude_code.sessions.home import project_key, transcripts_folder
-from ace_claude_code.sessions.learned import LearnedTurn, append_learned, read_learned
+from ace_claude_code.sessions.home import learned_path, skillbook_path
+from ace_claude_code.sessions.jobs import Job, note_failure, remove_job
+from ace_claude_code.sessions.learned import NoteLearnedStep
 from ace_claude_code.sessions.settings import SessionSettings
+from ace_claude_code.sessions.stored import key_of_transcript
 from ace_claude_code.to_trace import transcript_to_turn_traces
 
-__all__ = ["LearningReport", "SessionAnalyser", "learn_session", "learned_path", "skillbook_path"]
+__all__ = ["LearningReport", "SessionAnalyser", "SessionLearner"]
 
-_SHOWN_QUESTION = 80
+# All sessions of a project are one run, which is taken up again each time: its record in the store says which turns
+# have been learned from, to the transaction, and keeps the answers of the model that a crash would have lost.
+_RUN = "sessions"
+# After how long without a change a session that has not ended with an answer counts as over.
+_IDLE_SECONDS = 600.0
 
 
 class SessionAnalyser(TraceAnalyser):
@@ -39,117 +48,133 @@ class LearningReport:
     turns_learned: int = 0
     turns_known: int = 0
     """Turns that had been learned from before."""
+    turns_unfinished: int = 0
+    """Turns that are still under way, or were not begun because the run was broken off; a later run takes them."""
     skipped_lines: int = 0
     """Lines that hold no record, such as one that was cut."""
     unknown_records: int = 0
     """Records of a type that is not known here."""
+    without_prompt: list[str] = field(default_factory=list)
+    """Sessions in which the user asked nothing."""
     problems: list[str] = field(default_factory=list)
     """What could not be learned from, each with the reason."""
 
 
-def skillbook_path(state: Path, key: str) -> Path:
-    """Return the file of the skills of a project.
+@final
+class SessionLearner:
+    """Learns from one session after the other. Whoever uses it holds the lock of the learner.
 
     Args:
-        state: The folder of the state.
-        key: The name of the project's folder of transcripts.
-    """
-    return state / "projects" / key / "skillbook.db"
-
-
-def learned_path(state: Path, key: str) -> Path:
-    """Return the file that notes what was learned in a project.
-
-    Args:
-        state: The folder of the state.
-        key: The name of the project's folder of transcripts.
-    """
-    return state / "projects" / key / "learned.jsonl"
-
-
-def learn_session(transcript: Path, state: Path, settings: SessionSettings, report: LearningReport) -> None:
-    """Learn from the turns of a session that are new. The lock of the learner must be held.
-
-    Args:
-        transcript: The file of the session.
         state: The folder of the state.
         settings: Who learns.
-        report: Takes what came of it.
+        cancel_token: Stops the learning; what is left is learned the next time.
     """
-    report.sessions += 1
-    try:
-        traces: list[Record] = list(transcript_to_turn_traces(transcript))
-    except TranscriptError as error:
-        report.problems.append(str(error))
-        return
-    if not traces:
-        report.problems.append(f"{transcript}: there is no prompt of a user in this session")
-        return
-    metadata = mapping_in(traces[0], "metadata")
-    report.skipped_lines += int(number_in(metadata, "skipped_lines") or 0)
-    report.unknown_records += sum(
-        int(count) for count in mapping_in(metadata, "unknown_types").values() if isinstance(count, int)
-    )
-    key = _key_of(transcript, text_in(metadata, "cwd"))
-    book = Skillbook.open(skillbook_path(state, key))
-    try:
-        known = {turn.trace_id for turn in read_learned(learned_path(state, key))} | _sources(book)
-        new = [trace for trace in traces if text_in(trace, "trace_id") not in known]
-        report.turns_known += len(traces) - len(new)
-        if new:
-            _learn(new, book, learned_path(state, key), settings, report)
-    finally:
-        book.close()
 
+    def __init__(self, state: Path, settings: SessionSettings, cancel_token: CancellationToken | None = None) -> None:
+        self.report = LearningReport()
+        self._state = state
+        self._settings = settings
+        self._token = CancellationToken() if cancel_token is None else cancel_token
+        self._unusable: dict[str, SkillbookError] = {}
 
-def _key_of(transcript: Path, cwd: str) -> str:
-    """Return the name of the project's folder of transcripts; a copy of a transcript may lie anywhere."""
-    if transcript.parent.parent == transcripts_folder() or not cwd:
-        return transcript.parent.name
-    return project_key(Path(cwd))
+    def learn(self, transcript: Path, *, may_be_open: bool = False) -> None:
+        """Learn from the turns of a session that are new. What keeps it from that is added to the report's problems.
 
+        Args:
+            transcript: The file of the session.
+            may_be_open: Whether the session may still go on; a last turn without an answer is left for later then.
 
-def _learn(
-    traces: list[Record], book: Skillbook, noted: Path, settings: SessionSettings, report: LearningReport
-) -> None:
-    analyser = _analyser(settings, book)
-    for trace in traces:
-        # One at a time: what is learned is noted before the next one begins.
-        [result] = analyser.run([trace])
-        if result.error is None:
-            append_learned(noted, _learned_turn(trace, book))
-            report.turns_learned += 1
+        Raises:
+            LLMAuthenticationError: The model that learns wants a key or a login.
+            ClaudeNotFoundError: It is Claude Code, and there is no binary.
+        """
+        self.report.sessions += 1
+        try:
+            traces = transcript_to_turn_traces(transcript)
+        except TranscriptError as error:
+            self.report.problems.append(str(error))
+            return
+        if not traces:
+            self.report.without_prompt.append(str(transcript))
+            return
+        metadata = mapping_in(traces[0], "metadata")
+        self.report.skipped_lines += int(number_in(metadata, "skipped_lines") or 0)
+        self.report.unknown_records += sum(
+            count for count in mapping_in(metadata, "unknown_types").values() if isinstance(count, int)
+        )
+        if may_be_open and not _has_answer(traces[-1]) and time.time() - transcript.stat().st_mtime < _IDLE_SECONDS:
+            self.report.turns_unfinished += 1
+            traces = traces[:-1]
+        try:
+            self._learn(traces, key_of_transcript(transcript, text_in(metadata, "cwd")))
+        except SkillbookError as error:
+            self.report.problems.append(f"{transcript}: {error}")
+
+    def learn_job(self, job: Job) -> None:
+        """Learn from a session of the queue; it stays there if something kept us from it.
+
+        Args:
+            job: The session.
+
+        Raises:
+            LLMAuthenticationError: As `learn`.
+            ClaudeNotFoundError: As `learn`.
+        """
+        if not Path(job.transcript).exists():  # Claude Code deletes old ones, and some sessions are never stored
+            remove_job(job)
+            return
+        problems = len(self.report.problems)
+        self.learn(Path(job.transcript))
+        if len(self.report.problems) > problems:
+            note_failure(job, self.report.problems[-1])
+        elif not self._token.is_cancelled:
+            remove_job(job)
+
+    def _learn(self, traces: Sequence[Record], key: str) -> None:
+        if key in self._unusable:
+            raise self._unusable[key]
+        try:
+            with closing(Skillbook.open(skillbook_path(self._state, key))) as book:
+                analyser = self._analyser(book, NoteLearnedStep(learned_path(self._state, key), book))
+                results = analyser.run(traces, run_id=_RUN, resume=_is_begun(book), cancel_token=self._token)
+        except SkillbookError as error:  # the other sessions of the project need not wait for the same lock
+            self._unusable[key] = error
+            raise
+        for trace, result in zip(traces, results, strict=True):
+            self._count(trace, result)
+
+    def _count(self, trace: Record, result: SampleResult[ACEStepContext]) -> None:
+        if isinstance(result.error, PipelineCancelled):
+            self.report.turns_unfinished += 1
+        elif isinstance(result.error, LLMAuthenticationError):
+            raise result.error
+        elif result.error is not None:
+            metadata = mapping_in(trace, "metadata")
+            place = f"{text_in(metadata, 'source')}, turn {number_in(metadata, 'turn') or 0:g}"
+            self.report.problems.append(f"{place}: {result.failed_at}: {result.error}")
+        elif result.output is not None and result.output.metadata.get("already_learned"):
+            self.report.turns_known += 1
         else:
-            place = f"{text_in(mapping_in(trace, 'metadata'), 'source')}, turn {_turn_of(trace)}"
-            report.problems.append(f"{place}: {result.failed_at}: {result.error}")
+            self.report.turns_learned += 1
+
+    def _analyser(self, book: Skillbook, last_step: NoteLearnedStep) -> SessionAnalyser:
+        options: LearningOptions = {"skillbook": book, "extra_steps": [last_step]}
+        model, api_base = self._settings.model, self._settings.api_base
+        if model and api_base:
+            return SessionAnalyser.from_model(model, api_base=api_base, **options)
+        if model:
+            return SessionAnalyser.from_model(model, **options)
+        client: LLMClientLike = ClaudeCodeLLMClient(claude=self._settings.claude or None)
+        return SessionAnalyser.from_client(client, **options)
 
 
-def _analyser(settings: SessionSettings, book: Skillbook) -> SessionAnalyser:
-    if settings.model:
-        if settings.api_base:
-            return SessionAnalyser.from_model(settings.model, skillbook=book, api_base=settings.api_base)
-        return SessionAnalyser.from_model(settings.model, skillbook=book)
-    client: LLMClientLike = ClaudeCodeLLMClient(claude=settings.claude or None)
-    return SessionAnalyser.from_client(client, skillbook=book)
+def _is_begun(book: Skillbook) -> bool:
+    """Tell whether sessions were learned into a book before."""
+    unfinished = any(run.run_id == _RUN for run in unfinished_runs(book))
+    return unfinished or (book.store is not None and bool(book.store.progress(_RUN)))
 
 
-def _learned_turn(trace: Record, book: Skillbook) -> LearnedTurn:
-    trace_id = text_in(trace, "trace_id")
-    return LearnedTurn(
-        trace_id=trace_id,
-        session_id=text_in(mapping_in(trace, "metadata"), "session_id"),
-        turn=_turn_of(trace),
-        question=" ".join(text_in(trace, "question").split())[:_SHOWN_QUESTION],
-        skill_ids=tuple(skill.id for skill in book.source_filter(trace_id=trace_id)),
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-
-
-def _sources(book: Skillbook) -> set[str]:
-    """Return the traces that the skills come from: a crash may have kept them from being noted."""
-    sources: Iterable[str] = (source.trace_id for found in book.source_map().values() for source in found)
-    return set(sources)
-
-
-def _turn_of(trace: Record) -> int:
-    return int(number_in(mapping_in(trace, "metadata"), "turn") or 0)
+def _has_answer(trace: Record) -> bool:
+    """Tell whether the last thing in a turn is what the model, or an error of the API, says."""
+    steps = [step for step in list_in(trace, "steps") if isinstance(step, dict)]
+    return bool(steps) and steps[-1]["kind"] == "message" and steps[-1]["name"] == "assistant"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ace_claude_code.sessions.home import plugin_folder, state_folder
+from ace_claude_code.sessions.home import learned_path, plugin_folder, state_folder
 from ace_claude_code.sessions.jobs import failed_jobs, waiting_jobs
 from ace_claude_code.sessions.learned import LearnedTurn, read_learned
 from ace_claude_code.sessions.plugin_files import is_our_plugin, plugin_files
@@ -63,7 +63,7 @@ def session_status() -> SessionStatus:
         whose = ", ".join(settings.projects) if settings is not None and settings.projects else "all projects"
         who = settings.model if settings is not None and settings.model else "Claude Code itself"
         headline = f"Installed for {whose}; {who} learns; {len(waiting)} sessions wait."
-    sessions = tuple(each for folder in sorted(state.glob("projects/*")) for each in _sessions_of(folder))
+    sessions = tuple(each for folder in sorted(state.glob("projects/*")) for each in _sessions_of(state, folder.name))
     return SessionStatus(installed, headline, len(waiting), len(failed), sessions, tuple(problems))
 
 
@@ -75,10 +75,10 @@ def _problems_of(plugin: Path) -> list[str]:
     return [f"{plugin} was written by another installation of ACE; run 'ace claude-code install' again"]
 
 
-def _sessions_of(folder: Path) -> Iterator[LearnedSession]:
+def _sessions_of(state: Path, key: str) -> Iterator[LearnedSession]:
     by_session: dict[str, list[LearnedTurn]] = {}
-    for turn in read_learned(folder / "learned.jsonl"):
+    for turn in read_learned(learned_path(state, key)):
         by_session.setdefault(turn.session_id, []).append(turn)
     for session_id, turns in by_session.items():
         skill_ids = tuple(dict.fromkeys(skill_id for turn in turns for skill_id in turn.skill_ids))
-        yield LearnedSession(session_id, folder.name, len(turns), skill_ids, max(turn.at for turn in turns))
+        yield LearnedSession(session_id, key, len(turns), skill_ids, max(turn.at for turn in turns))

@@ -7,27 +7,41 @@ from itertools import islice
 from pathlib import Path
 
 from ace_claude_code.json_fields import text_in
-from ace_claude_code.sessions.home import project_key
+from ace_claude_code.sessions.home import project_key, transcripts_folder
 
-__all__ = ["stored_sessions"]
+__all__ = ["key_of_transcript", "stored_sessions"]
 
 _LINES_LOOKED_AT = 50
 
 
-def stored_sessions(transcripts: Path, project: Path) -> list[Path]:
+def stored_sessions(project: Path) -> list[Path]:
     """Return the transcripts of a project, the oldest first.
 
     Args:
-        transcripts: The folder with one folder to a project.
         project: The folder of the project.
     """
-    key = project_key(project)
-    folders = [folder for folder in transcripts.glob("*") if folder.is_dir()]
-    own = [folder for folder in folders if folder.name == key]
-    # A long path is cut, and a hash stands at its end; then the sessions themselves tell where they ran.
-    own = own or [folder for folder in folders if _ran_in(folder, project)]
-    found = [path for folder in own for path in folder.glob("*.jsonl")]
+    found = [path for folder in _folders_of(project) for path in folder.glob("*.jsonl")]
     return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+
+def key_of_transcript(transcript: Path, cwd: str) -> str:
+    """Return the name of the project's folder of transcripts.
+
+    Args:
+        transcript: The file of a session; a copy of it may lie anywhere.
+        cwd: The folder in which the session ran, as far as it tells it.
+    """
+    if transcript.absolute().parent.parent == transcripts_folder().absolute() or not cwd:
+        return transcript.absolute().parent.name
+    project = Path(cwd)
+    return next((folder.name for folder in _folders_of(project)), project_key(project))
+
+
+def _folders_of(project: Path) -> list[Path]:
+    folders = [folder for folder in transcripts_folder().glob("*") if folder.is_dir()]
+    own = [folder for folder in folders if folder.name == project_key(project)]
+    # A long path is cut, and a hash stands at its end; then the sessions themselves tell where they ran.
+    return own or [folder for folder in folders if _ran_in(folder, project)]
 
 
 def _ran_in(folder: Path, project: Path) -> bool:

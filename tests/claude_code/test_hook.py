@@ -1,0 +1,93 @@
+"""The hooks as Claude Code calls them, with what a session may meet. No binary is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.skillbook import Skillbook
+from ace_claude_code.sessions.home import skillbook_path, state_folder
+from ace_claude_code.sessions.jobs import Job, add_job, learner_lock, waiting_jobs
+from ace_claude_code.sessions.learner import work_off
+from ace_claude_code.sessions.settings import SessionSettings, write_settings
+from tests.claude_code.samples import user
+
+pytestmark = pytest.mark.thorough
+
+
+@pytest.fixture
+def state(home: Path) -> Path:
+    """The folder of an installation for all projects."""
+    write_settings(state_folder(), SessionSettings())
+    return state_folder()
+
+
+def transcript(home: Path, *records: dict[str, Any]) -> Path:
+    path = home / ".claude" / "projects" / "-home-p" / "s.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+    return path
+
+
+def call(event: str, path: Path) -> subprocess.CompletedProcess[str]:
+    said = json.dumps({"session_id": "s", "transcript_path": str(path), "cwd": str(path.parent)})
+    command = [sys.executable, "-m", "ace_claude_code.sessions.hook", event]
+    return subprocess.run(command, input=said, env=os.environ, capture_output=True, encoding="utf-8", check=False)
+
+
+def test_a_session_that_is_not_stored_is_not_queued(home: Path, state: Path) -> None:
+    done = call("end", home / ".claude" / "projects" / "-home-p" / "gone.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (state / "queue").exists()
+
+
+def test_sessions_with_nothing_to_learn_leave_the_queue(home: Path, state: Path) -> None:
+    path = transcript(home, user("<command-name>/cost</command-name>", "u1"))
+    add_job(state, Job(transcript=str(path)))
+    add_job(state, Job(transcript=str(home / "deleted-meanwhile.jsonl")))
+    work_off(state)
+    assert list((state / "queue").iterdir()) == []
+
+
+def test_a_session_that_ends_while_somebody_learns_is_queued(home: Path, state: Path) -> None:
+    path = transcript(home, user("Fix it.", "u1"))
+    with learner_lock(state) as held:
+        assert held
+        assert call("end", path).returncode == 0
+        assert [job.transcript for job in waiting_jobs(state)] == [str(path)]
+
+
+def test_broken_settings_are_told_in_one_line(home: Path, state: Path) -> None:
+    (state / "settings.json").write_text("{oops", encoding="utf-8")
+    for event in ("start", "end"):
+        done = call(event, transcript(home, user("Fix it.", "u1")))
+        assert done.returncode == 1
+        [line] = done.stderr.splitlines()
+        assert line.startswith("ace: ")
+        assert "run 'ace claude-code install' again" in line
+
+
+def test_a_skillbook_of_a_newer_release_is_told_in_one_line(home: Path, state: Path) -> None:
+    book = skillbook_path(state, "-home-p")
+    book.parent.mkdir(parents=True)
+    Skillbook.open(book).close()
+    with closing(sqlite3.connect(book)) as database:
+        database.execute("pragma user_version = 99")
+    done = call("start", transcript(home, user("Fix it.", "u1")))
+    assert (done.returncode, done.stdout) == (1, "")
+    [line] = done.stderr.splitlines()
+    assert "no skills are shown" in line
+    assert "update ace" in line
+
+
+def test_a_wrong_argument_is_named(home: Path, state: Path) -> None:
+    done = call("middle", home)
+    assert (done.returncode, "'start' or 'end', not ['middle']" in done.stderr) == (2, True)

@@ -1,0 +1,244 @@
+"""`ace claude-code learn` over stored sessions: each turn once, whatever happens meanwhile. No binary is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.claude_code.samples import assistant, user
+from tests.support.command_line import ACE, Done, ace, command_environment
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.thorough
+
+WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
+CONFIG = {"CLAUDE_CONFIG_DIR": ""}
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(learning_script()) as server:
+        yield server
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of which no session is stored yet."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def key_of(project: Path) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in str(project))
+
+
+def store(project: Path, name: str, *records: dict[str, Any]) -> Path:
+    """Store a session as Claude Code does."""
+    path = project.parent / ".claude" / "projects" / key_of(project) / f"{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"sessionId": name, "cwd": str(project), **record}) for record in records]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def turn(word: str) -> list[dict[str, Any]]:
+    return [user(f"Do the job {word}.", f"u-{word}"), assistant(f"LESSON {word}", f"a-{word}", f"u-{word}")]
+
+
+def arguments(server: ScriptedServer, project: Path) -> list[str]:
+    model = ("--model", "openai/scripted", "--api-base", server.api_base)
+    return ["claude-code", "learn", *model, "--json", "--all", "--project", str(project)]
+
+
+def learn(server: ScriptedServer, project: Path) -> Done:
+    return ace(*arguments(server, project), folder=project.parent, environ=CONFIG)
+
+
+def start_learning(server: ScriptedServer, project: Path) -> subprocess.Popen[bytes]:
+    environ = {**command_environment(project.parent, CONFIG), "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(
+        [ACE, *arguments(server, project)], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def learned(project: Path) -> tuple[list[str], list[str]]:
+    """Return the questions that were noted, and the skills."""
+    folder = project.parent / ".claude" / "ace" / "projects" / key_of(project)
+    notes = [json.loads(line) for line in (folder / "learned.jsonl").read_text(encoding="utf-8").splitlines()]
+    with closing(Skillbook.open(folder / "skillbook.db")) as book:
+        return sorted(note["question"] for note in notes), sorted(skill.content for skill in book.skills())
+
+
+def everything(words: tuple[str, ...] = WORDS) -> tuple[list[str], list[str]]:
+    questions = [f"Do the job {word}." for word in sorted(words)]
+    return questions, learned_skills(words)
+
+
+def learned_skills(words: tuple[str, ...]) -> list[str]:
+    return sorted(f"Remember LESSON {word}." for word in words)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(0.01)
+
+
+def test_two_at_once_learn_each_turn_once(server: ScriptedServer, project: Path) -> None:
+    for word in WORDS:
+        store(project, word, *turn(word))
+    both = [start_learning(server, project) for _ in range(2)]
+    reports = [json.loads(process.communicate()[0]) for process in both]
+    assert sorted(report["turns_learned"] for report in reports) == [0, len(WORDS)]
+    assert sorted(report["turns_known"] for report in reports) == [0, len(WORDS)]
+    assert learned(project) == everything()
+    assert len(server.by_role("reflector")) == len(WORDS)
+
+
+def test_a_killed_learner_is_taken_up_and_pays_no_recorded_answer_twice(server: ScriptedServer, project: Path) -> None:
+    seed = random.randrange(1_000_000)
+    print("seed", seed)  # to find the kill points of a failed run again
+    chosen = random.Random(seed)
+    # Half of the turns teach nothing, so that no skill tells that they were learned from.
+    for number, word in enumerate(WORDS):
+        silent = [user(f"Do the job {word}.", f"u-{word}"), assistant("Done.", f"a-{word}", f"u-{word}")]
+        store(project, word, *(turn(word) if number % 2 else silent))
+    kills = 0
+    for _ in range(6):
+        process = start_learning(server, project)
+        point = len(server.requests) + chosen.randint(2, 4)
+        while process.poll() is None and len(server.requests) < point:
+            time.sleep(0.005)
+        time.sleep(chosen.choice([0, 0.02, 0.1]))
+        if process.poll() is None:
+            kills += 1
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert kills > 0
+    assert learn(server, project).code == 0
+    questions, skills = learned(project)
+    assert sorted(set(questions)) == everything()[0]
+    assert skills == learned_skills(WORDS[1::2])
+    # Only what was under way at a kill is asked again: one session is learned from at a time.
+    assert len(server.requests) <= 2 * len(WORDS) + kills
+    server.clear()
+    assert learn(server, project).data["turns_known"] == len(WORDS)
+    assert server.requests == []
+
+
+def test_a_session_that_has_grown_is_new_in_its_new_turns(server: ScriptedServer, project: Path) -> None:
+    store(project, "s", *turn("alpha"))
+    assert learn(server, project).data["turns_learned"] == 1
+    second = [user("Do the job beta.", "u-beta", "a-alpha"), assistant("LESSON beta", "a-beta", "u-beta")]
+    store(project, "s", *turn("alpha"), *second)
+    grown = learn(server, project).data
+    assert (grown["turns_learned"], grown["turns_known"]) == (1, 1)
+
+
+def test_a_turn_under_way_is_left_for_later(server: ScriptedServer, project: Path) -> None:
+    begun = {**assistant("", "a-beta", "u-beta"), "message": {"id": "m", "content": [bash("ls")]}}
+    asked = user("Do the job beta.", "u-beta", "a-alpha")
+    path = store(project, "s", *turn("alpha"), asked, begun)
+    first = learn(server, project)
+    assert (first.code, first.data["turns_learned"], first.data["turns_unfinished"]) == (0, 1, 1)
+    # Nobody has written for an hour: it was broken off, and that teaches too.
+    os.utime(path, (time.time() - 3600,) * 2)
+    later = learn(server, project).data
+    assert (later["turns_learned"], later["turns_known"], later["turns_unfinished"]) == (1, 1, 0)
+
+
+def bash(command: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": command}}
+
+
+def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(project: Path) -> None:
+    with ScriptedServer(learning_script(delay=0.5)) as server:
+        for word in WORDS:
+            store(project, word, *turn(word))
+        process = start_learning(server, project)
+        wait_until(lambda: len(server.requests) >= 3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        assert (process.returncode, b"stopping as soon as" in err) == (130, True)
+        report = json.loads(out)
+        assert 0 < report["turns_learned"] < len(WORDS)
+        rest = learn(server, project).data
+        assert (rest["turns_known"], rest["turns_learned"]) == (
+            report["turns_learned"],
+            len(WORDS) - report["turns_learned"],
+        )
+        assert learned(project) == everything()
+
+
+def test_a_session_without_a_prompt_is_counted_and_is_no_failure(server: ScriptedServer, project: Path) -> None:
+    store(project, "a", *turn("alpha"))
+    path = store(project, "b", user("<command-name>/cost</command-name>", "u1"))
+    done = learn(server, project)
+    assert (done.code, done.data["turns_learned"], done.data["without_prompt"]) == (0, 1, [str(path)])
+
+
+def test_a_skillbook_of_a_newer_release_keeps_no_other_project_from_learning(
+    server: ScriptedServer, project: Path
+) -> None:
+    other = project.with_name("other")
+    mine, theirs = store(project, "a", *turn("alpha")), store(other, "b", *turn("beta"))
+    second = store(project, "c", *turn("gamma"))
+    book = project.parent / ".claude" / "ace" / "projects" / key_of(project) / "skillbook.db"
+    book.parent.mkdir(parents=True)
+    Skillbook.open(book).close()
+    newer_release_of(book)
+    before = book.read_bytes()
+    paths = [str(path) for path in (mine, theirs, second)]
+    learning = arguments(server, project)[:-3]
+    done = ace(*learning, *paths, folder=project.parent, environ=CONFIG)
+    assert (done.code, done.data["sessions"], done.data["turns_learned"]) == (1, 3, 1)
+    assert [problem.partition(": ")[0] for problem in done.data["problems"]] == [str(mine), str(second)]
+    assert "update ace" in done.data["problems"][0]
+    assert book.read_bytes() == before
+    assert learned(other) == everything(("beta",))
+
+
+def newer_release_of(book: Path) -> None:
+    import sqlite3
+
+    with closing(sqlite3.connect(book)) as database:
+        database.execute("pragma user_version = 99")
+
+
+def test_without_a_key_it_ends_with_the_first_session(project: Path) -> None:
+    for word in WORDS:
+        store(project, word, *turn(word))
+    learning = ["claude-code", "learn", "--all", "--project", str(project), "--model", "openai/gpt-4o-mini"]
+    done = ace(*learning, folder=project.parent, environ=CONFIG)
+    assert done.code == 2
+    assert "OPENAI_API_KEY" in done.err
+    assert len(done.err.splitlines()) < len(WORDS)
+
+
+@pytest.mark.parametrize("name", ["🦊 döns", "long-" * 50])
+def test_a_copy_of_a_transcript_is_of_the_project_in_which_it_ran(
+    name: str, server: ScriptedServer, project: Path
+) -> None:
+    # Claude Code counts an emoji as two characters, and cuts a long name and adds a hash.
+    folder = project.with_name(name)
+    key = key_of(project.parent) + ("----d-ns" if len(name) < 20 else "-long" * 10 + "-1x2y3z")
+    stored = store(project, "s", *({**record, "cwd": str(folder)} for record in turn("alpha")))
+    moved = stored.parent.with_name(key)
+    stored.parent.rename(moved)
+    copy = project / "copy.jsonl"
+    copy.write_bytes((moved / "s.jsonl").read_bytes())
+    done = ace(*arguments(server, project)[:-3], str(copy), folder=project.parent, environ=CONFIG)
+    assert done.data["turns_learned"] == 1
+    assert (project.parent / ".claude" / "ace" / "projects" / key / "skillbook.db").exists()
