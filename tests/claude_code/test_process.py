@@ -60,6 +60,23 @@ def test_what_a_program_leaves_behind_when_it_ends_is_killed(tmp_path: Path) -> 
     assert (finished.timed_out, finished.returncode) == (True, 143)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows the environment of a process")
+def test_what_a_command_has_detached_from_everything_is_killed_too(tmp_path: Path) -> None:
+    # The one between has ended, so nothing but its environment tells where the orphan comes from.
+    detaching = """
+import subprocess, sys, time
+orphan = [sys.executable, "-c", "import time; time.sleep(600)", "marker-of-orphan"]
+between = f"import subprocess; subprocess.Popen({orphan!r}, start_new_session=True)"
+subprocess.run([sys.executable, "-c", between])
+print("started", flush=True)
+time.sleep(600)
+"""
+    process = ClaudeProcess([sys.executable, "-c", detaching], stdin="", cwd=tmp_path, environ={}, timeout=1.5)
+    with nothing_left("marker-of-orphan"):
+        finished = process.run()
+    assert (finished.timed_out, finished.stdout) == (True, b"started\n")
+
+
 def test_a_program_that_prints_nothing_is_a_failure_with_its_words_on_standard_error(tmp_path: Path) -> None:
     result = run(program(tmp_path, "import sys; print('out of memory', file=sys.stderr); sys.exit(3)"), tmp_path)
     assert not result.success

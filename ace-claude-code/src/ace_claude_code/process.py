@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,13 +20,15 @@ from pathlib import Path
 from typing import final
 
 from ace.pipeline import PipelineCancelled, cancel_token_var
-from ace_claude_code.process_tree import descendants, is_alive
+from ace_claude_code.process_tree import descendants, is_alive, processes_with
 
-__all__ = ["ClaudeProcess", "FinishedProcess", "end_with_children"]
+__all__ = ["ClaudeProcess", "FinishedProcess"]
 
 _LOOK_EVERY = 0.1
 # The binary needs this long at most to end what its tools have started.
 _GRACE = 10.0
+# Every process that a run starts inherits it, and is known by it when nothing else tells where it comes from.
+_RUN_VARIABLE = "ACE_CLAUDE_RUN"
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ class ClaudeProcess:
         self._command = list(command)
         self._stdin = stdin
         self._cwd = cwd
-        self._environ = dict(environ)
+        self._run_id = uuid.uuid4().hex
+        self._environ = {**environ, _RUN_VARIABLE: self._run_id}
         self._timeout = timeout
         self._grace = grace
         self._heeds_token = heeds_token
@@ -109,7 +113,7 @@ class ClaudeProcess:
                     if timed_out or self._stop.is_set() or (token is not None and token.is_cancelled):
                         break
             finally:
-                end_with_children(process, self._grace)
+                self._end_with_children(process)
             if not timed_out and (self._stop.is_set() or (token is not None and token.is_cancelled)):
                 raise PipelineCancelled("the run of Claude Code was cancelled")
             out.seek(0)
@@ -148,29 +152,23 @@ class ClaudeProcess:
                 work.exception()
                 raise
 
-
-def end_with_children(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Tell a process to end, and kill what is left of it and its descendants; one that has ended is left alone.
-
-    Args:
-        process: The process.
-        grace: How many seconds it has.
-    """
-    if process.poll() is not None:
-        return
-    # Looked for while it lives: the children of a dead process are nobody's.
-    started = dict.fromkeys(descendants(process.pid))
-    process.send_signal(signal.SIGTERM)
-    end = time.monotonic() + grace
-    while not _has_ended(process) and time.monotonic() < end:
-        started |= dict.fromkeys(descendants(process.pid))
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-    for orphan in started:
-        if is_alive(orphan):
-            with contextlib.suppress(ProcessLookupError):  # it went by itself
-                os.kill(orphan.pid, signal.SIGKILL)
+    def _end_with_children(self, process: subprocess.Popen[bytes]) -> None:
+        """Tell a process to end, and kill what is left of all that it started; one that has ended is left alone."""
+        if process.poll() is not None:
+            return
+        # Looked for while it lives: the children of a dead process are nobody's.
+        started = dict.fromkeys(descendants(process.pid))
+        process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + self._grace
+        while not _has_ended(process) and time.monotonic() < end:
+            started |= dict.fromkeys(descendants(process.pid))
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        for orphan in started | dict.fromkeys(processes_with(_RUN_VARIABLE, self._run_id)):
+            if is_alive(orphan):
+                with contextlib.suppress(ProcessLookupError):  # it went by itself
+                    os.kill(orphan.pid, signal.SIGKILL)
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

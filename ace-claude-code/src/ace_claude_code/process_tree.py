@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ProcessName", "descendants", "is_alive"]
+__all__ = ["ProcessName", "descendants", "is_alive", "processes_with"]
 
 
 class ProcessName(NamedTuple):
@@ -29,6 +29,19 @@ def descendants(pid: int) -> list[ProcessName]:
     return [ProcessName(child, processes[child][1]) for child in found[1:]]
 
 
+def processes_with(variable: str, value: str) -> list[ProcessName]:
+    """Return the processes that have a value in their environment, however far they have detached themselves.
+
+    Only Linux shows it; elsewhere there are none.
+
+    Args:
+        variable: The name of an environment variable.
+        value: What it holds, which nobody else has.
+    """
+    wanted = f"{variable}={value}".encode()
+    return [ProcessName(pid, started) for pid, (_, started) in _processes().items() if wanted in _environment_of(pid)]
+
+
 def is_alive(process: ProcessName) -> bool:
     """Tell whether a process is still there.
 
@@ -45,6 +58,13 @@ def _processes() -> dict[int, tuple[int, str]]:
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,lstart="], capture_output=True, encoding="utf-8", check=True)
     rows = (line.split(maxsplit=2) for line in listed.stdout.splitlines())
     return {int(pid): (int(parent), started) for pid, parent, started in rows}
+
+
+def _environment_of(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:  # it has ended, is somebody else's, or the system shows none
+        return []
 
 
 def _processes_in_proc() -> dict[int, tuple[int, str]]:
