@@ -86,15 +86,15 @@ def test_a_structured_answer_is_made_by_the_schema(claude: str, home: Path, serv
 def test_an_answer_in_words_is_asked_for_again_and_then_refused(claude: str, home: Path, serving: ServerFor) -> None:
     server = serving(lambda request: [Text("I would rather chat.")])
     client = ClaudeCodeLLMClient(config=ClaudeCodeLLMConfig(claude=claude, validation_retries=1))
-    with pytest.raises(UnusableAnswerError, match="in words and not through the tool") as raised:
+    with pytest.raises(UnusableAnswerError, match="there is no JSON object in the answer") as raised:
         client.complete_structured("Answer", AgentOutput)
     assert raised.value.raw_answers == ("I would rather chat.", "I would rather chat.")
-    assert "It cannot be used: the answer came in words" in server.requests[-1].text
+    assert "This answer cannot be used: there is no JSON" in server.requests[-1].text
 
 
 def test_the_second_answer_is_taken_when_it_is_good(claude: str, home: Path, serving: ServerFor) -> None:
     def script(request: Request) -> Reply:
-        if "Your last answer" not in request.text:
+        if "# Your last answer" not in request.text:
             return [Text("I would rather chat.")]
         answer = {"reasoning": "r", "final_answer": "4"}
         return [Text("Given.")] if request.tool_results else [ToolUse("StructuredOutput", answer)]

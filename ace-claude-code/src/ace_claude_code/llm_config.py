@@ -40,3 +40,8 @@ class ClaudeCodeLLMConfig:
             raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout!r}")
         if self.validation_retries < 0:
             raise ValueError(f"validation_retries must not be negative, got {self.validation_retries!r}")
+
+    @property
+    def model_string(self) -> str:
+        """The model with the prefix of the client, as in `claude_code/sonnet`."""
+        return f"claude_code/{self.model}"
