@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -37,8 +38,8 @@ def write_durably(path: str | Path, data: bytes) -> None:
     Raises:
         OSError: If the disk is full or the folder is not writable; the old file is as it was.
     """
-    target = Path(path).resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = real_path(path)
+    make_folder(target.parent)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -77,7 +78,7 @@ def append_line(path: str | Path, line: str) -> None:
         'first\\nsecond\\n'
     """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     is_new = not target.exists()
     with target.open("ab+") as file:
         if file.tell():
@@ -87,7 +88,7 @@ def append_line(path: str | Path, line: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     if is_new:
-        _sync_folder(target.resolve().parent)
+        _sync_folder(real_path(target).parent)
 
 
 @contextlib.contextmanager
@@ -100,8 +101,8 @@ def folder_lock(path: str | Path) -> Iterator[None]:
     Args:
         path: The file; its folder is made if it is missing.
     """
-    folder = Path(path).resolve().parent
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = real_path(path).parent
+    make_folder(folder)
     try:
         import fcntl
     except ImportError:
@@ -118,12 +119,41 @@ def folder_lock(path: str | Path) -> Iterator[None]:
 
 def remove_leftovers(path: str | Path) -> None:
     """Delete the temporary files that killed writers of this file left behind. The lock must be held."""
-    target = Path(path).resolve()
+    target = real_path(path)
     start, end = f".{target.name}.", ".tmp"
     for entry in os.scandir(target.parent):
         name = entry.name
         if name.startswith(start) and name.endswith(end) and name[len(start) : -len(end)].isdigit():
             Path(entry.path).unlink(missing_ok=True)
+
+
+def real_path(path: str | Path) -> Path:
+    """Return the file that a path leads to, through symbolic links.
+
+    Args:
+        path: The file; it need not be there.
+
+    Raises:
+        OSError: The links lead in a circle.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        Path(path).stat()  # tells of a circle in words; what `resolve` does there depends on the Python
+    return Path(path).resolve()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those that it is in, where they are missing.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        OSError: It cannot be made, or something that is no folder is in its place.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from error
 
 
 def _keep_permissions(descriptor: int, target: Path) -> None:

@@ -139,6 +139,29 @@ def test_open_starts_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert contents(path) == ["One.", "Two."]
 
 
+def test_links_in_a_circle_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    path.symlink_to(path)
+    for use in (
+        lambda: Skillbook.open(path),
+        lambda: Skillbook.load_from_file(path),
+        lambda: book_with("One.").save_to_file(path),
+        lambda: book_with("One.").save_to_file(path, merge=True),
+    ):
+        with pytest.raises(OSError, match=r"symbolic links: '.*book\.json'"):
+            use()
+    assert path.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["skills.json", "skills.db"])
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path, name: str) -> None:
+    place = tmp_path / "notes"
+    place.write_text("mine", encoding="utf-8")
+    with pytest.raises(NotADirectoryError, match=r"Not a directory: '.*notes'"):
+        book_with("One.").save_to_file(place / name)
+    assert place.read_text(encoding="utf-8") == "mine"
+
+
 MERGING = """
 import sys
 from ace.skillbook import Skillbook

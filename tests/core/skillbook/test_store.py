@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from ace.skillbook import (
     Skillbook,
     SkillbookHistoryError,
     SkillbookStore,
+    SkillbookStoreError,
 )
 from ace.skillbook.sqlite_store import SqliteStore
 from ace.updates import UpdateBatch, UpdateOperation
@@ -286,8 +289,8 @@ def test_rollback_is_a_version_that_can_be_taken_back(path: Path) -> None:
     assert opened(path).dumps() == book.dumps()
 
 
-@pytest.mark.parametrize("version", [-1, 3])
-def test_a_version_that_does_not_exist_is_refused(path: Path, version: int) -> None:
+@pytest.mark.parametrize("version", [-1, 3, 1.0, "1", True, None])
+def test_a_version_that_does_not_exist_is_refused(path: Path, version: Any) -> None:
     book = opened(path)
     for number in range(2):
         book.add_skill("a", f"Do {number}.")
@@ -310,3 +313,37 @@ def test_a_book_can_be_saved_as_a_store_and_as_json(path: Path, tmp_path: Path) 
     stored.save_to_file(path)
     stored.save_to_file(tmp_path / "export.json")
     assert (tmp_path / "export.json").read_text(encoding="utf-8") == stored.dumps() == opened(path).dumps()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda book: book.add_skill("a", "Late."),
+        lambda book: book.tag_skill("a-00001", "helpful"),
+        lambda book: book.apply_update(UpdateBatch("", [add("Late.")]), key=SampleKey("r", 1, "s")),
+        lambda book: book.apply_update(UpdateBatch("", []), key=SampleKey("r", 1, "s")),
+        lambda book: book.rollback(0),
+        lambda book: book.history(),
+        lambda book: book.refresh(),
+        lambda book: book.store,
+    ],
+    ids=["add", "tag", "sample", "sample that taught nothing", "roll back", "history", "refresh", "store"],
+)
+def test_a_closed_book_can_be_read_but_not_changed(path: Path, change: Callable[[Skillbook], object]) -> None:
+    with opened(path) as book:
+        book.add_skill("a", "Kept.")
+    with pytest.raises(SkillbookStoreError, match=r"was closed.*Skillbook\.open"):
+        change(book)
+    assert book.as_prompt() == "## a\n- [a-00001] Kept."
+    book.close()
+    assert opened(path).dumps() == book.dumps()
+
+
+def test_closing_commits_what_was_deferred_and_takes_nothing_more(path: Path) -> None:
+    book = opened(path)
+    with book.deferred_commits():
+        book.add_skill("a", "Committed by close.")
+        book.close()
+        with pytest.raises(SkillbookStoreError, match="was closed"):
+            book.add_skill("a", "Late.")
+    assert [skill.content for skill in book] == [skill.content for skill in opened(path)] == ["Committed by close."]

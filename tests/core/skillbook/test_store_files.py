@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ace.skillbook import SampleKey, Skillbook, SkillbookError, SkillbookFileError
+from ace.skillbook import SampleKey, Skillbook, SkillbookError, SkillbookFileError, SkillbookStoreError
+from ace.skillbook.sqlite_file import SqliteFile
 from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
-from ace.skillbook.sqlite_store import SqliteStore
 from ace.updates import UpdateBatch, UpdateOperation
 from tests.core.skillbook.clocks import ticking
 
@@ -94,8 +94,30 @@ def test_an_older_store_is_migrated_after_a_backup(path: Path) -> None:
 
 
 def test_commits_are_durable(path: Path) -> None:
-    store = SqliteStore(path)
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
-    assert store._open().execute("PRAGMA synchronous").fetchone() == (2,)
+    file = SqliteFile(path)
+    assert file.query("PRAGMA journal_mode") == [("wal",)]
+    assert file.query("PRAGMA synchronous") == [(2,)]
+
+
+@pytest.mark.parametrize("fate", ["deleted", "replaced", "moved with its folder"])
+def test_a_store_that_is_not_at_its_place_any_more_takes_nothing(tmp_path: Path, fate: str) -> None:
+    folder = tmp_path / "d"
+    book, other = opened(folder / "skills.db"), opened(folder / "other.db")
+    book.add_skill("a", "Mine.")
+    other.add_skill("b", "Theirs.")
+    other.close()
+    if fate == "deleted":
+        (folder / "skills.db").unlink()
+    elif fate == "replaced":
+        (folder / "other.db").replace(folder / "skills.db")
+    else:
+        folder.rename(tmp_path / "e")
+    for ask in (lambda: book.add_skill("a", "Lost."), book.refresh, book.history):
+        with pytest.raises(SkillbookStoreError, match=r"d/skills\.db was deleted, or .* save_to_file"):
+            ask()
+    assert [skill.content for skill in book] == ["Mine."]
+    book.save_to_file(tmp_path / "saved.db")
+    book.close()
+    assert [skill.content for skill in opened(tmp_path / "saved.db")] == ["Mine."]
+    if fate == "moved with its folder":
+        assert [skill.content for skill in opened(tmp_path / "e" / "skills.db")] == ["Mine."]

@@ -13,7 +13,7 @@ from ace.skillbook import history
 from ace.skillbook.changes import apply_event
 from ace.skillbook.checked import decision_pair
 from ace.skillbook.collection_pause import paused_collection
-from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError
 from ace.skillbook.event_codec import decode_events, encode_events, event_dict
 from ace.skillbook.events import Embedded, RolledBack, touched_ids
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
@@ -51,8 +51,35 @@ class StoreBinding:
     """A store and the version that the book in memory stands on."""
 
     def __init__(self, store: SkillbookStore) -> None:
-        self.store = store
+        self._store = store
+        self.is_closed = False
         self.version = 0
+
+    @property
+    def store(self) -> SkillbookStore:
+        """The store.
+
+        Raises:
+            SkillbookStoreError: It was closed.
+        """
+        self.check_open()
+        return self._store
+
+    def check_open(self) -> None:
+        """Refuse to go on with a store that was closed.
+
+        Raises:
+            SkillbookStoreError: It was closed.
+        """
+        if self.is_closed:
+            raise SkillbookStoreError(
+                "this skillbook was closed, and its store cannot be used any more; Skillbook.open opens it again"
+            )
+
+    def close(self) -> None:
+        """Release the store."""
+        self._store.close()
+        self.is_closed = True
 
     def load(self, state: BookState) -> None:
         """Make the book what the store holds."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ace.durable_file import real_path
 from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookFileError, SkillbookHistoryError
@@ -80,7 +81,7 @@ class Skillbook(WritableSkillbook):
         elif path.exists():
             book._read(path)
         else:
-            book._files.home = path.resolve()
+            book._files.home = real_path(path)
             book._journal = Journal(book._state)
         return book
 
@@ -92,7 +93,7 @@ class Skillbook(WritableSkillbook):
             FileNotFoundError: If there is no such file.
             SkillbookFileError: If it is no skillbook; the error names file, place and reason.
         """
-        if not has_scheme(path) and not Path(path).exists():
+        if not has_scheme(path) and not real_path(path).exists():
             raise FileNotFoundError(f"there is no skillbook {str(path)!r}")
         return cls.open(path)
 
@@ -119,7 +120,7 @@ class Skillbook(WritableSkillbook):
                     f"{path}: a skillbook is saved as .json or .db; for text use as_markdown or as_playbook"
                 )
             elif merge:
-                at_home = self._binding is None and path.resolve() == self._files.home
+                at_home = self._binding is None and real_path(path) == self._files.home
                 journal = self._journal if at_home and self._journal is not None else Journal(self._state)
                 written, refused = self._files.merge(path, self._state, journal)
                 for event, reason in refused:
@@ -168,7 +169,11 @@ class Skillbook(WritableSkillbook):
 
     @property
     def store(self) -> SkillbookStore | None:
-        """The store behind this book, or None."""
+        """The store behind this book, or None.
+
+        Raises:
+            SkillbookStoreError: The book was closed.
+        """
         return None if self._binding is None else self._binding.store
 
     @property
@@ -211,11 +216,14 @@ class Skillbook(WritableSkillbook):
         return self._bound().blame(skill_id)
 
     def close(self) -> None:
-        """Commit what was deferred and release the store; a JSON or memory book has nothing to release."""
+        """Commit what was deferred and release the store; a JSON or memory book has nothing to release.
+
+        The skills can still be read then, but not be changed.
+        """
         with self._lock:
-            if self._binding is not None:
+            if self._binding is not None and not self._binding.is_closed:
                 self.commit()
-                self._binding.store.close()
+                self._binding.close()
 
     def __enter__(self) -> Skillbook:
         return self
@@ -252,10 +260,10 @@ class Skillbook(WritableSkillbook):
             raise error.at(path) from error
         self._binding = binding
         self._journal = Journal(self._state)
-        self._files.home = path.resolve()
+        self._files.home = real_path(path)
 
     def _save_to_store(self, path: Path, location: str | Path) -> None:
-        if self._binding is not None and path.resolve() == self._files.home:
+        if self._binding is not None and real_path(path) == self._files.home:
             self.commit()
             return
         if path.exists():
@@ -267,7 +275,7 @@ class Skillbook(WritableSkillbook):
 
     def _in_step(self, path: Path, written: BookState) -> None:
         """Go on from what was written to the file that the journal refers to."""
-        if self._binding is None and path.resolve() == self._files.home:
+        if self._binding is None and real_path(path) == self._files.home:
             if written is not self._state:
                 self._state.become(written)
             self._journal = Journal(self._state)

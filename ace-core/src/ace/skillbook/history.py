@@ -72,8 +72,8 @@ def state_at(store: SkillbookStore, version: int) -> BookState:
         SkillbookHistoryError: If there is no such version.
     """
     newest = store.version()
-    if isinstance(version, bool) or not 0 <= version <= newest:
-        raise SkillbookHistoryError(f"there is no version {version}; the history goes from 0 to {newest}")
+    if type(version) is not int or not 0 <= version <= newest:
+        raise SkillbookHistoryError(f"there is no version {version!r}; the history goes from 0 to {newest}")
     targets = _rollback_targets(store, version)
     kept: dict[int, BookState] = {}
     state = BookState()

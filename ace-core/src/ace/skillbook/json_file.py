@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple, final
 
-from ace.durable_file import folder_lock, write_durably
+from ace.durable_file import folder_lock, real_path, write_durably
 from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookChangedError, SkillbookError, SkillbookFileError
 from ace.skillbook.events import Event, Imported
@@ -57,7 +57,7 @@ class JsonFiles:
         """
         data = whole_file(path)
         contents = _contents(path, data)
-        self.home = path.resolve()
+        self.home = real_path(path)
         self._known[self.home] = Fingerprint.of(path, data)
         if contents.ignored_fields:
             self._not_ours[self.home] = contents.ignored_fields
@@ -72,7 +72,7 @@ class JsonFiles:
             OSError: If it cannot be written; the old file stays.
         """
         with folder_lock(path):
-            target = path.resolve()
+            target = real_path(path)
             self._refuse_to_lose(path, target)
             self._write(target, state)
 
@@ -85,7 +85,7 @@ class JsonFiles:
             The book as it was written, and the changes that could not be made any more.
         """
         with folder_lock(path):
-            target = path.resolve()
+            target = real_path(path)
             self._refuse_foreign(path, target)
             if not target.exists() or self._unchanged(target):
                 self._write(target, state)

@@ -5,18 +5,13 @@ Every commit is on the disk when it returns (`synchronous = FULL`).
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sqlite3
-import threading
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
-from ace.skillbook.errors import SkillbookStoreError
-from ace.skillbook.sqlite_connection import open_connection
+from ace.skillbook.sqlite_file import SqliteFile
 from ace.skillbook.sqlite_vectors import delete_vectors, read_vectors, vectors_of, write_vectors
 from ace.skillbook.store import (
     AlreadyCommittedError,
@@ -47,15 +42,11 @@ class SqliteStore:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
-        self._lock = threading.RLock()
-        self._process = os.getpid()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._inherited: list[sqlite3.Connection] = []
-        self._connection: sqlite3.Connection | None = self._connect()
+        self._file = SqliteFile(self.path)
 
     def load(self) -> StoredBook:
         """Return the newest state, read in one go."""
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             head = self._head(connection)
             skills = connection.execute(f"{_ROWS} ORDER BY position").fetchall()
             vectors = read_vectors(connection)
@@ -66,7 +57,7 @@ class SqliteStore:
 
     def rows(self, ids: Iterable[str]) -> Sequence[SkillRow]:
         """Return those of the skills that the newest state has."""
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             found = [connection.execute(f"{_ROWS} WHERE id = ?", (id,)).fetchone() for id in ids]
             rows = [row for row in found if row is not None]
             vectors = vectors_of(connection, [row[0] for row in rows])
@@ -74,12 +65,12 @@ class SqliteStore:
 
     def version(self) -> int:
         """Return the newest version; 0 if nothing has been committed."""
-        version: int = self._query("SELECT version FROM head")[0][0]
+        version: int = self._file.query("SELECT version FROM head")[0][0]
         return version
 
     def append(self, commit: Commit) -> None:
         """Write the batch in one transaction; see the protocol."""
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             if commit.key is not None and (version := self._committed(connection, commit.key)) is not None:
                 raise AlreadyCommittedError(commit.key, version)
             if self._head(connection).version != commit.expected_version:
@@ -94,7 +85,7 @@ class SqliteStore:
         )
         newest = until if until is not None else 2**62
         while True:
-            rows = self._query(query, (after, newest))
+            rows = self._file.query(query, (after, newest))
             for version, at, author, operations, skipped, run, epoch, sample in rows:
                 key = None if run is None else SampleKey(run, epoch, sample)
                 yield StoredEvent(version, at, author, operations, skipped, key)
@@ -104,12 +95,12 @@ class SqliteStore:
 
     def committed_version(self, key: SampleKey) -> int | None:
         """Return the version of the batch with this key, or None."""
-        rows = self._query(_COMMITTED, (key.run, key.epoch, key.sample))
+        rows = self._file.query(_COMMITTED, (key.run, key.epoch, key.sample))
         return rows[0][0] if rows else None
 
     def note_progress(self, key: SampleKey, note: str, at: str) -> None:
         """Keep a note about a sample; a later one replaces it."""
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             self._note(connection, key, note, at)
 
     def progress(self, run: str) -> Sequence[ProgressRow]:
@@ -118,7 +109,7 @@ class SqliteStore:
             "SELECT p.epoch, p.sample, p.at, p.note, e.version FROM progress p "
             "LEFT JOIN event e USING (run, epoch, sample) WHERE p.run = ? ORDER BY p.rowid"
         )
-        rows = self._query(query, (run,))
+        rows = self._file.query(query, (run,))
         return [
             ProgressRow(SampleKey(run, epoch, sample), at, note, version) for epoch, sample, at, note, version in rows
         ]
@@ -126,80 +117,23 @@ class SqliteStore:
     def record_answer(self, key: str, answer: str, at: str, details: Mapping[str, str] | None = None) -> str:
         """Keep what a model answered; the first answer under a key stays and is returned."""
         row = (key, answer, at, json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True))
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
             first: str = connection.execute("SELECT answer FROM answer WHERE key = ?", (key,)).fetchone()[0]
             return first
 
     def recorded_answer(self, key: str) -> str | None:
         """Return the answer recorded under the key, or None."""
-        rows = self._query("SELECT answer FROM answer WHERE key = ?", (key,))
+        rows = self._file.query("SELECT answer FROM answer WHERE key = ?", (key,))
         return rows[0][0] if rows else None
 
     def recorded_answers(self) -> Iterator[tuple[str, str]]:
         """Yield all recorded answers with their keys, in the order of the keys."""
-        yield from self._query("SELECT key, answer FROM answer ORDER BY key")
+        yield from self._file.query("SELECT key, answer FROM answer ORDER BY key")
 
     def close(self) -> None:
         """Release the file. A later call opens it again."""
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = open_connection(self.path)
-        # A store that nobody holds any more gives its file back by itself.
-        weakref.finalize(self, _close_in_its_process, connection, os.getpid()).atexit = False
-        return connection
-
-    def _open(self) -> sqlite3.Connection:
-        """Return the connection of this process: one that came through a fork must not be used."""
-        connection = self._connection
-        if connection is None or self._process != os.getpid():
-            if connection is not None:
-                self._inherited.append(connection)  # closing it would disturb the process it belongs to
-            connection = self._connection = self._connect()
-            self._process = os.getpid()
-        return connection
-
-    def _query(self, query: str, values: Sequence[str | int] = ()) -> list[Any]:
-        """Return the rows of a single query."""
-        with self._lock, self._naming_errors("cannot be read"):
-            return self._open().execute(query, values).fetchall()
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Several queries that see the same state."""
-        with self._lock, self._naming_errors("cannot be read"):
-            connection = self._open()
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, whole or not at all."""
-        with self._lock, self._naming_errors("did not take the change, which is taken back"):
-            connection = self._open()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-
-    @contextlib.contextmanager
-    def _naming_errors(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise SkillbookStoreError(f"the store {self.path} {what}: {error}") from error
+        self._file.close()
 
     def _head(self, connection: sqlite3.Connection) -> Head:
         row = connection.execute("SELECT version, next_id, id_floor, next_position FROM head").fetchone()
@@ -245,9 +179,3 @@ class SqliteStore:
             "at = excluded.at, note = excluded.note",
             (key.run, key.epoch, key.sample, at, note),
         )
-
-
-def _close_in_its_process(connection: sqlite3.Connection, process: int) -> None:
-    """Close a connection, unless it came through a fork: that would disturb the process it belongs to."""
-    if os.getpid() == process:
-        connection.close()

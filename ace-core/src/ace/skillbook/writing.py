@@ -320,6 +320,8 @@ class WritableSkillbook(ReadableSkillbook):
         """Change the book, and note the change where something will be saved."""
         if self._journal is None:
             return apply_event(self._state, event)
+        if self._binding is not None:
+            self._binding.check_open()
         return self._journal.make(self._state, event)
 
     def _committed(self, at: str) -> Rebase:

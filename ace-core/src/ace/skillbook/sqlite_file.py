@@ -1,0 +1,119 @@
+"""The file of a SQLite skillbook, as the threads and forks of one process use it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, final
+
+from ace.durable_file import make_folder
+from ace.skillbook.errors import SkillbookStoreError
+from ace.skillbook.sqlite_connection import open_connection
+
+
+@final
+class SqliteFile:
+    """One connection, which all threads take turns with. After a fork, the child gets its own.
+
+    Args:
+        path: The file, as an absolute path; it and its folder are created if they are missing.
+
+    Raises:
+        SkillbookFileError: If the file is no skillbook. It is left as it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._inherited: list[sqlite3.Connection] = []
+        make_folder(path.parent)
+        self._connection: sqlite3.Connection | None = self._connect()
+        self._opened = _identity(path)
+
+    def query(self, query: str, values: Sequence[str | int] = ()) -> list[Any]:
+        """Return the rows of a single query."""
+        with self._lock, self._naming_errors("cannot be read"):
+            return self._open().execute(query, values).fetchall()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Several queries that see the same state."""
+        with self._lock, self._naming_errors("cannot be read"):
+            connection = self._open()
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, whole or not at all."""
+        with self._lock, self._naming_errors("did not take the change, which is taken back"):
+            connection = self._open()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Release the file. What is asked later opens it again."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = open_connection(self.path)
+        # A store that nobody holds any more gives its file back by itself.
+        weakref.finalize(self, _close_in_its_process, connection, os.getpid()).atexit = False
+        return connection
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection of this process: one that came through a fork must not be used."""
+        connection = self._connection
+        if connection is None or self._process != os.getpid():
+            if connection is not None:
+                self._inherited.append(connection)  # closing it would disturb the process it belongs to
+            connection = self._connection = self._connect()
+            self._opened = _identity(self.path)
+            self._process = os.getpid()
+        elif _identity(self.path) != self._opened:
+            raise SkillbookStoreError(
+                f"the store {self.path} was deleted, or another file took its place, while it was open; nobody would "
+                "find what is written now. Save the skillbook to another path with save_to_file"
+            )
+        return connection
+
+    @contextlib.contextmanager
+    def _naming_errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise SkillbookStoreError(f"the store {self.path} {what}: {error}") from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return which file is at the path; None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _close_in_its_process(connection: sqlite3.Connection, process: int) -> None:
+    """Close a connection, unless it came through a fork: that would disturb the process it belongs to."""
+    if os.getpid() == process:
+        connection.close()
