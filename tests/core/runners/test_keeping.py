@@ -13,7 +13,7 @@ from ace.context import ACEStepContext
 from ace.environments import Sample, SimpleEnvironment
 from ace.implementations import Agent, Reflector, SkillManager
 from ace.protocols import DeduplicationConfig, LLMCallError
-from ace.runners import ACE, TraceAnalyser
+from ace.runners import ACE, SkillbookNotWrittenError, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.steps import CheckpointStep, ObservabilityStep, PersistStep
 from tests.support import secrets_world
@@ -309,17 +309,17 @@ def test_a_normal_exit_after_wait_false_loses_nothing(name: str, tmp_path: Path)
     assert not (tmp_path / "failures.jsonl").exists()
 
 
-def test_a_full_disk_at_the_end_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_last_save_that_fails_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
     folder = tmp_path / "d"
     with ScriptedServer(secrets_world.answer) as server:
         runner = TraceAnalyser.from_client(client_for(server), skillbook_path=folder / "skills.json")
         folder.rmdir() if folder.exists() else None
         folder.write_text("a file where the folder should be")
         trace = {"question": "What is the secret of x?", "ground_truth": "value-of-x"}
-        with pytest.raises(OSError, match="d"):
+        with pytest.raises(SkillbookNotWrittenError, match="Not a directory"):
             runner.run([trace])
         runner.run([trace], wait=False)
-        with pytest.raises(OSError, match="d"):
+        with pytest.raises(SkillbookNotWrittenError, match="Not a directory"):
             runner.wait_for_background()
         runner.wait_for_background()
     assert len(runner.skillbook) == 1

@@ -182,13 +182,12 @@ def test_a_kill_loses_no_failure_and_half_a_line_spoils_no_other(tmp_path: Path)
 
 
 def test_what_cannot_be_noted_is_told_at_the_end(tmp_path: Path) -> None:
-    folder = tmp_path / "d"
-    folder.write_text("a file where the folder should be", encoding="utf-8")
+    (tmp_path / "failures.jsonl").mkdir()
     seen: list[Event] = []
     with ScriptedServer(lambda request: "no") as server, observing(seen.append):
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=folder / "skills.json")
-        with pytest.raises(OSError, match="d"):
+        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "skills.json")
+        with pytest.raises(IsADirectoryError, match=r"failures\.jsonl"):
             runner.run(traces(2))
     assert len(runner.failures) == 2
     assert sum(isinstance(event, SampleEnded) for event in seen) == 2
-    assert folder.is_file()
+    assert (tmp_path / "skills.json").exists()

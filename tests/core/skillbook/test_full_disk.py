@@ -2,62 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.requirement import missing
+from tests.support.small_disk import on_small_disk
 
 pytestmark = pytest.mark.thorough
-
-PREPARE = """
-import json, os, shutil, sqlite3, subprocess, sys
-from pathlib import Path
-from ace.skillbook import Skillbook, SkillbookError
-from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
-from ace.updates import UpdateBatch, UpdateOperation
-
-folder = Path(sys.argv[1])
-
-def outcome(action):
-    try:
-        return action()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-
-def fill():
-    with (folder / "filler").open("wb", buffering=0) as file:
-        try:
-            while file.write(bytes(512)):
-                pass
-        except OSError:
-            pass
-
-def add(book, text):
-    operations = [UpdateOperation("ADD", section="a", content=text)]
-    return book.apply_update(UpdateBatch("", operations)).applied[0].skill_id
-"""
-
-
-def on_small_disk(folder: Path, script: str) -> dict[str, Any]:
-    """Run the script with a file system of 2 MiB at the folder, and return the JSON that it prints."""
-    if shutil.which("unshare") is None:
-        missing("namespaces", "there is no unshare command")
-    folder.mkdir()
-    mount = 'mount -t tmpfs -o size=2m tmpfs "$0" || exit 77; exec "$@"'
-    command = ["unshare", "-Urm", "sh", "-c", mount, str(folder), sys.executable, "-c", PREPARE + script, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode == 77 or done.stderr.startswith("unshare: "):
-        missing("namespaces", f"no file system can be mounted here: {done.stderr.strip()}")
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
-
 
 FULL = """
 book = Skillbook.open(folder / "skills.db")
@@ -102,6 +53,8 @@ def test_a_full_disk_leaves_what_was_there_and_can_be_gone_on_from(tmp_path: Pat
 
 
 MIGRATION = """
+import sqlite3
+from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
 path = folder / "skills.db"
 connection = sqlite3.connect(path, isolation_level=None)
 bring_up_to_date(connection, path, MIGRATIONS[:3])
@@ -132,6 +85,8 @@ def test_an_older_store_is_not_migrated_without_a_whole_backup(tmp_path: Path) -
 
 
 READ_ONLY = """
+import shutil, sqlite3, subprocess
+from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
 with Skillbook.open(folder / "skills.db") as book:
     add(book, "Kept.")
     book.save_to_file(folder / "skills.json")

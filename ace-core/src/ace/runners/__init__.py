@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ace.runners.failures import FailedSample
     from ace.runners.integration import IntegrationRunner
     from ace.runners.litellm import ACELiteLLM
+    from ace.runners.not_written import SkillbookNotWrittenError
     from ace.runners.recorded_trace import RecordedTrace
     from ace.runners.run_record import UnfinishedRun, unfinished_runs
     from ace.runners.settings import LearningOptions, LearningSettings
@@ -25,6 +26,7 @@ __all__ = [
     "LearningOptions",
     "LearningSettings",
     "RecordedTrace",
+    "SkillbookNotWrittenError",
     "TraceAnalyser",
     "UnfinishedRun",
     "unfinished_runs",
@@ -39,6 +41,7 @@ _HOMES = {
     "LearningOptions": "settings",
     "LearningSettings": "settings",
     "RecordedTrace": "recorded_trace",
+    "SkillbookNotWrittenError": "not_written",
     "TraceAnalyser": "trace_analyser",
     "UnfinishedRun": "run_record",
     "unfinished_runs": "run_record",

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, TypeVar, final
 
 from ace.durable_file import append_line
 from ace.protocols.errors import UnusableAnswerError
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult, StepProtocol
 
-__all__ = ["DrawnSample", "FailedSample", "FailureLog", "keys_of"]
+__all__ = ["DrawnSample", "FailedSample", "FailureLog", "first_cause", "keys_of"]
 
 logger = logging.getLogger(__name__)
+
+E = TypeVar("E", bound=BaseException)
 
 _LONGEST_SAMPLE = 500
 _SHORTEST_KEY = 8
@@ -123,7 +125,7 @@ def keys_of(steps: Iterable[StepProtocol[ACEStepContext]]) -> list[str]:
 def _failed_sample(
     drawn: DrawnSample, result: SampleResult[ACEStepContext], error: BaseException, secrets: Sequence[str]
 ) -> FailedSample:
-    unusable = _unusable_answer(error)
+    unusable = first_cause(error, UnusableAnswerError)
     sample = drawn.sample.record if isinstance(drawn.sample, RecordedTrace) else drawn.sample
     question = attribute_of(sample, "question")
     shown = question if isinstance(question, str) else _beginning(sample)
@@ -148,12 +150,21 @@ def _beginning(sample: object) -> str:
     return text if len(text) <= _LONGEST_SAMPLE else f"{text[:_LONGEST_SAMPLE]}..."
 
 
-def _unusable_answer(error: BaseException) -> UnusableAnswerError | None:
-    """Return the error that carries the model's answers, from the chain of causes."""
+def first_cause(error: BaseException, kind: type[E]) -> E | None:
+    """Return the first error of a kind in the chain of causes of an error, itself included.
+
+    Args:
+        error: The error.
+        kind: Its class, or that of a cause.
+
+    Example:
+        >>> first_cause(ValueError("no"), KeyError) is None
+        True
+    """
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
-        if isinstance(found, UnusableAnswerError):
+        if isinstance(found, kind):
             return found
         seen.add(id(found))
         found = found.__cause__ or found.__context__

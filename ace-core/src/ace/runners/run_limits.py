@@ -1,4 +1,4 @@
-"""Stops a run that has cost enough, or in which a sample failed."""
+"""Stops a run that has cost enough, in which a sample failed, or whose skillbook cannot be written."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, final
 
 from ace.protocols.observers import Event, ModelCalled
+from ace.skillbook.errors import SkillbookStoreError
 
 if TYPE_CHECKING:
     from ace.pipeline import CancellationToken
@@ -36,10 +37,14 @@ class RunLimits:
         self._cost = 0.0
         self._unpriced: set[str] = set()
         self._reached = ""
+        self.write_error: SkillbookStoreError | None = None
+        """What kept the skillbook from being written, or read from its store."""
 
     @property
     def stopped_by(self) -> str:
-        """What stopped the run: `max_cost`, `fail_fast` or `cancelled`; empty if nothing did."""
+        """What stopped the run: one of those in `RunEnded.stopped_by`; empty if nothing did."""
+        if self.write_error is not None:
+            return "skillbook_not_written"
         return self._reached or ("cancelled" if self._token.is_cancelled else "")
 
     def observe(self, event: Event) -> None:
@@ -62,6 +67,13 @@ class RunLimits:
         with self._lock:
             if self._fail_fast and not self._reached:
                 self._stop("fail_fast")
+
+    def not_written(self, error: SkillbookStoreError) -> None:
+        """Take in that the skillbook cannot be written: nothing more can be kept, so nothing more shall be paid for."""
+        with self._lock:
+            if self.write_error is None:
+                self.write_error = error
+                self._token.cancel()
 
     def _stop(self, reason: str) -> None:
         if not self._token.is_cancelled:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ace.skillbook import Skillbook
     from ace.skillbook.store import ProgressRow, SkillbookStore
 
-__all__ = ["RunRecord", "UnfinishedRun", "unfinished_runs"]
+__all__ = ["RunRecord", "UnfinishedRun", "record_of_run", "unfinished_runs"]
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +58,31 @@ def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
     """
     store = skillbook.store
     return [] if store is None else [_summary(store, row) for row in _unfinished(store)]
+
+
+def record_of_run(
+    skillbook: Skillbook, options: RunOptions, *, runner: str, epochs: int, total: int | None
+) -> RunRecord | None:
+    """Return what the store of a book keeps about a run that begins or goes on; None for a book without a store.
+
+    Args:
+        skillbook: The book that the run writes.
+        options: What the run was told.
+        runner: What kind of runner it is.
+        epochs: How often the inputs are gone through.
+        total: How many inputs there are; None where that is not known.
+
+    Raises:
+        ValueError: The run cannot be resumed, or cannot be begun under this name.
+    """
+    if skillbook.store is not None:
+        return RunRecord.begun(skillbook.store, options, runner=runner, epochs=epochs, total=total)
+    if options.resume:
+        raise ValueError(
+            "only a skillbook in a store keeps what a run has learned so far, so that it can be resumed; "
+            "open the book with a path that ends in .db"
+        )
+    return None
 
 
 @final

@@ -17,11 +17,13 @@ from ace.protocols.model_calls import CallScope, call_scope
 from ace.protocols.observers import RunEnded, RunStarted, SampleStarted, emit, is_observed, observing
 from ace.runners.inputs import check_context
 from ace.runners.learning_lag import LearningLag
+from ace.runners.not_written import SkillbookNotWrittenError
 from ace.runners.run_limits import RunLimits
-from ace.runners.run_record import RunRecord
+from ace.runners.run_record import record_of_run
 from ace.runners.sample_contexts import SampleContexts
 from ace.runners.sample_ends import SampleEnds
 from ace.runners.underway import SamplesUnderway, SampleUnderway
+from ace.skillbook.errors import SkillbookStoreError
 from ace.steps.end_of_run import EndOfRun
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ class RunSession:
         self._options = options
         self._epochs = epochs
         self._total = total
-        self._record = _record_of(skillbook, options, runner, epochs, total)
+        self._record = record_of_run(skillbook, options, runner=runner, epochs=epochs, total=total)
         self._id = options.run_id or uuid.uuid4().hex if self._record is None else self._record.run_id
         self._token = CancellationToken() if options.cancel_token is None else options.cancel_token
         self._limits = RunLimits(self._id, self._token, options.max_cost, options.fail_fast)
@@ -131,18 +133,26 @@ class RunSession:
             interrupted: Whether the run was broken off; nothing that calls a model is done then.
 
         Raises:
+            SkillbookNotWrittenError: The skillbook could not be written.
             Exception: What kept a failed sample from being noted, or a step from ending the run.
         """
         try:
             self._pipeline.wait_for_background()
-            stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
             if self._last_index:
-                self._end_steps(interrupted=bool(stopped_by))
+                self._end_steps(interrupted=interrupted or bool(self._limits.stopped_by))
+            stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
             if self._record is not None and not stopped_by:
                 self._record.note_finished()
             self._tell_end(stopped_by)
         finally:
             self._open.close()
+        if self._limits.write_error is not None:
+            raise SkillbookNotWrittenError(
+                str(self._limits.write_error),
+                run_id=self._id,
+                learned=self._ends.counts["learned"],
+                is_resumable=self._record is not None,
+            ) from self._limits.write_error
         if self._ends.problems:
             raise self._ends.problems[0]
 
@@ -158,7 +168,7 @@ class RunSession:
                     self._skip(index - 1, contexts.noted(ctx, sample), sample)
                     continue
             self._lag.begin()
-            self._skillbook.refresh()
+            self._refresh()
             ctx = contexts.build(item, index)  # now that the book is what the sample shall see
             sample = contexts.sample(ctx, index) if sample is None else sample
             ctx = contexts.noted(ctx, sample)
@@ -168,6 +178,14 @@ class RunSession:
             if is_observed():
                 emit(SampleStarted(self._id, sample.drawn.trace_id, sample.drawn.epoch, index))
             yield ctx
+
+    def _refresh(self) -> None:
+        """Take over what others have learned into the book."""
+        try:
+            self._skillbook.refresh()
+        except SkillbookStoreError as error:
+            self._limits.not_written(error)
+            raise
 
     def _skip(self, place: int, ctx: ACEStepContext, sample: SampleUnderway) -> None:
         result: SampleResult[ACEStepContext] = SampleResult(ctx.sample, ctx, None, None)
@@ -220,7 +238,7 @@ class RunSession:
                         step.end_run(self._last_index, interrupted=interrupted)
                     except Exception as error:  # a file that cannot be written must not keep the others from it
                         logger.error("%s could not end the run: %s", type(step).__name__, error)
-                        self._ends.problems.append(error)
+                        self._ends.problem(error)
 
     def _tell_end(self, stopped_by: str) -> None:
         counts = self._ends.counts
@@ -235,16 +253,3 @@ class RunSession:
                 stopped_by,
             )
         )
-
-
-def _record_of(
-    skillbook: Skillbook, options: RunOptions, runner: str, epochs: int, total: int | None
-) -> RunRecord | None:
-    if skillbook.store is not None:
-        return RunRecord.begun(skillbook.store, options, runner=runner, epochs=epochs, total=total)
-    if options.resume:
-        raise ValueError(
-            "only a skillbook in a store keeps what a run has learned so far, so that it can be resumed; "
-            "open the book with a path that ends in .db"
-        )
-    return None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, final
 
 from ace.pipeline import PipelineCancelled
 from ace.protocols.observers import SampleEnded, emit, is_observed
-from ace.runners.failures import keys_of
+from ace.runners.failures import first_cause, keys_of
+from ace.skillbook.errors import SkillbookStoreError
 from ace.steps.apply import ApplyStep
 from ace.steps.tag import tags_key
 
@@ -90,9 +91,15 @@ class SampleEnds:
             self._note(sample, result)
         except Exception as error:  # the run has to go on; it tells this at its end
             logger.error("The end of sample %s could not be noted: %s", sample.drawn.trace_id, error)
-            with self._lock:
-                self.problems.append(error)
+            self.problem(error)
         self._tell(sample, result.error, result.failed_at, time.monotonic() - sample.started)
+
+    def problem(self, error: Exception) -> None:
+        """Keep what went wrong beside the samples. If it is that the skillbook cannot be written, the run stops."""
+        with self._lock:
+            self.problems.append(error)
+        if isinstance(error, SkillbookStoreError):
+            self._limits.not_written(error)
 
     def _note(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
         if result.error is None:
@@ -106,10 +113,14 @@ class SampleEnds:
             return
         self._count("failed")
         self._limits.sample_failed()
+        not_written = first_cause(result.error, SkillbookStoreError)
+        if not_written is not None:
+            self._limits.not_written(not_written)
         try:
             self._failure_log.add(sample.drawn, result, result.error, self._keys)
         finally:
-            if self._record is not None:
+            # It is no fault of the sample that it could not be kept: the answers that were recorded still hold.
+            if self._record is not None and not_written is None:
                 self._record.note_failed(sample)
 
     def _keep_changes(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:

@@ -33,7 +33,7 @@ class SkillbookHistoryError(SkillbookError):
 
 
 class SkillbookStoreError(SkillbookError):
-    """A store that cannot be read, or that did not take a change: the disk is full, read-only, damaged."""
+    """A store or file that cannot be read, or that did not take a change: the disk is full, read-only, damaged."""
 
 
 class EventRefusedError(SkillbookError, ValueError):

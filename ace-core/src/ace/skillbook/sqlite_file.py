@@ -105,10 +105,10 @@ class SqliteFile:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return which file is at the path; None if there is none."""
+    """Return which file is at the path; None if none can be found there."""
     try:
         status = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return status.st_dev, status.st_ino
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.steps.deduplicate import checked_interval
 
 if TYPE_CHECKING:
@@ -48,5 +49,12 @@ class SaveSkillbookStep:
         self.save()
 
     def save(self) -> None:
-        """Save now."""
-        self.skillbook.save_to_file(self.path, merge=True)
+        """Save now.
+
+        Raises:
+            SkillbookStoreError: It cannot be saved. The file, and the book in memory, stay as they are.
+        """
+        try:
+            self.skillbook.save_to_file(self.path, merge=True)
+        except (OSError, SkillbookError) as error:
+            raise SkillbookStoreError(f"the skillbook {self.path} cannot be saved: {error}") from error

@@ -13,7 +13,7 @@ from ace.cli.errors import UsageError
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.stores import find_store
 
-__all__ = ["VALIDATION_ANSWERS", "VALIDATION_LOG", "is_store", "opened_skillbook", "skillbook_files"]
+__all__ = ["VALIDATION_ANSWERS", "VALIDATION_LOG", "is_store", "opened_skillbook", "saved_elsewhere", "skillbook_files"]
 
 VALIDATION_LOG = ".validation.jsonl"
 VALIDATION_ANSWERS = ".answers.jsonl"
@@ -77,6 +77,24 @@ def opened_skillbook(
             yield book, used
         finally:
             book.close()
+
+
+def saved_elsewhere(book: Skillbook, path: Path) -> Path:
+    """Save a skillbook that its own file does not take in a new temporary folder, so that it is not lost.
+
+    Args:
+        book: The skillbook.
+        path: Its own file.
+
+    Returns:
+        The new file.
+
+    Raises:
+        OSError: It cannot be saved there either.
+    """
+    target = Path(tempfile.mkdtemp(prefix="ace-skillbook-")) / path.name
+    book.save_to_file(target)
+    return target
 
 
 def _refuse_closed_folder(folder: Path) -> None:

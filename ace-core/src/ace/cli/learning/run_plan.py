@@ -143,7 +143,7 @@ class RunPlan:
                 quiet=self.as_json,
             )
             report = counts.report(book, read=len(inputs), problems=gathered.problems, failed=runner.failures)
-            further = self.command.further_results(results[0], self.settings.epochs)
+            further = self.command.further_results(results[0], self.settings.epochs) if results else {}
         if self.as_json:
             about = {
                 "command": self.command.name,
@@ -157,7 +157,7 @@ class RunPlan:
         else:
             title = "Dry run: nothing was written" if self.options.dry_run else f"Learned into {target}"
             print_report(report, title=title)
-            for line in self.command.further_lines(further):
+            for line in self.command.further_lines(further) if further else ():
                 print_text(line)
         return ending(stopped_by, target, has_failures=bool(report.failures))
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from ace.cli.console import note
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES
 from ace.cli.learning.interruption import run_interruptibly
-from ace.cli.learning.opened_skillbook import is_store
+from ace.cli.learning.opened_skillbook import is_store, saved_elsewhere
 from ace.cli.learning.progress import progress_shown
 from ace.cli.learning.run_counts import RunCounts
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import Event, RunEnded, observing
+from ace.runners.not_written import SkillbookNotWrittenError
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
@@ -41,7 +42,7 @@ def run_learning(
         quiet: Whether to show no progress.
 
     Returns:
-        What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, or nothing.
+        What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, `skillbook_not_written`, or nothing.
     """
     token = CancellationToken()
     ends: list[RunEnded] = []
@@ -62,7 +63,13 @@ def run_learning(
                 book.save_to_file(path, merge=True)
             note(f"ace: stopped at once; {how_to_go_on(path)}")
 
-        run_interruptibly(lambda: run(token), on_first=stop_softly, on_second=stop_at_once)
+        try:
+            run_interruptibly(lambda: run(token), on_first=stop_softly, on_second=stop_at_once)
+        except SkillbookNotWrittenError as error:
+            progress.close()
+            note(f"ace: {error.reason}")
+            if not is_store(path):
+                note(f"ace: what was learned is in {str(saved_elsewhere(book, path))!r}, until you move it")
     return ends[-1].stopped_by if ends else ""
 
 
@@ -97,4 +104,5 @@ _REASONS = {
     "interrupted": "stopped",
     "max_cost": "stopped, since the limit of --max-cost was reached",
     "fail_fast": "stopped at the first trace that failed",
+    "skillbook_not_written": "stopped, since the skillbook cannot be written",
 }

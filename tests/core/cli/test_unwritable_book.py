@@ -1,0 +1,82 @@
+"""`ace learn` when its skillbook cannot be written any more: it stops at once, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.support import secrets_world
+from tests.support.command_line import ace
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer
+
+pytestmark = pytest.mark.thorough
+
+
+class MovesTheFolder:
+    """A model in front of which somebody moves the folder of the skillbook away, at its sixth answer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.away = folder.with_name("away")
+        self.answers = 0
+
+    def __call__(self, request: ScriptedRequest) -> dict[str, Any] | str:
+        if not request.role:
+            return "I am here."
+        self.answers += 1
+        if self.answers == 6:
+            self.folder.rename(self.away)
+            self.folder.write_text("a file where the folder was", encoding="utf-8")
+        return secrets_world.answer(request)
+
+
+@pytest.fixture
+def moving(tmp_path: Path) -> MovesTheFolder:
+    (tmp_path / "books").mkdir()
+    lines = [
+        json.dumps({"question": f"What is the secret of thing{n}?", "ground_truth": f"value-of-thing{n}"})
+        for n in range(20)
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return MovesTheFolder(tmp_path / "books")
+
+
+@pytest.fixture
+def server(moving: MovesTheFolder) -> Iterator[ScriptedServer]:
+    with ScriptedServer(moving) as started:
+        yield started
+
+
+def test_a_store_is_gone_on_with_later(tmp_path: Path, server: ScriptedServer, moving: MovesTheFolder) -> None:
+    learn = ("learn", "log.jsonl", "--skillbook", "books/skills.db", "--lag", "0", "--model", "openai/scripted")
+    done = ace(*learn, "--api-base", server.api_base, folder=tmp_path)
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert "was deleted, or another file took its place" in done.err
+    assert done.err.splitlines()[-1] == (
+        "ace: stopped, since the skillbook cannot be written; "
+        "what was learned is kept; the same command with --resume goes on"
+    )
+    assert len(server.requests) < 12, "the rest was paid for, and could not be kept"
+
+    moving.folder.unlink()
+    moving.away.rename(moving.folder)
+    assert ace(*learn, "--api-base", server.api_base, "--resume", folder=tmp_path).code == 0
+    assert len(Skillbook.open(tmp_path / "books" / "skills.db")) == 20
+
+
+def test_a_json_file_is_saved_elsewhere(tmp_path: Path, server: ScriptedServer) -> None:
+    learn = ("learn", "log.jsonl", "--skillbook", "books/skills.json", "--lag", "0", "--model", "openai/scripted")
+    done = ace(*learn, "--api-base", server.api_base, folder=tmp_path, environ={"TMPDIR": str(tmp_path)})
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert "skills.json cannot be saved: [Errno 20] Not a directory" in done.err
+    [place] = re.findall(r"what was learned is in '(.*)', until you move it", done.err)
+    assert len(Skillbook.load_from_file(place)) == 10
+    assert len(server.requests) < 30
