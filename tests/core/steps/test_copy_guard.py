@@ -164,4 +164,4 @@ def test_ordinary_strategies_pass(content: str) -> None:
 
 def test_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"allow knows copied_answer, personal_data, secret, not 'everything'"):
-        ACE.build_steps(agent=None, reflector=None, skill_manager=None, allow=["everything"])  # type: ignore[arg-type,list-item]  # a user's mistake
+        CopyGuard(allow=["everything"])  # type: ignore[list-item]  # a user's mistake

@@ -6,7 +6,8 @@ import re
 from datetime import datetime
 from typing import Any, ClassVar
 
-from ace.implementations.asking import ask_until_usable, checked_retries
+from ace.arguments import whole_number
+from ace.implementations.asking import ask_until_usable, checked_client
 from ace.implementations.helpers import extract_cited_skill_ids, format_optional
 from ace.implementations.prompt_template import PromptTemplate
 from ace.implementations.prompts import AGENT_PROMPT
@@ -39,8 +40,8 @@ class Agent:
     """What the model is asked for."""
 
     def __init__(self, llm: LLMClientLike, prompt_template: str = AGENT_PROMPT, *, max_retries: int = 3) -> None:
-        self.llm = llm
-        self.max_retries = checked_retries(max_retries)
+        self.llm = checked_client(llm)
+        self.max_retries = whole_number("max_retries", max_retries, least=0)
         self._template = PromptTemplate(
             prompt_template,
             role="Agent",

@@ -6,27 +6,27 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+from ace.arguments import with_method
 from ace.protocols.answer_budget import answer_budget
 from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, StructuredAnswer, Usage
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
 from ace.protocols.redaction import redact
 
-__all__ = ["ask_until_usable", "checked_retries"]
+__all__ = ["ask_until_usable", "checked_client"]
 
 
-def checked_retries(max_retries: int) -> int:
-    """Return the number, or say what is wrong with it.
+def checked_client(llm: LLMClientLike) -> LLMClientLike:
+    """Return the client of a role, or say what is wrong with it.
 
     Args:
-        max_retries: How often to ask again.
+        llm: The client.
 
     Raises:
-        ValueError: The number is negative.
+        TypeError: It is no client.
     """
-    if max_retries < 0:
-        raise ValueError(f"max_retries must not be negative, got {max_retries!r}")
-    return max_retries
+    with_method("the client of a role", llm, "complete_structured", advice="give one, such as LiteLLMClient(model)")
+    return llm
 
 
 def ask_until_usable(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ace.implementations.asking import ask_until_usable, checked_retries
+from ace.arguments import whole_number
+from ace.implementations.asking import ask_until_usable, checked_client
 from ace.implementations.fence import Fence
 from ace.implementations.helpers import format_optional, make_skillbook_excerpt
 from ace.implementations.prompt_template import PromptTemplate
@@ -60,10 +61,10 @@ class Reflector:
         max_retries: int = 3,
         max_trace_tokens: int | None = None,
     ) -> None:
-        self.llm = llm
-        self.max_retries = checked_retries(max_retries)
-        if max_trace_tokens is not None and max_trace_tokens < 1:
-            raise ValueError(f"max_trace_tokens must be at least 1, got {max_trace_tokens!r}")
+        self.llm = checked_client(llm)
+        self.max_retries = whole_number("max_retries", max_retries, least=0)
+        if max_trace_tokens is not None:
+            whole_number("max_trace_tokens", max_trace_tokens)
         self.max_trace_tokens = max_trace_tokens
         self._template = PromptTemplate(
             prompt_template,

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ace.implementations.asking import ask_until_usable, checked_retries
+from ace.arguments import whole_number
+from ace.implementations.asking import ask_until_usable, checked_client
 from ace.implementations.fence import Fence
 from ace.implementations.helpers import format_optional
 from ace.implementations.operation_checks import problem_with_batch
@@ -44,8 +45,8 @@ class SkillManager:
     def __init__(
         self, llm: LLMClientLike, prompt_template: str = SKILL_MANAGER_PROMPT, *, max_retries: int = 3
     ) -> None:
-        self.llm = llm
-        self.max_retries = checked_retries(max_retries)
+        self.llm = checked_client(llm)
+        self.max_retries = whole_number("max_retries", max_retries, least=0)
         self._template = PromptTemplate(
             prompt_template,
             role="SkillManager",

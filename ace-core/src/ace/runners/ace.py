@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
+from ace.arguments import with_method
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_from_model
 from ace.runners.learning_lag import most_under_way
@@ -71,7 +72,8 @@ class ACE(ACERunner):
                 checkpoint_interval, extra_steps, allow; see `LearningSettings`.
 
         Raises:
-            ValueError: Two options exclude each other.
+            TypeError: One of the roles is none.
+            ValueError: Two options exclude each other, or one makes no sense.
         """
         settings = LearningSettings(**options)
         skillbook = settings.book()
@@ -198,5 +200,10 @@ class ACE(ACERunner):
     ) -> list[StepProtocol[ACEStepContext]]:
         from ace.steps import AgentStep, EvaluateStep
 
+        with_method("agent", agent, "generate")
+        if environment is not None:
+            with_method("environment", environment, "evaluate")
+        if retrieval is not None:
+            with_method("retrieval", retrieval, "__call__")
         tail = settings.tail(reflector, skill_manager, skillbook)
         return [AgentStep(agent, retrieval=retrieval), EvaluateStep(environment), *tail]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ace.arguments import whole_number
+
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import Pipeline
@@ -27,9 +29,7 @@ def check_items(items: object, epochs: int) -> None:
     """
     if isinstance(items, str | bytes | bytearray | Mapping) or not isinstance(items, Iterable):
         raise TypeError(f"a run takes a list of inputs, not one {type(items).__name__}; put it into a list: run([...])")
-    count: object = epochs
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"epochs is a number from 1, not {count!r}")
+    whole_number("epochs", epochs)
     if not isinstance(items, Sequence):
         if epochs > 1:
             raise ValueError(

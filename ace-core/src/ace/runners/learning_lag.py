@@ -6,29 +6,18 @@ import threading
 import time
 from typing import TYPE_CHECKING, final
 
+from ace.arguments import whole_number
+
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import CancellationToken, Pipeline
 
-__all__ = ["LearningLag", "check_lag", "most_under_way"]
+__all__ = ["LearningLag", "most_under_way"]
 
 _REFLECTIONS_AHEAD = 3
 """As many as the reflect step makes at once: fewer would leave it idle."""
 _SHORTEST_WAIT = 0.0002
 _LONGEST_WAIT = 0.01
-
-
-def check_lag(lag: int | None) -> None:
-    """Check a lag that a caller gave.
-
-    Args:
-        lag: A number of samples, or None for no limit.
-
-    Raises:
-        ValueError: It is below 0.
-    """
-    if lag is not None and lag < 0:
-        raise ValueError(f"lag is a number of samples from 0, not {lag!r}")
 
 
 def most_under_way(workers: int, lag: int | None) -> int:
@@ -39,14 +28,14 @@ def most_under_way(workers: int, lag: int | None) -> int:
         lag: What the caller of `run` wants; by default, with the sample that begins, there are `workers + 3`.
 
     Raises:
-        ValueError: The lag is below 0.
+        ValueError: One of them is no such number.
 
     Example:
         >>> most_under_way(1, None), most_under_way(1, 0)
         (3, 0)
     """
-    check_lag(lag)
-    return workers + _REFLECTIONS_AHEAD - 1 if lag is None else lag
+    whole_number("workers", workers)
+    return workers + _REFLECTIONS_AHEAD - 1 if lag is None else whole_number("lag", lag, least=0, of="samples")
 
 
 @final

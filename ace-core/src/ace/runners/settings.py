@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from ace.arguments import instance_of, whole_number, with_method
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.stores import find_store, has_scheme
 
@@ -40,7 +41,8 @@ class LearningSettings:
     """What all runners can be told about learning.
 
     Raises:
-        ValueError: Two settings exclude each other, or the path cannot hold a skillbook.
+        TypeError: The skillbook is something else.
+        ValueError: Two settings exclude each other, one makes no sense, or the path cannot hold a skillbook.
 
     Example:
         >>> LearningSettings(skillbook=Skillbook(), skillbook_path="skills.json")
@@ -71,6 +73,10 @@ class LearningSettings:
     `secret`; see `CopyGuard`."""
 
     def __post_init__(self) -> None:
+        if self.skillbook is not None:
+            instance_of("skillbook", self.skillbook, Skillbook, advice="give the path of one as skillbook_path")
+        whole_number("dedup_interval", self.dedup_interval, of="samples")
+        whole_number("checkpoint_interval", self.checkpoint_interval, of="samples")
         if self.skillbook is not None and self.skillbook_path is not None:
             raise ValueError("give skillbook or skillbook_path, not both")
         if self.dedup_manager is not None and self.dedup_config is not None:
@@ -96,7 +102,12 @@ class LearningSettings:
             reflector: Who finds out what a trace teaches.
             skill_manager: Who turns that into operations.
             skillbook: The book that learns.
+
+        Raises:
+            TypeError: One of the roles is none.
         """
+        with_method("reflector", reflector, "reflect")
+        with_method("skill_manager", skill_manager, "update_skills")
         from ace.steps.copy_guard import CopyGuard
         from ace.steps.save_skillbook import SaveSkillbookStep
         from ace.steps.tail import learning_tail

@@ -6,11 +6,11 @@ import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
+from ace.arguments import whole_number
 from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_from_model
-from ace.runners.learning_lag import check_lag
 from ace.runners.recorded_trace import RecordedTrace
 from ace.runners.run_options import OnSampleDone
 from ace.runners.settings import LearningOptions, LearningSettings
@@ -59,7 +59,8 @@ class TraceAnalyser(ACERunner):
                 checkpoint_interval, extra_steps, allow; see `LearningSettings`.
 
         Raises:
-            ValueError: Two options exclude each other.
+            TypeError: One of the roles is none.
+            ValueError: Two options exclude each other, or one makes no sense.
         """
         settings = LearningSettings(**options)
         skillbook = settings.book()
@@ -136,7 +137,8 @@ class TraceAnalyser(ACERunner):
             TypeError: The traces are no iterable of traces.
             ValueError: An argument makes no sense, a trace is None, or there is no run to resume under this name.
         """
-        check_lag(lag)
+        if lag is not None:
+            whole_number("lag", lag, least=0, of="traces")
         return self._run(
             traces,
             epochs=epochs,
@@ -159,9 +161,7 @@ class TraceAnalyser(ACERunner):
 
     def _with_reflect_limit(self, workers: int) -> Pipeline[ACEStepContext]:
         """Return the pipeline with another limit on the step behind whose boundary a trace is reflected on."""
-        limit: object = workers
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError(f"workers is a number from 1, not {limit!r}")
+        whole_number("workers", workers)
         known = next((each for each in self._used if _is_limited(each, self.pipeline, workers)), None)
         if known is not None:
             return known

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace.arguments import whole_number
 from ace.context import ACEStepContext
 from ace.durable_file import replace_file
-from ace.steps.deduplicate import checked_interval
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
@@ -34,7 +34,7 @@ class CheckpointStep:
     def __init__(self, directory: str | Path, skillbook: Skillbook, *, interval: int = 10) -> None:
         self.directory = Path(directory)
         self.skillbook = self.lane_key = skillbook
-        self.interval = checked_interval(interval)
+        self.interval = whole_number("interval", interval, of="samples")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Act if it is time; the context stays as it is."""

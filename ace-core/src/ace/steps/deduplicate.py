@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from ace.arguments import whole_number
 from ace.context import ACEStepContext
 from ace.protocols.errors import LLMError
 from ace.protocols.model_calls import call_scope, current_call_scope
@@ -51,7 +52,7 @@ class DeduplicateStep:
     def __init__(self, manager: DeduplicationManagerLike, skillbook: Skillbook, *, interval: int = 10) -> None:
         self.manager = manager
         self.skillbook = self.lane_key = skillbook
-        self.interval = checked_interval(interval)
+        self.interval = whole_number("interval", interval, of="samples")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Act if it is time; the context stays as it is."""
@@ -110,17 +111,3 @@ def _tell(report: object) -> None:
 
 def _change(operation: ConsolidationOperation, reason: str = "") -> SkillChange:
     return SkillChange(operation.type, operation.skill_ids[0], reason)
-
-
-def checked_interval(interval: int) -> int:
-    """Return the interval, or say what is wrong with it.
-
-    Args:
-        interval: A number of samples.
-
-    Raises:
-        ValueError: It is below 1.
-    """
-    if interval < 1:
-        raise ValueError(f"an interval is a number of samples from 1, not {interval!r}")
-    return interval

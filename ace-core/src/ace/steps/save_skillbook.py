@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace.arguments import whole_number
 from ace.context import ACEStepContext
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
-from ace.steps.deduplicate import checked_interval
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
@@ -36,7 +36,7 @@ class SaveSkillbookStep:
     def __init__(self, path: str | Path, skillbook: Skillbook, *, interval: int = 10) -> None:
         self.path = Path(path)
         self.skillbook = self.lane_key = skillbook
-        self.interval = checked_interval(interval)
+        self.interval = whole_number("interval", interval, of="samples")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Act if it is time; the context stays as it is."""

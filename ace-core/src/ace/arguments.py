@@ -1,0 +1,74 @@
+"""Checks what callers give, and names the argument when it makes no sense."""
+
+from __future__ import annotations
+
+__all__ = ["instance_of", "whole_number", "with_method"]
+
+
+def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> int:
+    """Return the value, which must be a whole number.
+
+    Args:
+        name: The name of the argument.
+        value: What was given.
+        least: The smallest number that makes sense.
+        of: What is counted.
+
+    Raises:
+        ValueError: It is something else, or too small.
+
+    Example:
+        >>> whole_number("lag", -1, least=0, of="samples")
+        Traceback (most recent call last):
+        ...
+        ValueError: lag is a number of samples from 0, not -1
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} is a number{f' of {of}' if of else ''} from {least}, not {value!r}")
+    return value
+
+
+def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> None:
+    """Refuse a value of another class.
+
+    Args:
+        name: The name of the argument.
+        value: What was given.
+        kind: The class that it must have.
+        advice: What to do instead.
+
+    Raises:
+        TypeError: It has another class.
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is a {kind.__name__}, not {_shown(value)}{f'; {advice}' if advice else ''}")
+
+
+def with_method(name: str, value: object, method: str, *, advice: str = "") -> None:
+    """Refuse a value that lacks the method which it is used for.
+
+    Args:
+        name: The name of the argument.
+        value: What was given.
+        method: The name of the method.
+        advice: What to do instead.
+
+    Raises:
+        TypeError: It has no such method, or is a class.
+
+    Example:
+        >>> with_method("reflector", None, "reflect")
+        Traceback (most recent call last):
+        ...
+        TypeError: reflector is an object with a method reflect(), not None
+    """
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        advice = f"make one: {value.__name__}(...)" if isinstance(value, type) and hasattr(value, method) else advice
+        raise TypeError(
+            f"{name} is an object with a method {method}(), not {_shown(value)}{f'; {advice}' if advice else ''}"
+        )
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,108 @@
+"""A wrong argument is named before anything runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.environments import Sample
+from ace.implementations import Agent
+from ace.outputs import AgentOutput
+from ace.runners import ACE, ACERunner, TraceAnalyser
+from ace.steps import CheckpointStep
+
+
+class NeverAsked:
+    """Roles that nobody comes to ask."""
+
+    def generate(self, *args: Any, **kwargs: Any) -> AgentOutput:
+        raise AssertionError("the run has begun")
+
+    reflect = update_skills = generate
+
+
+def runners() -> list[tuple[ACERunner, list[Any]]]:
+    roles: Any = NeverAsked()
+    return [
+        (ACE.from_roles(agent=roles, reflector=roles, skill_manager=roles), [Sample("q")]),
+        (TraceAnalyser.from_roles(reflector=roles, skill_manager=roles), [{"question": "q"}]),
+    ]
+
+
+NUMBERS = [("epochs", "from 1"), ("workers", "from 1"), ("lag", "from 0")]
+
+
+@pytest.mark.parametrize(("name", "least"), NUMBERS)
+@pytest.mark.parametrize("value", ["2", 1.5, -1, True, []], ids=str)
+def test_a_number_of_a_run(name: str, least: str, value: object) -> None:
+    for runner, inputs in runners():
+        run: Any = runner.run  # type: ignore[attr-defined]  # every runner has one, with its own arguments
+        with pytest.raises(ValueError, match=f"{name} is a number.* {least}, not {re.escape(repr(value))}"):
+            run(inputs, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("max_cost", "1", "max_cost is an amount of US dollars above 0, not '1'"),
+        ("max_cost", True, "max_cost is an amount"),
+        ("max_cost", float("nan"), "max_cost is an amount"),
+        ("run_id", 5, "run_id is the name of a run, and no empty one, not 5"),
+        ("run_id", " ", "run_id is the name of a run"),
+        ("cancel_token", "stop", "cancel_token is a CancellationToken, not 'stop'"),
+        ("on_sample_done", 5, "on_sample_done is a function that takes a result, not 5"),
+    ],
+)
+def test_an_option_of_a_run(name: str, value: object, message: str) -> None:
+    for runner, inputs in runners():
+        run: Any = runner.run  # type: ignore[attr-defined]  # every runner has one, with its own arguments
+        with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+            run(inputs, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"skillbook": "skills.db"},
+            "skillbook is a Skillbook, not 'skills.db'; give the path of one",
+        ),
+        ({"dedup_interval": 0}, "dedup_interval is a number of samples from 1, not 0"),
+        ({"checkpoint_interval": 1.5}, "checkpoint_interval is a number of samples from 1, not 1.5"),
+        ({"environment": "exact"}, "environment is an object with a method evaluate(), not 'exact'"),
+        ({"retrieval": 5}, "retrieval is an object with a method __call__(), not 5"),
+        ({"agent": None}, "agent is an object with a method generate(), not None"),
+        ({"agent": NeverAsked}, "make one: NeverAsked(...)"),
+        ({"reflector": "gpt-4o"}, "reflector is an object with a method reflect(), not 'gpt-4o'"),
+        ({"skill_manager": None}, "skill_manager is an object with a method update_skills(), not None"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_runner_is_made_of(options: dict[str, Any], message: str) -> None:
+    roles: Any = NeverAsked()
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        ACE.from_roles(**{"agent": roles, "reflector": roles, "skill_manager": roles, **options})
+
+
+def test_a_client_and_not_the_name_of_a_model() -> None:
+    with pytest.raises(TypeError, match=r"complete_structured\(\), not 'gpt-4o'; give one, such as LiteLLMClient"):
+        ACE.from_client("gpt-4o")  # type: ignore[arg-type]  # the mistake that is tested
+    with pytest.raises(ValueError, match="max_retries is a number from 0, not -1"):
+        Agent(ScriptedClient(), max_retries=-1)  # type: ignore[arg-type]  # enough of a client
+
+
+class ScriptedClient:
+    """As much of a client as a role looks for."""
+
+    def complete_structured(self, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("nobody asks")
+
+
+def test_the_interval_of_a_step(tmp_path: Path) -> None:
+    from ace.skillbook import Skillbook
+
+    with pytest.raises(ValueError, match="interval is a number of samples from 1, not '3'"):
+        CheckpointStep(tmp_path, Skillbook(), interval="3")  # type: ignore[arg-type]  # the mistake that is tested
