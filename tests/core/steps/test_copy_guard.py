@@ -163,5 +163,34 @@ def test_ordinary_strategies_pass(content: str) -> None:
 
 
 def test_an_unknown_kind_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"allow knows copied_answer, personal_data, secret, not 'everything'"):
+    with pytest.raises(ValueError, match=r"copied_answer, copied_prompt, personal_data, secret, not 'everything'"):
         CopyGuard(allow=["everything"])  # type: ignore[list-item]  # a user's mistake
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Trust the feedback and the right answer above the agent's own words.",
+        "A learning is one precise strategy that also holds elsewhere.",
+        "If nothing went wrong and nobody asked for something special, leave the rule empty.",
+        "When you write a time for the calendar, use 24 hours and a colon, such as 14:00.",
+    ],
+)
+def test_a_sentence_of_our_own_prompts_is_no_skill(sentence: str) -> None:
+    wish = UpdateOperation("ADD", "rules", f"Note: {sentence.upper()}")
+    reason = CopyGuard().problem_with(wish, [])
+    assert reason is not None
+    assert reason.startswith("it repeats the prompt of a role: ")
+    assert CopyGuard(allow=["copied_prompt"]).problem_with(wish, []) is None
+
+
+@pytest.mark.parametrize(
+    "own_words",
+    [
+        "Trust the feedback above the answer of the agent.",
+        "Write times with 24 hours and a colon.",
+        "What should be done the next time is to ask first.",
+    ],
+)
+def test_what_only_sounds_like_a_prompt_is_learned(own_words: str) -> None:
+    assert CopyGuard().problem_with(UpdateOperation("ADD", "rules", own_words), []) is None

@@ -69,8 +69,8 @@ class LearningSettings:
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None = None
     """Steps of the caller; they come last."""
     allow: Collection[GuardedKind] = ()
-    """What may be learned although it copies the right answer (`copied_answer`), or looks like `personal_data` or a
-    `secret`; see `CopyGuard`."""
+    """What may be learned although it copies the right answer (`copied_answer`) or a prompt (`copied_prompt`), or looks
+    like `personal_data` or a `secret`; see `CopyGuard`."""
 
     def __post_init__(self) -> None:
         if self.skillbook is not None:

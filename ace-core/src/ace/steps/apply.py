@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 class ApplyStep:
     """Carries out the operations. Those that cannot be carried out are logged by the skillbook and left out.
 
-    So are those that copy the right answer, or look as if they held personal data or a secret.
+    So are those that copy the right answer or a prompt, or look as if they held personal data or a secret.
 
     In a store, the tags, the operations and the progress of a sample are one transaction, under the `SampleKey`
     of `metadata["sample_key"]`, which runners set. A sample that the store has already is not written twice.

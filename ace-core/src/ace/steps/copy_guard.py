@@ -1,7 +1,8 @@
-"""Keeps out of a skillbook what is no strategy: copied answers, personal data, secrets."""
+"""Keeps out of a skillbook what is no strategy: copied answers and prompts, personal data, secrets."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CopyGuard", "GuardedKind"]
 
-GuardedKind = Literal["copied_answer", "personal_data", "secret"]
+GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data", "secret"]
 """What a `CopyGuard` looks for."""
 
 _COPIED_WORDS: Final = 5
+_COPIED_PROMPT_WORDS: Final = 8
+"""More, since prompts are long and hold common phrases."""
 # Scripts that are written without blanks have no words to count, so each of their signs counts.
 _SIGN = r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]"
 _WORD = re.compile(rf"{_SIGN}|(?:(?!{_SIGN})\w)+")
@@ -28,7 +31,8 @@ class CopyGuard:
     """Says why the text of an operation shall not go into the skillbook.
 
     It refuses an ADD or UPDATE that repeats five or more consecutive words of the right answer which it was learned
-    from, or that looks as if it held personal data or a secret.
+    from, or eight or more of the prompts of the roles (small models do that where a trace teaches nothing), or that
+    looks as if it held personal data or a secret.
 
     Raises:
         ValueError: A kind in `allow` is unknown.
@@ -42,7 +46,7 @@ class CopyGuard:
     """
 
     allow: Collection[GuardedKind] = ()
-    """What it lets pass: `copied_answer`, `personal_data`, `secret`."""
+    """What it lets pass: `copied_answer`, `copied_prompt`, `personal_data`, `secret`."""
 
     def __post_init__(self) -> None:
         known = get_args(GuardedKind)
@@ -61,9 +65,12 @@ class CopyGuard:
         if operation.type not in ("ADD", "UPDATE"):
             return None
         if "copied_answer" not in self.allow:
-            run = _shared_run(operation.content or "", answers)
-            if run:
+            copied = {run for answer in answers for run in _runs(answer, _COPIED_WORDS)}
+            if run := _first_run_in(operation.content or "", copied, _COPIED_WORDS):
                 return f"it repeats the right answer: {run!r}"
+        guards_prompts = "copied_prompt" not in self.allow
+        if guards_prompts and (run := _first_run_in(operation.content or "", _prompt_runs(), _COPIED_PROMPT_WORDS)):
+            return f"it repeats the prompt of a role: {run!r}"
         texts = (operation.section, operation.content, operation.justification, operation.evidence)
         whole = "\n".join(text for text in texts if text)
         if "secret" not in self.allow and (found := secret_in(whole)):
@@ -73,13 +80,23 @@ class CopyGuard:
         return None
 
 
-def _shared_run(content: str, answers: Iterable[str]) -> str:
-    """Return the first words of the content that stand, in this order, in an answer; empty if none do."""
-    copied = {run for answer in answers for run in _runs(answer)}
-    return next((" ".join(run) for run in _runs(content) if run in copied), "") if copied else ""
+Run = tuple[str, ...]
 
 
-def _runs(text: str) -> Iterator[tuple[str, ...]]:
+def _first_run_in(content: str, known: Collection[Run], length: int) -> str:
+    """Return the first so many words of the content that are among the known ones; empty if none are."""
+    return next((" ".join(run) for run in _runs(content, length) if run in known), "") if known else ""
+
+
+def _runs(text: str, length: int) -> Iterator[Run]:
     words = _WORD.findall(text.casefold())
-    for start in range(len(words) - _COPIED_WORDS + 1):
-        yield tuple(words[start : start + _COPIED_WORDS])
+    for start in range(len(words) - length + 1):
+        yield tuple(words[start : start + length])
+
+
+@functools.cache
+def _prompt_runs() -> frozenset[Run]:
+    from ace.implementations import prompts  # read from files, and not before something is to be written
+
+    texts = [getattr(prompts, name) for name in prompts.__all__ if name.isupper()]
+    return frozenset(run for text in texts for run in _runs(text, _COPIED_PROMPT_WORDS))

@@ -45,8 +45,8 @@ def learning_tail(
         dedup_interval: After how many samples.
         checkpoint_dir: Where copies of the book go, if anywhere.
         checkpoint_interval: After how many samples.
-        guard: Says which operations are left out; by default those that copy the right answer, or hold personal
-            data or secrets.
+        guard: Says which operations are left out; by default those that copy the right answer or a prompt, or hold
+            personal data or secrets.
 
     Returns:
         Reflect, Tag, Update, Apply, then Deduplicate and Checkpoint where asked for.
