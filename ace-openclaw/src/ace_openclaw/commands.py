@@ -127,7 +127,7 @@ def learn(
         as_json: Print one JSON object.
     """
     from ace.cli.fetch_model import fetch_if_missing
-    from ace.cli.model_choice import client_from_settings
+    from ace.cli.model_choice import chosen_model, client_from_settings
     from ace.cli.settings import load_settings
     from ace.marked_block import MarkedBlockError
     from ace_openclaw.home import state_folder
@@ -146,7 +146,7 @@ def learn(
     base = api_base or (installed.api_base if installed is not None else "")
     chosen = load_settings({"model": name or None, "api_base": base or None})
     client = client_from_settings(chosen)
-    fetch_if_missing(chosen.model, assume_yes=False)
+    fetch_if_missing(chosen_model(chosen), assume_yes=False)
     runner = OpenClaw.from_model(
         ace_llm=client,
         state_dir=state,
