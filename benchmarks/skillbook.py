@@ -87,6 +87,10 @@ def single_operations(book: Skillbook, large: Skillbook) -> list[Ratio]:
 
     length, bare = in_turns(lambda: repeated(lambda: len(book)), lambda: repeated(lambda: len(())))
     rows = [Ratio("len(book), 10,000 skills", length / count * 1e6, "len(())", bare / count * 1e6, 4, unit="ns")]
+    everything = large.skills()
+    listing, copying = in_turns(large.skills, everything.copy)
+    check(large.skills() == everything, "the list of skills differs from one reading to the next")
+    rows.append(Ratio("skills() of an unchanged book, 50,000 skills", listing, "copy of a list", copying))
     small = Skillbook()
     small.add_skill("a", "b")
     for name, target in (("1 skill", small), ("50,000 skills", large)):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from ace.skill import InsightSource, SimilarityDecision
@@ -224,3 +227,27 @@ def test_same_operations_give_same_bytes() -> None:
         book.remove_skill("s0-00003")
         texts.add(book.dumps())
     assert len(texts) == 1
+
+
+def test_a_list_of_skills_is_the_callers_own_and_of_its_moment(tmp_path: Path) -> None:
+    book = Skillbook.open(tmp_path / "skills.db")
+    first, second = (book.add_skill("a", content) for content in ("One.", "Two."))
+    before = book.skills()
+    book.skills().clear()
+    assert book.skills() == before == [first, second]
+    changes: list[Callable[[], object]] = [
+        lambda: book.set_embeddings({first.id: [1.0, 2.0]}),
+        lambda: book.tag_skill(first.id, "helpful"),
+        lambda: book.remove_skill(second.id, soft=True),
+        lambda: book.add_skill("b", "Three."),
+        lambda: book.remove_skill(first.id),
+        lambda: book.rollback(2),
+        lambda: book.update_skill(second.id, section="c"),
+    ]
+    for change in changes:
+        old = book.skills()
+        change()
+        with Skillbook.open(tmp_path / "skills.db") as again:
+            assert book.skills() == again.skills() != old
+            assert book.skills(include_invalid=True) == again.skills(include_invalid=True)
+    assert before == [first, second]

@@ -70,8 +70,7 @@ class ReadableSkillbook:
             include_invalid: Whether softly removed and merged skills are in the list.
         """
         with self._lock:
-            everything = self._state.ordered_skills().values()
-            return [skill for skill in everything if include_invalid or skill.status == "active"]
+            return list(self._state.ordered_skills().values()) if include_invalid else self._state.active_skills()
 
     def sections(self) -> dict[str, list[str]]:
         """Return the ids of the active skills of each section, in the order of the book."""

@@ -21,6 +21,7 @@ class BookState:
     """A mutable book without locks, clocks or files. One skillbook owns it."""
 
     __slots__ = (
+        "_active",
         "_unordered",
         "active_count",
         "decisions",
@@ -49,6 +50,7 @@ class BookState:
         self.order_changes = 0
         """How often skills came back in the middle; whoever keeps an order of its own starts anew then."""
         self._unordered = False
+        self._active: list[Skill] | None = []
 
     def put(self, skill: Skill, position: int | None = None) -> None:
         """Add a skill at the end, or replace the one with its id where that stands.
@@ -57,6 +59,7 @@ class BookState:
             skill: The skill. If it replaces one of another section, it moves to the end.
             position: The place of a skill that comes back; None for a new one.
         """
+        self._active = None
         before = self.skills.get(skill.id)
         if before is not None and before.section != skill.section:
             self.remove(skill.id)
@@ -67,21 +70,23 @@ class BookState:
             elif position < self.next_position:
                 self._unordered = True
                 self.order_changes += 1
-            self.next_position = max(self.next_position, position + 1)
+            if position >= self.next_position:
+                self.next_position = position + 1
             self.positions[skill.id] = position
             section = self.sections.get(skill.section)
             if section is None:
                 section = self.sections[skill.section] = {}
             section[skill.id] = None
         else:
-            self.active_count -= before.is_active
-        self.active_count += skill.is_active
+            self.active_count -= before.status == ACTIVE
+        self.active_count += skill.status == ACTIVE
         self.skills[skill.id] = skill
         if self.watch is not None:
             self.watch(before, skill)
 
     def put_vector(self, skill_id: str, vector: bytes | None) -> None:
         """Set the vector of a skill; its id must be there. Whoever watches texts is not told."""
+        self._active = None
         self.skills[skill_id] = self.skills[skill_id].replace(embedding=vector)
 
     def fill(self, skills: list[Skill]) -> None:
@@ -89,6 +94,7 @@ class BookState:
         self.skills = {skill.id: skill for skill in skills}
         self.positions = dict(zip(self.skills, range(len(skills)), strict=True))
         self.next_position = len(skills)
+        self._active = None
         for skill in skills:
             section = self.sections.get(skill.section)
             if section is None:
@@ -98,8 +104,9 @@ class BookState:
 
     def remove(self, skill_id: str) -> None:
         """Take the skill out; its id must be there."""
+        self._active = None
         skill = self.skills.pop(skill_id)
-        self.active_count -= skill.is_active
+        self.active_count -= skill.status == ACTIVE
         members = self.sections[skill.section]
         del members[skill_id]
         if not members:
@@ -117,8 +124,16 @@ class BookState:
 
     def take_number(self, number: int) -> None:
         """Move the counter behind a number that was given out."""
-        self.next_id = max(self.next_id, number + 1)
-        self.id_floor = max(self.id_floor, number + 1)
+        if number >= self.next_id:
+            self.next_id = number + 1
+        if number >= self.id_floor:
+            self.id_floor = number + 1
+
+    def active_skills(self) -> list[Skill]:
+        """Return a new list of the active skills, in the order of the book."""
+        if self._active is None:
+            self._active = [skill for skill in self.ordered_skills().values() if skill.status == ACTIVE]
+        return self._active.copy()
 
     def ordered_skills(self) -> dict[str, Skill]:
         """Return the skills by id, in the order of the book."""
@@ -145,6 +160,7 @@ class BookState:
         """Take over everything from a book that is not used any more; the watcher stays."""
         self.skills, self.positions, self.sections = other.skills, other.positions, other.sections
         self.decisions, self.active_count = other.decisions, other.active_count
+        self._active = None
         self.next_id, self.id_floor = other.next_id, other.id_floor
         self.next_position, self._unordered = other.next_position, other._unordered
         self.order_changes += 1
