@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -121,3 +123,32 @@ def test_a_store_that_is_not_at_its_place_any_more_takes_nothing(tmp_path: Path,
     assert [skill.content for skill in opened(tmp_path / "saved.db")] == ["Mine."]
     if fate == "moved with its folder":
         assert [skill.content for skill in opened(tmp_path / "e" / "skills.db")] == ["Mine."]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("DELETE FROM event WHERE version = 2", "version 2 of the history: it is missing"),
+        ("DELETE FROM event WHERE version = 3", "version 3 of the history: it is missing"),
+        ("UPDATE event SET operations = '[{' WHERE version = 2", "version 2 of the history: it cannot be read"),
+        ("UPDATE event SET operations = '[5]' WHERE version = 2", "version 2 of the history: it cannot be read"),
+        (
+            "UPDATE event SET operations = replace(operations, 'a-00001', 'a-00009') WHERE version = 2",
+            "version 2 of the history: it does not fit the versions before it: there is no skill 'a-00009'",
+        ),
+    ],
+)
+def test_a_damaged_history_is_named_and_the_skills_of_today_are_there(path: Path, damage: str, message: str) -> None:
+    with opened(path) as book:
+        book.add_skill("a", "One.")
+        book.tag_skill("a-00001", "helpful")
+        book.add_skill("a", "Two.")
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(damage)
+    book = opened(path)
+    for ask in (lambda: book.as_of(3), lambda: book.diff(1, 3), lambda: book.rollback(3)):
+        with pytest.raises(SkillbookFileError, match=re.escape(message)):
+            ask()
+    assert [(skill.content, skill.helpful) for skill in book] == [("One.", 1), ("Two.", 0)]
+    book.add_skill("a", "Three.")
+    assert opened(path).dumps() == book.dumps()

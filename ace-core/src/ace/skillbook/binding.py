@@ -14,7 +14,7 @@ from ace.skillbook.changes import apply_event
 from ace.skillbook.checked import decision_pair
 from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError
-from ace.skillbook.event_codec import decode_events, encode_events, event_dict
+from ace.skillbook.event_codec import encode_events, event_dict
 from ace.skillbook.events import Embedded, RolledBack, touched_ids
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
 from ace.skillbook.journal import Journal, Rebase, Refusal
@@ -95,7 +95,7 @@ class StoreBinding:
         mine = journal.undo(state)
         embedded: dict[str, None] = {}
         for stored in self.store.events(self.version):
-            events = decode_events(stored.operations)
+            events = history.decoded(stored)
             if any(isinstance(event, RolledBack) for event in events):
                 self.load(state)
                 break

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ace.skill import Skill
 from ace.skillbook.changes import apply_event
-from ace.skillbook.errors import SkillbookHistoryError
+from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.event_codec import decode_events
 from ace.skillbook.events import Event, Imported, RolledBack, touched_ids
 from ace.skillbook.state import BookState
@@ -70,6 +70,7 @@ def state_at(store: SkillbookStore, version: int) -> BookState:
 
     Raises:
         SkillbookHistoryError: If there is no such version.
+        SkillbookFileError: If the history is damaged before it.
     """
     newest = store.version()
     if type(version) is not int or not 0 <= version <= newest:
@@ -79,15 +80,36 @@ def state_at(store: SkillbookStore, version: int) -> BookState:
     state = BookState()
     if 0 in targets:
         kept[0] = state.copy()
+    replayed = 0
     for stored in store.events(0, version):
-        for event in decode_events(stored.operations):
-            if isinstance(event, RolledBack):
-                state = rolled_back(state, kept[event.version].copy())
-            else:
-                apply_event(state, event)
+        if stored.version != replayed + 1:
+            break
+        for event in decoded(stored):
+            try:
+                if isinstance(event, RolledBack):
+                    state = rolled_back(state, kept[event.version].copy())
+                else:
+                    apply_event(state, event)
+            except (EventRefusedError, KeyError) as error:
+                raise _damaged(stored.version, f"it does not fit the versions before it: {error}") from error
         if stored.version in targets:
             kept[stored.version] = state.copy()
+        replayed = stored.version
+    if replayed != version:
+        raise _damaged(replayed + 1, "it is missing")
     return state
+
+
+def decoded(stored: StoredEvent) -> tuple[Event, ...]:
+    """Return the events of a batch.
+
+    Raises:
+        SkillbookFileError: If they cannot be read.
+    """
+    try:
+        return decode_events(stored.operations)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(stored.version, f"it cannot be read: {error}") from error
 
 
 def rolled_back(now: BookState, then: BookState) -> BookState:
@@ -135,7 +157,7 @@ def blame(store: SkillbookStore, skill_id: str) -> list[BlameEntry]:
     for stored in store.events():
         if quoted not in stored.operations and '"kind":"rollback"' not in stored.operations:
             continue
-        for event in decode_events(stored.operations):
+        for event in decoded(stored):
             if isinstance(event, RolledBack):
                 about = _changed_by(store, stored.version, skill_id)
             elif isinstance(event, Imported):
@@ -157,8 +179,7 @@ def _rollback_targets(store: SkillbookStore, version: int) -> set[int]:
     targets = set()
     for stored in store.events(0, version):
         if '"kind":"rollback"' in stored.operations:
-            events = decode_events(stored.operations)
-            targets |= {event.version for event in events if isinstance(event, RolledBack)}
+            targets |= {event.version for event in decoded(stored) if isinstance(event, RolledBack)}
     return targets
 
 
@@ -172,6 +193,13 @@ def _entry(stored: StoredEvent) -> HistoryEntry:
         stored.at,
         stored.author,
         stored.key,
-        decode_events(stored.operations),
+        decoded(stored),
         tuple(json.loads(stored.skipped)),
+    )
+
+
+def _damaged(version: int, reason: str) -> SkillbookFileError:
+    return SkillbookFileError(
+        f"{reason}; the skills of today stand beside the history, and can be saved to another file",
+        place=f"version {version} of the history",
     )
