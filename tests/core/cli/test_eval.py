@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ace.skill import InsightSource
 from ace.skillbook import Skillbook
 from tests.core.evaluation.world import by_kind, served
 from tests.support.command_line import ace
@@ -52,7 +53,7 @@ def test_json_has_everything_and_kept_answers_are_not_asked_again(
     assert (first.code, second.code) == (0, 0)
     assert first.data["schema"] == 1
     assert first.data == second.data
-    assert len(server.by_role("agent")) == asked == 6 * 4
+    assert len(server.by_role("agent")) == asked == 6 * 4  # without skills, with both, and without each of them
     effects = {each["content"]: each["effect"]["value"] for each in first.data["left_out"]}
     assert effects == {UP: 1.0, "Never cited.": 0.0}
 
@@ -64,3 +65,40 @@ def test_what_cannot_be_measured_by_is_wrong_usage(tmp_path: Path, model: list[s
     assert "samples.jsonl#1: there is no right answer" in done.err
     missing = ace("eval", "samples.jsonl", *model, "--skillbook", "none.db", folder=tmp_path)
     assert missing.code == 2
+
+
+def test_a_limit_of_cost_holds_for_all_rounds_together(
+    tmp_path: Path, model: list[str], server: ScriptedServer
+) -> None:
+    priced = ["--model", "openai/gpt-4o-mini", *model[2:]]  # litellm knows its price
+    command = ["eval", "samples.jsonl", *priced, "--answers", "answers.jsonl", "--leave-one-out"]
+    stopped = [ace(*command, "--max-cost", most, folder=tmp_path) for most in ("0.0005", "0.0002")]
+    assert {done.code for done in stopped} == {1}
+    assert "answers without conventions-00001 (max_cost); the same command goes on where it stopped" in stopped[0].err
+    assert "answers without conventions-00002 (max_cost)" in stopped[1].err
+    done = ace(*command, "--json", folder=tmp_path)
+    assert done.code == 0, done.err
+    assert len(done.data["left_out"]) == 2
+    assert len(server.by_role("agent")) == 6 * 4
+
+
+def test_skillbooks_of_several_orders_are_measured_together(tmp_path: Path, model: list[str]) -> None:
+    with Skillbook.open(tmp_path / "other.json") as book:
+        book.add_skill("conventions", "Be polite.")
+        book.save_to_file(tmp_path / "other.json")
+    books = ["--skillbook", "skills.db", "--skillbook", "other.json"]
+    done = ace("eval", "samples.jsonl", *model, *books, "--report", "out", folder=tmp_path)
+    assert done.code == 0, done.err
+    assert done.out.startswith("Accuracy 0.0% without skills, 50.0% with them")
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert report["runs"] == {"with skills.db": 1.0, "with other.json": 0.0}
+    assert ace("eval", "samples.jsonl", *model, *books, "--leave-one-out", folder=tmp_path).code == 2
+
+
+def test_a_sample_that_taught_a_skill_is_named(tmp_path: Path, model: list[str]) -> None:
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        source = InsightSource(trace_id="t", sample_question=by_kind("price")[0].question)
+        book.add_skill("conventions", "Learned.", insight_source=source)
+    done = ace("eval", "samples.jsonl", *model, folder=tmp_path)
+    assert done.code == 0
+    assert "1 of 6 samples taught a skill of 'skills.db', such as samples.jsonl#1:price 12.30" in done.err

@@ -1,16 +1,18 @@
 """`ace train --validate`: the best state is kept, and the gate needs a history."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ace.environments import Sample
 from ace.skillbook import Skillbook
-from tests.core.evaluation.test_training import LEARN_THEN_FORGET, UP, VALIDATION, misled_by_iron
+from tests.core.evaluation.test_training import LEARN_THEN_FORGET, PRICES, UP, VALIDATION, misled_by_iron
 from tests.core.evaluation.world import served
 from tests.support.command_line import ace
+from tests.support.scripted_server import ScriptedRequest
 
 OPTIONS = ["--environment", "exact", "--lag", "0", "--no-merge", "--validation-interval", "2"]
 
@@ -40,3 +42,73 @@ def test_wrong_usage_says_what_is_missing(tmp_path: Path) -> None:
     assert "give --validate FILE" in ace(*command, folder=tmp_path).err
     done = ace(*command, "--validate", "train.jsonl", "--skillbook", "skills.json", folder=tmp_path)
     assert (done.code, "keeps no history" in done.err) == (2, True)
+
+
+def test_an_early_end_is_no_interruption_and_stays_when_resumed(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", LEARN_THEN_FORGET)
+    write(tmp_path / "validate.jsonl", VALIDATION)
+    command = ["train", "train.jsonl", "--validate", "validate.jsonl", *OPTIONS, "--patience", "1", "--json"]
+    with served(misled_by_iron) as server:
+        model = ["--model", "openai/scripted", "--api-base", server.api_base]
+        write(tmp_path / "train.jsonl", [*LEARN_THEN_FORGET, *LEARN_THEN_FORGET])
+        first = ace(*command, *model, folder=tmp_path)
+        asked = len(server.requests)
+        again = ace(*command, *model, "--resume", folder=tmp_path)
+        assert len(server.requests) == asked + 1, "the check of the model alone"
+    assert (first.code, first.data["stopped_by"]) == (0, "early_stopping"), first.err
+    assert first.data["traces"]["learned"] == 4
+    assert "ended early" in first.err
+    assert (again.code, again.data["stopped_by"]) == (0, "early_stopping"), again.err
+
+
+def test_a_limit_that_the_first_validation_reaches_is_said(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", LEARN_THEN_FORGET)
+    write(tmp_path / "validate.jsonl", VALIDATION)
+    with served() as server:
+        model = ["--model", "openai/gpt-4o-mini", "--api-base", server.api_base]
+        command = ["train", "train.jsonl", "--validate", "validate.jsonl", *OPTIONS, *model]
+        done = ace(*command, "--max-cost", "0.0001", folder=tmp_path)
+        assert done.code == 1
+        assert "stopped in the first validation, so nothing was learned yet" in done.err
+        assert ace(*command, "--resume", folder=tmp_path).code == 0
+        asked = [request.text for request in server.by_role("agent")]
+        assert len(asked) == len(set(asked)), "what was answered was kept"
+
+
+def test_the_report_of_an_evaluation_has_the_learning_curve_and_what_learning_took(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", LEARN_THEN_FORGET)
+    write(tmp_path / "validate.jsonl", VALIDATION)
+    write(tmp_path / "test.jsonl", PRICES[2:5])
+    with served(misled_by_iron) as server:
+        model = ["--model", "openai/scripted", "--api-base", server.api_base]
+        trained = ace("train", "train.jsonl", "--validate", "validate.jsonl", *OPTIONS, *model, folder=tmp_path)
+        assert trained.code == 0, trained.err
+        of_learning = [request for request in server.requests if request.role != "agent"]
+        expected = sum(request.input_tokens for request in of_learning if request.role)
+        server.clear()
+        done = ace("eval", "test.jsonl", "--environment", "exact", *model, "--report", "out", folder=tmp_path)
+        assert done.code == 0, done.err
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert [point["samples"] for point in report["training"]] == [0, 2, 4]
+    assert report["training_costs"]["learning"]["calls"] == 3 * len(LEARN_THEN_FORGET)
+    assert report["training_costs"]["learning"]["input_tokens"] > expected
+    for name in ("report.html", "report.md"):
+        assert "12 calls" in (tmp_path / "out" / name).read_text(encoding="utf-8")
+    assert "<svg" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_the_guard_leaves_out_is_learned_if_it_is_allowed(tmp_path: Path) -> None:
+    answer = "Round half to even and give two decimals"
+
+    def copies(request: ScriptedRequest) -> Mapping[str, Any] | None:
+        operations = [{"type": "ADD", "section": "rounding", "content": f"Always: {answer}."}]
+        return {"reasoning": "", "operations": operations} if request.role == "skill_manager" else None
+
+    write(tmp_path / "train.jsonl", [Sample(PRICES[0].question, ground_truth=answer)])
+    with served(copies) as server:
+        command = ["train", "train.jsonl", "--model", "openai/scripted", "--api-base", server.api_base, "--json"]
+        kept_out = ace(*command, "--skillbook", "a.db", folder=tmp_path)
+        assert (kept_out.data["skills"]["added"], kept_out.data["skills"]["skipped"]) == (0, 1)
+        allowed = ace(*command, "--skillbook", "b.db", "--allow", "copied_answer", folder=tmp_path)
+        assert (allowed.data["skills"]["added"], allowed.data["skills"]["skipped"]) == (1, 0)
+    assert ace(*command, "--allow", "everything", folder=tmp_path).code == 2

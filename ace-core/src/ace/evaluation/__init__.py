@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ace.evaluation.answer_file import AnswerFile
+    from ace.evaluation.budget import Budget
+    from ace.evaluation.call_costs import Spent
     from ace.evaluation.comparison import Comparison, Measure, SampleChange, compare
     from ace.evaluation.effects import LeftOut, SkillEffect, leave_one_out, skill_effects
     from ace.evaluation.evaluation import Evaluation, UnfinishedEvaluationError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnswerFile",
+    "Budget",
     "Comparison",
     "Evaluation",
     "EvaluationReport",
@@ -36,6 +39,7 @@ __all__ = [
     "Measure",
     "SampleChange",
     "SkillEffect",
+    "Spent",
     "Splits",
     "Trainer",
     "TrainingLog",
@@ -63,6 +67,8 @@ __all__ = [
 
 _NAMES = {
     "answer_file": ("AnswerFile",),
+    "budget": ("Budget",),
+    "call_costs": ("Spent",),
     "comparison": ("Comparison", "Measure", "SampleChange", "compare"),
     "evaluation": ("Evaluation", "UnfinishedEvaluationError"),
     "evaluator": ("Evaluator",),

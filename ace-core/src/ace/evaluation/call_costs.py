@@ -1,33 +1,57 @@
-"""Adds up what the model calls of each attempt cost."""
+"""Adds up what model calls cost: those of each attempt of an evaluation, and those of learning."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 from ace.protocols.observers import Event, ModelCalled
 
-__all__ = ["CallCosts", "Spent"]
+__all__ = ["EVALUATION_PREFIX", "CallCosts", "LearningCosts", "Spent"]
+
+EVALUATION_PREFIX: Final = "evaluation-"
+"""What the trace ids of attempts begin with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the model calls of one attempt cost."""
+    """What model calls cost."""
 
     calls: int = 0
+    """How often a model was asked."""
     input_tokens: int = 0
+    """The tokens of the prompts."""
     output_tokens: int = 0
+    """The tokens of the answers."""
     cost: float | None = 0.0
+    """US dollars; None where a price is not known."""
 
-    def plus(self, event: ModelCalled) -> Spent:
-        """Return the sum with one more call."""
+    def plus(self, other: Spent) -> Spent:
+        """Return the sum of both.
+
+        Args:
+            other: The other one.
+
+        Example:
+            >>> Spent(1, 20, 5, 0.25).plus(Spent(1, 10, 5, 0.5))
+            Spent(calls=2, input_tokens=30, output_tokens=10, cost=0.75)
+        """
         return Spent(
-            self.calls + 1,
-            self.input_tokens + event.input_tokens,
-            self.output_tokens + event.output_tokens,
-            None if self.cost is None or event.cost is None else self.cost + event.cost,
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
         )
+
+
+def spent_by(event: ModelCalled) -> Spent:
+    """Return what one call cost.
+
+    Args:
+        event: The call.
+    """
+    return Spent(1, event.input_tokens, event.output_tokens, event.cost)
 
 
 @final
@@ -47,7 +71,7 @@ class CallCosts:
         """Count a model call."""
         if isinstance(event, ModelCalled) and event.trace_id.startswith(self._prefix):
             with self._lock:
-                self._spent[event.trace_id] = self._spent.get(event.trace_id, Spent()).plus(event)
+                self._spent[event.trace_id] = self._spent.get(event.trace_id, Spent()).plus(spent_by(event))
 
     def take(self, trace_id: str) -> Spent:
         """Return the sum of an attempt, and forget it.
@@ -57,3 +81,31 @@ class CallCosts:
         """
         with self._lock:
             return self._spent.pop(trace_id, Spent())
+
+
+@final
+class LearningCosts:
+    """An observer that keeps the sum of what a run spends on learning, without its validations.
+
+    Args:
+        run_id: The run.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._lock = threading.Lock()
+        self._spent = Spent()
+
+    def __call__(self, event: Event) -> None:
+        """Count a model call."""
+        if not isinstance(event, ModelCalled) or event.run_id != self._run_id:
+            return
+        if not event.trace_id.startswith(EVALUATION_PREFIX):
+            with self._lock:
+                self._spent = self._spent.plus(spent_by(event))
+
+    def take(self) -> Spent:
+        """Return the sum since the last call of this."""
+        with self._lock:
+            spent, self._spent = self._spent, Spent()
+            return spent

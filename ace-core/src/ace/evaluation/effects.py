@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from ace.evaluation.budget import Budget
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.statistics import Interval, bootstrap_interval, sign_flip_test
 from ace.skillbook import Skillbook
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ace.context import ACESample
     from ace.evaluation.evaluator import Evaluator
     from ace.evaluation.judged import JudgedAnswer
+    from ace.pipeline import CancellationToken
 
 __all__ = ["LeftOut", "SkillEffect", "leave_one_out", "skill_effects"]
 
@@ -96,8 +98,11 @@ def leave_one_out(
     skillbook: Skillbook,
     *,
     skill_ids: Iterable[str] | None = None,
+    whole: Evaluation | None = None,
     repeats: int = 1,
     seed: int = 0,
+    max_cost: float | None = None,
+    cancel_token: CancellationToken | None = None,
     on_answer: Callable[[JudgedAnswer], None] | None = None,
 ) -> tuple[LeftOut, ...]:
     """Measure what each skill is worth: answer all samples without it, and compare with the whole book.
@@ -109,23 +114,31 @@ def leave_one_out(
         samples: The samples.
         skillbook: The book; it is only read.
         skill_ids: The skills to leave out, one after the other; all active ones by default.
+        whole: The answers with the whole book, if they are there.
         repeats: How often each sample is answered.
         seed: For intervals and tests.
+        max_cost: US dollars. When the answers have cost so much, no further sample begins.
+        cancel_token: Stops it.
         on_answer: Called with each answer when it is there.
 
     Raises:
         ValueError: There is no such skill.
+        UnfinishedEvaluationError: It was stopped before all answers were there.
     """
     chosen = [skill.id for skill in skillbook.skills()] if skill_ids is None else list(skill_ids)
     known = {skill.id: skill.content for skill in skillbook.skills()}
     if unknown := [skill_id for skill_id in chosen if skill_id not in known]:
         raise ValueError(f"there is no active skill {unknown[0]!r} to leave out")
-    whole = evaluator.evaluate(samples, skillbook, name="all skills", repeats=repeats, on_answer=on_answer)
+    budget = Budget(max_cost, cancel_token)
+    if whole is None:
+        whole = budget.evaluate(evaluator, samples, skillbook, name="all skills", repeats=repeats, on_answer=on_answer)
     found = []
     for skill_id in chosen:
         rest = Skillbook.from_dict(skillbook.to_dict())
         rest.remove_skill(skill_id)
-        without = evaluator.evaluate(samples, rest, name=f"without {skill_id}", repeats=repeats, on_answer=on_answer)
+        without = budget.evaluate(
+            evaluator, samples, rest, name=f"without {skill_id}", repeats=repeats, on_answer=on_answer
+        )
         pairs = zip(whole.values("correct"), without.values("correct"), strict=True)
         moved = [with_it - without_it for with_it, without_it in pairs]
         effect = bootstrap_interval(moved, seed=seed)

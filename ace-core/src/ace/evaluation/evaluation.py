@@ -14,7 +14,16 @@ __all__ = ["Evaluation", "UnfinishedEvaluationError"]
 
 
 class UnfinishedEvaluationError(RuntimeError):
-    """An evaluation was stopped before all its answers were there, so its numbers would mislead."""
+    """An evaluation was stopped before all its answers were there, so its numbers would mislead.
+
+    Args:
+        message: What is missing, and what to do.
+        reached: How far it came, such as `3 of 5 answers without skills`.
+    """
+
+    def __init__(self, message: str, reached: str = "") -> None:
+        super().__init__(message)
+        self.reached = reached
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,8 @@ class Evaluation:
     """How many answers were asked for."""
     stopped_by: str = ""
     """What stopped it before all were there: `max_cost` or `cancelled`; else empty."""
+    paid: float = 0.0
+    """US dollars that were paid for it just now; an answer that was kept in a file was paid before."""
 
     @cached_property
     def by_sample(self) -> Mapping[str, tuple[JudgedAnswer, ...]]:
@@ -106,5 +117,6 @@ class Evaluation:
             reason = f" (stopped by {self.stopped_by})" if self.stopped_by else ""
             raise UnfinishedEvaluationError(
                 f"the evaluation {self.name!r} has {len(self.answers)} of {self.planned} answers{reason}; "
-                "evaluate again with the same answers_path, which goes on where it stopped"
+                "evaluate again with the same answers_path, which goes on where it stopped",
+                f"{len(self.answers)} of {self.planned} answers {self.name}",
             )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 
 from ace.context import ACESample, ACEStepContext, SkillbookView
 from ace.evaluation.answer_file import AnswerFile
-from ace.evaluation.call_costs import CallCosts
+from ace.evaluation.call_costs import EVALUATION_PREFIX, CallCosts
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.judged import JudgedAnswer
 from ace.evaluation.naming import sample_names, text_hash
@@ -114,7 +114,7 @@ class Evaluator:
         if max_cost is not None and not max_cost > 0:
             raise ValueError(f"max_cost is an amount of US dollars above 0, not {max_cost!r}")
         book = Skillbook() if skillbook is None else skillbook
-        prefix = f"evaluation-{uuid.uuid4().hex}/"
+        prefix = f"{EVALUATION_PREFIX}{uuid.uuid4().hex}/"
         attempts = self._attempts(samples, book, repeats, prefix)
         found: dict[int, JudgedAnswer] = {}
         for attempt in attempts:
@@ -133,7 +133,8 @@ class Evaluator:
         token = CancellationToken() if cancel_token is None else cancel_token
         stopped_by = self._answer(left, book, prefix, token, max_cost, keep) if left else ""
         answers = tuple(found[place] for place in sorted(found))
-        return Evaluation(name, answers, len(attempts), stopped_by if len(answers) < len(attempts) else "")
+        paid = sum(found[attempt.place].cost or 0.0 for attempt in left if attempt.place in found)
+        return Evaluation(name, answers, len(attempts), stopped_by if len(answers) < len(attempts) else "", paid)
 
     def _answer(
         self,

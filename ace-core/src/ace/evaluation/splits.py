@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ace.context import ACESample
 
-__all__ = ["Splits", "split_samples"]
+__all__ = ["Splits", "check_disjoint", "split_samples"]
 
 S = TypeVar("S", bound=ACESample)
 S_co = TypeVar("S_co", bound=ACESample, covariant=True)
@@ -63,6 +63,25 @@ def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 
     tested, rest = _taken(shuffled, _count(test, len(samples)), leave=1 + (validate > 0))
     validated, trained = _taken(rest, _count(validate, len(samples)), leave=1)
     return Splits(*(tuple(samples[place] for place in part) for part in (_flat(trained), validated, tested)))
+
+
+def check_disjoint(samples: Iterable[ACESample], held_out: Iterable[ACESample]) -> None:
+    """Check that nothing is validated on that is trained on.
+
+    Args:
+        samples: What is learned from.
+        held_out: What is validated on.
+
+    Raises:
+        ValueError: The same task is in both.
+    """
+    trained = {_same_task(sample) for sample in samples}
+    for sample in held_out:
+        if _same_task(sample) in trained:
+            raise ValueError(
+                f"a validation sample is a training sample too, so it would prove nothing: {sample.question[:80]!r}; "
+                "split_samples parts samples without that"
+            )
 
 
 def _count(share: float, total: int) -> int:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, final
 
+from ace.evaluation.splits import check_disjoint
 from ace.evaluation.training_log import TrainingLog, ValidationPoint
-from ace.evaluation.validate_step import ValidateStep
+from ace.evaluation.validated_run import run_validated
 from ace.evaluation.validation_course import ValidationCourse, ValidationSettings
 from ace.pipeline import CancellationToken, Pipeline, SampleResult
-from ace.protocols.observers import Event, RunEnded, observing
 from ace.runners import ACE, LearningOptions, LearningSettings, unfinished_runs
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import find_store
@@ -113,7 +113,7 @@ class Trainer:
             ValueError: An argument makes no sense, or a validation sample is a training sample too.
             UnfinishedEvaluationError: It was stopped before the book was validated once.
         """
-        _check_disjoint(samples, validation)
+        check_disjoint(samples, validation)
         if resume and self.log_path is None:
             raise ValueError("a training is resumed from its log; give the trainer the log_path of the first call")
         ordered = list(samples)
@@ -136,40 +136,26 @@ class Trainer:
             save_path=path if is_file else None,
             on_point=on_point,
         )
-        course.start(max_cost=max_cost, cancel_token=token)
-        left = None if max_cost is None else max_cost - (course.points[0].cost or 0.0)
-        if left is not None and left <= 0:
-            return _result(course, [], "max_cost")
-        if _ended_early(course):
-            return _result(course, [], "early_stopping")
-        runner = self._runner(course, settings, book, options)
-        ends = list[RunEnded]()
+        results = run_validated(
+            self._runner(settings, book, options),
+            course,
+            ordered,
+            epochs,
+            lag=lag,
+            workers=workers,
+            max_cost=max_cost,
+            fail_fast=fail_fast,
+            cancel_token=token,
+            run_id=name,
+            resume=resume and _is_begun(book, name),
+        )
+        best = course.best
+        assert best is not None
+        return TrainingResult(course.finish(), course.points, best, tuple(results), token.reason)
 
-        def watch(event: Event) -> None:
-            if isinstance(event, RunEnded) and event.run_id == name:
-                ends.append(event)
-
-        with observing(watch):
-            results = runner.run(
-                ordered,
-                epochs,
-                lag=lag,
-                workers=workers,
-                max_cost=left,
-                fail_fast=fail_fast,
-                cancel_token=token,
-                run_id=name,
-                resume=resume and _is_unfinished(book, name),
-            )
-        stopped_by = ends[-1].stopped_by if ends else ""
-        return _result(course, results, "early_stopping" if stopped_by and _ended_early(course) else stopped_by)
-
-    def _runner(
-        self, course: ValidationCourse, settings: LearningSettings, book: Skillbook, options: LearningOptions
-    ) -> ACE:
+    def _runner(self, settings: LearningSettings, book: Skillbook, options: LearningOptions) -> ACE:
         # A JSON file is saved by the course, which knows the best state.
         own: LearningOptions = {**options, "skillbook": book, "skillbook_path": None}
-        own["extra_steps"] = [*(settings.extra_steps or ()), ValidateStep(course)]
         steps = ACE.build_steps(
             agent=self.evaluator.agent,
             reflector=self.reflector,
@@ -181,28 +167,8 @@ class Trainer:
         return ACE(Pipeline(steps), book, failures_path=settings.failures_path())
 
 
-def _result(
-    course: ValidationCourse, results: Sequence[SampleResult[ACEStepContext]], stopped_by: str
-) -> TrainingResult:
-    best = course.best
-    assert best is not None
-    return TrainingResult(course.finish(), course.points, best, tuple(results), stopped_by)
-
-
-def _ended_early(course: ValidationCourse) -> bool:
-    return course.is_exhausted
-
-
-def _is_unfinished(book: Skillbook, run_id: str) -> bool:
-    """Whether the store knows the run; one that was killed before its first sample is begun anew."""
-    return book.store is None or any(run.run_id == run_id for run in unfinished_runs(book))
-
-
-def _check_disjoint(samples: Sequence[ACESample], validation: Sequence[ACESample]) -> None:
-    trained = {(sample.question, sample.context) for sample in samples}
-    for sample in validation:
-        if (sample.question, sample.context) in trained:
-            raise ValueError(
-                f"a validation sample is a training sample too, so it would prove nothing: {sample.question[:80]!r}; "
-                "split_samples parts samples without that"
-            )
+def _is_begun(book: Skillbook, run_id: str) -> bool:
+    """Whether the store knows the run; one that was killed in its first validation is not begun."""
+    if book.store is None or any(run.run_id == run_id for run in unfinished_runs(book)):
+        return True
+    return bool(book.store.progress(run_id))

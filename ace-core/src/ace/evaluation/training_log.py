@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 from ace.durable_file import append_line
+from ace.evaluation.call_costs import Spent
 from ace.evaluation.statistics import Interval
 
 __all__ = ["TrainingLog", "ValidationPoint"]
@@ -36,6 +37,8 @@ class ValidationPoint:
     """What the validation took."""
     cost: float | None = 0.0
     """US dollars that the validation took; None where a price is not known."""
+    learning: Spent = field(default_factory=Spent)
+    """What learning took since the validation before."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the point as JSON values."""
@@ -49,7 +52,8 @@ class ValidationPoint:
             ValueError: It is something else.
         """
         try:
-            return cls(**{**data, "score": Interval(**data["score"])})
+            own = {"score": Interval(**data["score"]), "learning": Spent(**data.get("learning", {}))}
+            return cls(**{**data, **own})
         except (TypeError, KeyError) as error:
             raise ValueError(f"this is no point of a validation: {error}") from error
 

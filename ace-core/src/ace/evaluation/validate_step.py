@@ -36,11 +36,15 @@ class ValidateStep:
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
-        """Validate once more, so that fewer samples than an interval are validated too."""
+        """Validate once more, so that fewer samples than an interval are validated too, and go back to the best.
+
+        A run that was broken off after this is over: nothing of it is left to be done.
+        """
         if not interrupted:
             self._validate(last_index, None)
+            self.course.finish()
 
     def _validate(self, samples: int, token: CancellationToken | None) -> None:
         self.course.validate(samples, cancel_token=token)
         if self.course.is_exhausted and token is not None:
-            token.cancel()
+            token.cancel("early_stopping")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from ace.evaluation.call_costs import LearningCosts
 from ace.evaluation.evaluation import Evaluation, UnfinishedEvaluationError
 from ace.evaluation.training_log import TrainingLog, ValidationPoint
 from ace.skillbook import Skillbook
@@ -95,6 +96,7 @@ class ValidationCourse:
         self._save_path = save_path
         self._on_point = on_point
         self._points = self._log.points_of(run_id)
+        self.learning_costs = LearningCosts(run_id)
         self._best_state: dict[str, Any] = skillbook.to_dict()
 
     @property
@@ -119,20 +121,25 @@ class ValidationCourse:
             best, since = (point.score.value, 0) if is_better else (best, since + 1)
         return since >= self.settings.patience
 
-    def start(self, *, max_cost: float | None = None, cancel_token: CancellationToken | None = None) -> None:
+    def start(self, *, max_cost: float | None = None, cancel_token: CancellationToken | None = None) -> float:
         """Validate the book as it is, before anything is learned. A course that was taken up again has done so.
 
         Args:
             max_cost: US dollars that this may cost.
             cancel_token: Stops it.
 
+        Returns:
+            The US dollars that were paid for it just now.
+
         Raises:
             UnfinishedEvaluationError: It was stopped before all answers were there.
         """
-        if not self._points:
-            evaluation = self._evaluate(max_cost, cancel_token)
-            evaluation.check_complete()
-            self._add(0, evaluation, score_before=None, is_kept=True)
+        if self._points:
+            return 0.0
+        evaluation = self._evaluate(max_cost, cancel_token)
+        evaluation.check_complete()
+        self._add(0, evaluation, score_before=None, is_kept=True)
+        return evaluation.paid
 
     def validate(self, samples: int, *, cancel_token: CancellationToken | None = None) -> ValidationPoint | None:
         """Validate the book as it is now, and do what follows from the score.
@@ -202,6 +209,7 @@ class ValidationCourse:
             input_tokens=sum(answer.input_tokens for answer in evaluation.answers),
             output_tokens=sum(answer.output_tokens for answer in evaluation.answers),
             cost=evaluation.cost,
+            learning=self.learning_costs.take(),
         )
         return self._note(point)
 
@@ -215,6 +223,7 @@ class ValidationCourse:
                 is_kept=True,
                 version=self.skillbook.version,
                 skills=before.skills,
+                learning=self.learning_costs.take(),
             )
         )
 

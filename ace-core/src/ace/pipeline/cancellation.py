@@ -15,27 +15,36 @@ class CancellationToken:
         >>> token.is_cancelled
         False
         >>> token.cancel()
-        >>> token.cancel()  # a second time changes nothing
-        >>> token.is_cancelled
-        True
+        >>> token.cancel("too_slow")  # a second time changes nothing
+        >>> token.is_cancelled, token.reason
+        (True, 'cancelled')
     """
 
-    __slots__ = ("_cancelled",)
+    __slots__ = ("_reason",)
 
     def __init__(self) -> None:
-        self._cancelled = False
+        self._reason = ""
 
-    def cancel(self) -> None:
-        """Ask the run to stop before its next foreground step. Idempotent, and safe from any thread."""
-        self._cancelled = True
+    def cancel(self, reason: str = "cancelled") -> None:
+        """Ask the run to stop before its next foreground step. Idempotent, and safe from any thread.
+
+        Args:
+            reason: Why, in one word; that of the first call stays.
+        """
+        self._reason = self._reason or reason or "cancelled"
 
     @property
     def is_cancelled(self) -> bool:
         """Whether `cancel()` has been called."""
-        return self._cancelled
+        return bool(self._reason)
+
+    @property
+    def reason(self) -> str:
+        """Why it was cancelled; empty if it was not."""
+        return self._reason
 
     def __repr__(self) -> str:
-        return f"CancellationToken(is_cancelled={self._cancelled})"
+        return f"CancellationToken(is_cancelled={self.is_cancelled})"
 
 
 cancel_token_var: ContextVar[CancellationToken | None] = ContextVar("cancel_token_var", default=None)

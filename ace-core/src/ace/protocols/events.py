@@ -51,8 +51,8 @@ class RunEnded:
     seconds: float
     """How long it took."""
     stopped_by: str
-    """Empty if nothing stopped it; else `skillbook_not_written`, `cancelled`, `max_cost`, `fail_fast` or
-    `interrupted`."""
+    """Empty if nothing stopped it; else `skillbook_not_written`, `cancelled`, `max_cost`, `fail_fast`, `early_stopping`
+    or `interrupted`."""
 
 
 @dataclass(frozen=True, slots=True)

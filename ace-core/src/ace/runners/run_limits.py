@@ -36,16 +36,13 @@ class RunLimits:
         self._lock = threading.Lock()
         self._cost = 0.0
         self._unpriced: set[str] = set()
-        self._reached = ""
         self.write_error: SkillbookStoreError | None = None
         """What kept the skillbook from being written, or read from its store."""
 
     @property
     def stopped_by(self) -> str:
         """What stopped the run: one of those in `RunEnded.stopped_by`; empty if nothing did."""
-        if self.write_error is not None:
-            return "skillbook_not_written"
-        return self._reached or ("cancelled" if self._token.is_cancelled else "")
+        return self._token.reason if self.write_error is None else "skillbook_not_written"
 
     def observe(self, event: Event) -> None:
         """Count what a model call of the run has cost."""
@@ -58,27 +55,21 @@ class RunLimits:
             return
         with self._lock:
             self._cost += event.cost
-            if self._cost >= self._max_cost and not self._reached:
-                self._stop("max_cost")
+            if self._cost >= self._max_cost and not self._token.is_cancelled:
+                self._token.cancel("max_cost")
                 logger.warning("The run has cost %.4f USD, so no further sample begins", self._cost)
 
     def sample_failed(self) -> None:
         """Count a sample that failed."""
-        with self._lock:
-            if self._fail_fast and not self._reached:
-                self._stop("fail_fast")
+        if self._fail_fast:
+            self._token.cancel("fail_fast")
 
     def not_written(self, error: SkillbookStoreError) -> None:
         """Take in that the skillbook cannot be written: nothing more can be kept, so nothing more shall be paid for."""
         with self._lock:
             if self.write_error is None:
                 self.write_error = error
-                self._token.cancel()
-
-    def _stop(self, reason: str) -> None:
-        if not self._token.is_cancelled:
-            self._reached = reason
-            self._token.cancel()
+                self._token.cancel("skillbook_not_written")
 
     def _warn(self, model: str) -> None:
         with self._lock:

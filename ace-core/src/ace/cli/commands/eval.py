@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,18 +14,18 @@ from cyclopts import Parameter
 from ace.cli.console import note, print_json, print_table, print_text
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.log_lines import warnings_shown
-from ace.cli.learning.opened_skillbook import opened_skillbook, skillbook_files
+from ace.cli.learning.measurement import Measurement, MeasurementStopped
+from ace.cli.learning.opened_skillbook import VALIDATION_LOG, opened_skillbook, skillbook_files
 from ace.cli.learning.sample_files import all_samples
 from ace.cli.model_choice import answers_depend_on, check_model, chosen_model, client_from_settings
-from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag
 from ace.cli.settings import Settings, load_settings
-from ace.pipeline import CancellationToken
 
 if TYPE_CHECKING:
     from ace.environments import Sample
-    from ace.evaluation import Evaluation, EvaluationReport, Evaluator
+    from ace.evaluation import EvaluationReport, ValidationPoint
+    from ace.protocols.llm import LLMClientLike
     from ace.skillbook import Skillbook
 
 __all__ = ["command"]
@@ -63,16 +64,12 @@ class EvaluationOptions:
 _DEFAULT_OPTIONS = EvaluationOptions()
 
 
-class _Stopped(Exception):
-    """The evaluation ended before all answers were there."""
-
-
 def command(
     path: Annotated[list[str], Parameter(negative="", allow_leading_hyphen=True)],
     /,
     *,
     environment: Environment = "contains",
-    skillbook: SkillbookOption = None,
+    skillbook: Annotated[list[str] | None, Parameter(name="--skillbook", negative="")] = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
     options: EvaluationOptions = _DEFAULT_OPTIONS,
     yes: YesFlag = False,
@@ -86,99 +83,99 @@ def command(
         path: Files, folders or globs of samples.
         environment: How an answer is judged: it contains the ground truth, is exactly the same text, has the same
             number, or matches the ground truth as a pattern (regex).
-        skillbook: The skillbook; skills.db by default.
+        skillbook: The skillbook; skills.db by default. Given several times, such as skillbooks that were trained in
+            several orders, all of them together are compared with no skills.
         model_options: How the model is reached.
         options: How it is measured.
         yes: Answer every question with yes.
         as_json: Print the whole report as one JSON object.
     """
     flags = {**model_options.flags(), "workers": options.workers, "max_cost": options.max_cost}
-    settings = load_settings({**flags, "skillbook": skillbook})
-    if options.repeats < 1:
-        raise UsageError(f"the option --repeats wants a whole number from 1, not {options.repeats}")
-    target = Path(settings.skillbook)
-    samples = all_samples(path, limit=options.limit, shuffle=options.shuffle, left_out=skillbook_files(target))
+    settings = load_settings({**flags, "skillbook": skillbook[0] if skillbook else None})
+    targets = [Path(each) for each in dict.fromkeys(skillbook or [settings.skillbook])]
+    _check(options, targets)
+    left_out = frozenset[Path]().union(*map(skillbook_files, targets))
+    samples = all_samples(path, limit=options.limit, shuffle=options.shuffle, left_out=left_out)
     client = client_from_settings(settings)
-    with warnings_shown(), opened_skillbook(target, is_dry_run=True, must_exist=True) as (book, _):
+    with warnings_shown(), _opened(targets) as books:
         fetch_if_missing(chosen_model(settings), assume_yes=yes)
         check_model(client, settings)
-        from ace.environments import SimpleEnvironment
-        from ace.evaluation import Evaluator
-        from ace.implementations.roles_for_client import agent_for
-
-        evaluator = Evaluator(
-            agent_for(client),
-            SimpleEnvironment(environment),
-            workers=settings.workers or 1,
-            answers_path=options.answers,
-            label=answers_depend_on(settings, environment),
-        )
+        for target, book in zip(targets, books, strict=True):
+            _warn_of_learned(samples, target, book)
+        measurement = _measurement(client, samples, settings, options, environment)
         try:
-            report = _measured(evaluator, samples, book, settings, options, title=f"What {target.name} is worth")
-        except _Stopped as stopped:
+            report = measurement.report(
+                dict(zip(map(str, targets), books, strict=True)),
+                training=_training_of(targets[0]) if len(targets) == 1 else (),
+                leave_one_out=options.leave_one_out,
+            )
+        except MeasurementStopped as stopped:
             kept = "the same command goes on where it stopped" if options.answers else "--answers FILE would keep them"
             note(f"ace: stopped after {stopped}; {kept}")
-            return WITH_FAILURES if "max_cost" in str(stopped) else INTERRUPTED
+            return WITH_FAILURES if stopped.reason == "max_cost" else INTERRUPTED
     _write(report, options.report)
     _print(report, as_json=as_json)
     return WITH_FAILURES if report.comparison.baseline.failed or report.comparison.learned.failed else DONE
 
 
-def _measured(
-    evaluator: Evaluator,
+def _check(options: EvaluationOptions, targets: Sequence[Path]) -> None:
+    if options.repeats < 1:
+        raise UsageError(f"the option --repeats wants a whole number from 1, not {options.repeats}")
+    if options.leave_one_out and len(targets) > 1:
+        raise UsageError("--leave-one-out measures the skills of one skillbook; give one --skillbook")
+
+
+@contextmanager
+def _opened(targets: Sequence[Path]) -> Iterator[list[Skillbook]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(opened_skillbook(target, is_dry_run=True, must_exist=True))[0] for target in targets]
+
+
+def _warn_of_learned(samples: Sequence[Sample], target: Path, book: Skillbook) -> None:
+    """Say which samples taught a skill: to answer those right proves nothing."""
+    taught = {source.sample_question for skill in book.skills() for source in skill.sources}
+    learned = [sample for sample in samples if sample.question in taught]
+    if learned:
+        note(
+            f"ace: warning: {len(learned)} of {len(samples)} samples taught a skill of {str(target)!r}, such as "
+            f"{learned[0].id}; what they show proves nothing"
+        )
+
+
+def _measurement(
+    client: LLMClientLike,
     samples: Sequence[Sample],
-    book: Skillbook,
     settings: Settings,
     options: EvaluationOptions,
-    *,
-    title: str,
-) -> EvaluationReport:
-    from ace.evaluation import EvaluationReport, compare, leave_one_out, skill_effects
-    from ace.skillbook import Skillbook
+    environment: Environment,
+) -> Measurement:
+    from ace.environments import SimpleEnvironment
+    from ace.evaluation import Evaluator
+    from ace.implementations.roles_for_client import agent_for
 
-    baseline = _evaluated(evaluator, samples, Skillbook(), "without skills", options.repeats, settings.max_cost)
-    left = None if settings.max_cost is None else settings.max_cost - (baseline.cost or 0.0)
-    if left is not None and left <= 0:
-        raise _Stopped("the answers without skills (max_cost)")
-    learned = _evaluated(evaluator, samples, book, "with skills", options.repeats, left)
-    return EvaluationReport(
-        title=title,
-        comparison=compare(baseline, learned, seed=options.seed),
-        settings={
-            "model": chosen_model(settings),
-            "skills": len(book.skills()),
-            "samples": len(samples),
-            "repeats": options.repeats,
-            "seed": options.seed,
-        },
-        skills=skill_effects(learned, book, baseline),
-        left_out=leave_one_out(evaluator, samples, book, repeats=options.repeats, seed=options.seed)
-        if options.leave_one_out
-        else (),
+    evaluator = Evaluator(
+        agent_for(client),
+        SimpleEnvironment(environment),
+        workers=settings.workers or 1,
+        answers_path=options.answers,
+        label=answers_depend_on(settings, environment),
+    )
+    return Measurement(
+        evaluator,
+        samples,
+        model=chosen_model(settings),
+        repeats=options.repeats,
+        seed=options.seed,
+        max_cost=settings.max_cost,
     )
 
 
-def _evaluated(
-    evaluator: Evaluator, samples: Sequence[Sample], book: Skillbook, name: str, repeats: int, max_cost: float | None
-) -> Evaluation:
-    token = CancellationToken()
-    found: list[Evaluation] = []
+def _training_of(target: Path) -> Sequence[ValidationPoint]:
+    """Return the validations of the last training of a skillbook, which `ace train --validate` keeps beside it."""
+    from ace.evaluation import TrainingLog
 
-    def run() -> None:
-        found.append(
-            evaluator.evaluate(samples, book, name=name, repeats=repeats, max_cost=max_cost, cancel_token=token)
-        )
-
-    def stop_softly() -> None:
-        token.cancel()
-        note("ace: stopping as soon as what is under way is answered; Ctrl-C again stops at once")
-
-    run_interruptibly(run, on_first=stop_softly, on_second=lambda: None)
-    evaluation = found[0]
-    if not evaluation.is_complete:
-        count = f"{len(evaluation.answers)} of {evaluation.planned} answers"
-        raise _Stopped(f"{count} {name} ({evaluation.stopped_by})")
-    return evaluation
+    log = TrainingLog(target.with_name(target.name + VALIDATION_LOG))
+    return [] if log.last_run is None else log.points_of(log.last_run)
 
 
 def _write(report: EvaluationReport, folder: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.runners import TraceAnalyser
     from ace.skillbook import Skillbook
+    from ace.steps.copy_guard import GuardedKind
 
 __all__ = ["command"]
 
@@ -57,12 +59,15 @@ class Learn(LearningCommand):
 
     name = "learn"
 
-    def runner(self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool) -> TraceAnalyser:
+    def runner(
+        self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool, allow: Sequence[GuardedKind]
+    ) -> TraceAnalyser:
         """Return a runner with the two roles that look back."""
         from ace.implementations import reflector_for, skill_manager_for
         from ace.pipeline import Pipeline
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.runners import TraceAnalyser
+        from ace.runners.step_events import StepEvents
         from ace.steps.save_skillbook import SaveSkillbookStep
 
         steps = TraceAnalyser.build_steps(
@@ -70,9 +75,11 @@ class Learn(LearningCommand):
             skill_manager=skill_manager_for(client),
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
+            allow=allow,
             extra_steps=[] if is_store(path) else [SaveSkillbookStep(path, book)],
         )
-        return TraceAnalyser(Pipeline(steps), book, failures_path=path.with_name("failures.jsonl"))
+        pipeline = Pipeline(steps, step_observer=StepEvents())
+        return TraceAnalyser(pipeline, book, failures_path=path.with_name("failures.jsonl"))
 
     def run_arguments(self, settings: Settings) -> dict[str, Any]:
         """Return the number of workers, if it was said."""

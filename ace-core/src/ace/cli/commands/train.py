@@ -14,7 +14,7 @@ from ace.cli.learning.opened_skillbook import is_store
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.run_plan import LearningCommand, Results, RunPlan
 from ace.cli.learning.sample_files import samples_in
-from ace.cli.learning.validated_run import ValidationOptions, run_validated
+from ace.cli.learning.validated_run import ValidationOptions, run_with_validation
 from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.runners import ACE, TraceAnalyser
     from ace.skillbook import Skillbook
+    from ace.steps.copy_guard import GuardedKind
 
 __all__ = ["command"]
 
@@ -84,13 +85,16 @@ class Train(LearningCommand):
         """Return the samples. A record without a question is a problem."""
         return samples_in(gathered)
 
-    def runner(self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool) -> ACE:
+    def runner(
+        self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool, allow: Sequence[GuardedKind]
+    ) -> ACE:
         """Return a runner with all three roles."""
         from ace.environments import SimpleEnvironment
         from ace.implementations import agent_for, reflector_for, skill_manager_for
         from ace.pipeline import Pipeline
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.runners import ACE
+        from ace.runners.step_events import StepEvents
         from ace.steps.save_skillbook import SaveSkillbookStep
 
         steps = ACE.build_steps(
@@ -100,9 +104,10 @@ class Train(LearningCommand):
             environment=SimpleEnvironment(self.environment),
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
+            allow=allow,
             extra_steps=[] if is_store(path) or self.validation.validate else [SaveSkillbookStep(path, book)],
         )
-        return ACE(Pipeline(steps), book, failures_path=path.with_name("failures.jsonl"))
+        return ACE(Pipeline(steps, step_observer=StepEvents()), book, failures_path=path.with_name("failures.jsonl"))
 
     def run(
         self, runner: ACE | TraceAnalyser, inputs: Sequence[Any], settings: Settings, place: Path, **arguments: Any
@@ -110,7 +115,10 @@ class Train(LearningCommand):
         """Run, and validate where that was asked for."""
         if not self.validation.validate:
             return super().run(runner, inputs, settings, place, **arguments)
-        return run_validated(runner, inputs, settings, place, self.validation, self.environment, **arguments)
+        from ace.runners import ACE
+
+        assert isinstance(runner, ACE)
+        return run_with_validation(runner, inputs, settings, place, self.validation, self.environment, **arguments)
 
     def run_arguments(self, settings: Settings) -> dict[str, Any]:
         """Return the number of workers; an agent works alone unless it was said."""
@@ -118,6 +126,8 @@ class Train(LearningCommand):
 
     def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
         """Return how many answers were right in each epoch. A sample that failed is a wrong answer."""
+        if not results:
+            return {"answers": []}
         per_epoch = len(results) // epochs
         counted = []
         for epoch in range(epochs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from ace.cli.errors import UsageError
 from ace.cli.options import Flag
 from ace.cli.settings import SettingValue
+from ace.steps.copy_guard import GuardedKind
 
 __all__ = ["RunOptions"]
 
@@ -33,6 +34,9 @@ class RunOptions:
     """Begin nothing new when the run has cost so many US dollars."""
     fail_fast: Annotated[bool, Flag] = False
     """Stop at the first input that fails."""
+    allow: Annotated[list[GuardedKind], Parameter(negative="")] = field(default_factory=list)
+    """Learn skills that are otherwise left out, since they copy the right answer, or look like personal data or a
+    secret."""
     no_merge: Annotated[bool, Flag] = False
     """Leave skills that say the same beside each other; otherwise they are merged."""
     resume: Annotated[bool, Flag] = False

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.runners import ACE, TraceAnalyser
     from ace.skillbook import Skillbook
+    from ace.steps.copy_guard import GuardedKind
 
 __all__ = ["LearningCommand", "RunPlan"]
 
@@ -50,7 +51,9 @@ class LearningCommand(ABC):
         return gathered.traces
 
     @abstractmethod
-    def runner(self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool) -> ACE | TraceAnalyser:
+    def runner(
+        self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool, allow: Sequence[GuardedKind]
+    ) -> ACE | TraceAnalyser:
         """Return the runner.
 
         Args:
@@ -58,6 +61,7 @@ class LearningCommand(ABC):
             book: The skillbook that learns.
             path: Where it is open.
             merge: Whether similar skills are merged.
+            allow: What is learned although the guard would leave it out.
         """
 
     def run(
@@ -132,7 +136,7 @@ class RunPlan:
                 raise UsageError(f"there is nothing to learn from; {first.place}: {first.reason}")
             name, resume = self._run_name(book)
             self._check(client, counts)
-            runner = self.command.runner(client, book, place, merge=not self.options.no_merge)
+            runner = self.command.runner(client, book, place, merge=not self.options.no_merge, allow=self.options.allow)
             results: list[Results] = []
             stopped_by = run_learning(
                 lambda token: results.append(self._run(runner, inputs, place, token, name, resume=resume)),

@@ -13,7 +13,7 @@ from ace.cli.learning.opened_skillbook import is_store, saved_elsewhere
 from ace.cli.learning.progress import progress_shown
 from ace.cli.learning.run_counts import RunCounts
 from ace.pipeline import CancellationToken
-from ace.protocols.observers import Event, RunEnded, observing
+from ace.protocols.observers import observing
 from ace.runners.not_written import SkillbookNotWrittenError
 
 if TYPE_CHECKING:
@@ -42,16 +42,11 @@ def run_learning(
         quiet: Whether to show no progress.
 
     Returns:
-        What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, `skillbook_not_written`, or nothing.
+        What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, `early_stopping`,
+        `skillbook_not_written`, or nothing.
     """
     token = CancellationToken()
-    ends: list[RunEnded] = []
-
-    def watch(event: Event) -> None:
-        if isinstance(event, RunEnded):
-            ends.append(event)
-
-    with progress_shown(total, quiet=quiet) as progress, observing(counts), observing(watch), observing(progress):
+    with progress_shown(total, quiet=quiet) as progress, observing(counts), observing(progress):
 
         def stop_softly() -> None:
             token.cancel()
@@ -70,7 +65,8 @@ def run_learning(
             note(f"ace: {error.reason}")
             if not is_store(path):
                 note(f"ace: what was learned is in {str(saved_elsewhere(book, path))!r}, until you move it")
-    return ends[-1].stopped_by if ends else ""
+            return "skillbook_not_written"
+    return token.reason
 
 
 def how_to_go_on(path: Path) -> str:
@@ -92,16 +88,18 @@ def ending(stopped_by: str, path: Path, *, has_failures: bool) -> int:
         path: The skillbook.
         has_failures: Whether something was not learned from.
     """
+    if stopped_by == "early_stopping":
+        note("ace: ended early, since validation found nothing better")
+        return WITH_FAILURES if has_failures else DONE
     if stopped_by:
         note(f"ace: {_REASONS[stopped_by]}; {how_to_go_on(path)}")
-    if stopped_by in ("cancelled", "interrupted"):
+    if stopped_by == "cancelled":
         return INTERRUPTED
     return WITH_FAILURES if stopped_by or has_failures else DONE
 
 
 _REASONS = {
     "cancelled": "stopped",
-    "interrupted": "stopped",
     "max_cost": "stopped, since the limit of --max-cost was reached",
     "fail_fast": "stopped at the first trace that failed",
     "skillbook_not_written": "stopped, since the skillbook cannot be written",

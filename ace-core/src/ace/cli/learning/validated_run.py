@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.evaluation import ValidationPoint
     from ace.pipeline import SampleResult
-    from ace.runners import ACE, TraceAnalyser
+    from ace.runners import ACE
 
-__all__ = ["ValidationOptions", "run_validated"]
+__all__ = ["ValidationOptions", "run_with_validation"]
 
 Match = Literal["contains", "exact", "numeric", "regex"]
 
@@ -65,8 +65,8 @@ class ValidationOptions:
         return self
 
 
-def run_validated(
-    runner: ACE | TraceAnalyser,
+def run_with_validation(
+    runner: ACE,
     inputs: Sequence[Any],
     settings: Settings,
     place: Path,
@@ -75,6 +75,8 @@ def run_validated(
     **arguments: Any,
 ) -> Sequence[SampleResult[ACEStepContext]]:
     """Run with a validation between the samples, and leave the skillbook at its best state.
+
+    Stopped before the skillbook was validated once, it learns nothing, says so, and returns no results.
 
     Args:
         runner: The runner; its agent is the one that is validated.
@@ -87,18 +89,18 @@ def run_validated(
 
     Raises:
         UsageError: A validation sample cannot be used.
-        UnfinishedEvaluationError: It was stopped before the skillbook was validated once.
     """
     from ace.environments import SimpleEnvironment
-    from ace.evaluation import Evaluator, TrainingLog, ValidateStep, ValidationCourse, ValidationSettings
-    from ace.pipeline import Pipeline
+    from ace.evaluation import Evaluator, TrainingLog, UnfinishedEvaluationError, ValidationCourse, ValidationSettings
+    from ace.evaluation.splits import check_disjoint
+    from ace.evaluation.validated_run import run_validated
     from ace.steps import AgentStep
 
     samples = all_samples(options.validate)
-    trained = {(sample.question, sample.context) for sample in inputs}
-    for sample in samples:
-        if (sample.question, sample.context) in trained:
-            raise UsageError(f"{sample.id}: this validation sample is trained on too, so it would prove nothing")
+    try:
+        check_disjoint(inputs, samples)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     agent = next(step.agent for step in runner.pipeline.steps if isinstance(step, AgentStep))
     answers, log = (place.with_name(place.name + suffix) for suffix in (VALIDATION_ANSWERS, VALIDATION_LOG))
     has_history = is_store(place)
@@ -119,12 +121,11 @@ def run_validated(
         save_path=None if has_history else place,
         on_point=_tell,
     )
-    token, most = arguments["cancel_token"], arguments.get("max_cost")
-    course.start(max_cost=most, cancel_token=token)
-    if most is not None:
-        arguments["max_cost"] = max(most - (course.points[0].cost or 0.0), 1e-9)
-    runner.pipeline = Pipeline([*runner.pipeline.steps, ValidateStep(course)], hooks=runner.pipeline.hooks)
-    results = runner.run(inputs, settings.epochs, **arguments)
+    try:
+        results = run_validated(runner, course, inputs, settings.epochs, **arguments)
+    except UnfinishedEvaluationError:
+        note("ace: stopped in the first validation, so nothing was learned yet")
+        return []
     course.finish()
     return results
 

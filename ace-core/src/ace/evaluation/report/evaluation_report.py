@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
+from ace.evaluation.call_costs import Spent
 from ace.evaluation.comparison import Comparison
 from ace.evaluation.effects import LeftOut, SkillEffect
 from ace.evaluation.statistics import Interval
@@ -33,6 +35,28 @@ class EvaluationReport:
     """The accuracy of each single training, by its name, where there were several."""
 
     @property
+    def facts(self) -> Mapping[str, str]:
+        """How it was done, what the training took, and how much failed: texts by names for people."""
+        comparison = self.comparison
+        failed = f"{len(comparison.baseline.failed)} without skills, {len(comparison.learned.failed)} with skills"
+        facts = {name: str(value) for name, value in self.settings.items()}
+        if self.training:
+            facts["learning took"] = _spent_text(self.learning_costs)
+            facts["validation took"] = _spent_text(self.validation_costs)
+        return {**facts, "failed (counted as wrong)": failed}
+
+    @property
+    def learning_costs(self) -> Spent:
+        """What learning took in the training, without its validations."""
+        return reduce(Spent.plus, (point.learning for point in self.training), Spent())
+
+    @property
+    def validation_costs(self) -> Spent:
+        """What the validations of the training took."""
+        taken = (Spent(0, point.input_tokens, point.output_tokens, point.cost) for point in self.training)
+        return reduce(Spent.plus, taken, Spent())
+
+    @property
     def summary(self) -> str:
         """One sentence on what the skills changed."""
         accuracy, samples = self.comparison.accuracy, self.comparison.samples
@@ -43,6 +67,12 @@ class EvaluationReport:
             f"{100 * difference.value:+.1f} points ({100 * difference.low:+.1f} to {100 * difference.high:+.1f}) on "
             f"{len(samples)} samples, p = {accuracy.p_value:.3g} ({accuracy.test}): {verdict}."
         )
+
+
+def _spent_text(spent: Spent) -> str:
+    calls = f"{spent.calls} calls, " if spent.calls else ""
+    cost = "at an unknown price" if spent.cost is None else f"${spent.cost:.4f}"
+    return f"{calls}{spent.input_tokens:,} tokens in, {spent.output_tokens:,} out, {cost}"
 
 
 def writable(text: str, longest: int) -> str:

@@ -47,6 +47,7 @@ def json_report(report: EvaluationReport) -> dict[str, Any]:
         "skills": [{**asdict(skill), "is_never_cited": skill.is_never_cited} for skill in report.skills],
         "left_out": [asdict(skill) for skill in report.left_out],
         "training": [point.to_dict() for point in report.training],
+        "training_costs": {"learning": asdict(report.learning_costs), "validation": asdict(report.validation_costs)},
     }
 
 

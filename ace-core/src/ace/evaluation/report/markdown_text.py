@@ -30,9 +30,7 @@ def _lines(report: EvaluationReport) -> Iterator[str]:
     yield ""
     yield report.summary
     yield ""
-    yield from (f"- {_cell(name)}: {_cell(str(value))}" for name, value in report.settings.items())
-    failed = f"{len(comparison.baseline.failed)} without skills, {len(comparison.learned.failed)} with skills"
-    yield f"- failed (counted as wrong): {failed}"
+    yield from (f"- {_cell(name)}: {_cell(value)}" for name, value in report.facts.items())
     yield ""
     yield f"Intervals: bootstrap over samples, {comparison.confidence:.0%}."
     yield ""

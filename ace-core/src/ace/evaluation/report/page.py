@@ -44,9 +44,8 @@ def _body(report: EvaluationReport) -> Iterator[str]:
     yield f'<p class="summary">{_text(report.summary)}</p>'
     yield from _cards(report)
     yield "<dl>"
-    yield from (f"<dt>{_text(name)}</dt><dd>{_text(str(value))}</dd>" for name, value in report.settings.items())
-    failed = f"{len(comparison.baseline.failed)} without skills, {len(comparison.learned.failed)} with skills"
-    yield f"<dt>failed (counted as wrong)</dt><dd>{failed}</dd></dl>"
+    yield from (f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in report.facts.items())
+    yield "</dl>"
     yield "<h2>Without and with skills</h2>"
     level = f"{comparison.confidence:.0%}"
     yield f'<p class="faint">Per sample on average, with bootstrap intervals over samples ({level}).</p>'

@@ -1,0 +1,128 @@
+"""Measures skillbooks against no skills at all, until a signal or the cost stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ace.cli.console import note
+from ace.cli.learning.interruption import run_interruptibly
+from ace.pipeline import CancellationToken
+
+if TYPE_CHECKING:
+    from ace.environments import Sample
+    from ace.evaluation import Budget, Evaluation, EvaluationReport, Evaluator, LeftOut, ValidationPoint
+    from ace.skillbook import Skillbook
+
+__all__ = ["Measurement", "MeasurementStopped"]
+
+_WITHOUT: Final = "without skills"
+_WITH: Final = "with skills"
+
+
+class MeasurementStopped(Exception):
+    """It ended before all answers were there.
+
+    Args:
+        reached: How far it came.
+        reason: What stopped it: `max_cost` or `cancelled`.
+    """
+
+    def __init__(self, reached: str, reason: str) -> None:
+        super().__init__(f"{reached} ({reason})")
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What is measured, and how."""
+
+    evaluator: Evaluator
+    samples: Sequence[Sample]
+    model: str
+    repeats: int
+    seed: int
+    max_cost: float | None
+
+    def report(
+        self, books: Mapping[str, Skillbook], *, training: Sequence[ValidationPoint], leave_one_out: bool
+    ) -> EvaluationReport:
+        """Answer the samples without skills and with each book, and return what came of it.
+
+        Args:
+            books: The skillbooks by their names; of several, all answers together are set against none.
+            training: The validations of the training of the only book.
+            leave_one_out: Whether each skill of the only book is left out once.
+
+        Raises:
+            MeasurementStopped: A signal came, or the limit of cost was reached.
+        """
+        from ace.evaluation import Budget, UnfinishedEvaluationError
+
+        token = CancellationToken()
+
+        def stop_softly() -> None:
+            token.cancel()
+            note("ace: stopping as soon as what is under way is answered; Ctrl-C again stops at once")
+
+        budget = Budget(self.max_cost, token)
+        try:
+            return run_interruptibly(
+                lambda: self._report(budget, books, training, leave_one_out=leave_one_out),
+                on_first=stop_softly,
+                on_second=lambda: None,
+            )
+        except UnfinishedEvaluationError as error:
+            raise MeasurementStopped(error.reached, token.reason) from error
+
+    def _report(
+        self,
+        budget: Budget,
+        books: Mapping[str, Skillbook],
+        training: Sequence[ValidationPoint],
+        *,
+        leave_one_out: bool,
+    ) -> EvaluationReport:
+        from ace.evaluation import EvaluationReport, compare, pooled, skill_effects
+
+        baseline = self._evaluated(budget, None, _WITHOUT)
+        with_skills = {name: self._evaluated(budget, book, f"with {name}") for name, book in books.items()}
+        [(name, book), *others] = books.items()
+        if others:
+            learned, title = pooled(_WITH, list(with_skills.values())), f"What {len(books)} skillbooks are worth"
+        else:
+            learned, title = with_skills[name], f"What {Path(name).name} is worth"
+        return EvaluationReport(
+            title=title,
+            comparison=compare(baseline, learned, seed=self.seed),
+            settings={
+                "model": self.model,
+                "skills": ", ".join(str(len(each.skills())) for each in books.values()),
+                "samples": len(self.samples),
+                "repeats": self.repeats,
+                "seed": self.seed,
+            },
+            skills=() if others else skill_effects(learned, book, baseline),
+            left_out=self._left_out(budget, book, learned) if leave_one_out else (),
+            training=training,
+            runs={each.name: each.accuracy for each in with_skills.values()} if others else {},
+        )
+
+    def _evaluated(self, budget: Budget, book: Skillbook | None, name: str) -> Evaluation:
+        return budget.evaluate(self.evaluator, self.samples, book, name=name, repeats=self.repeats)
+
+    def _left_out(self, budget: Budget, book: Skillbook, learned: Evaluation) -> tuple[LeftOut, ...]:
+        from ace.evaluation import leave_one_out
+
+        return leave_one_out(
+            self.evaluator,
+            self.samples,
+            book,
+            whole=learned,
+            repeats=self.repeats,
+            seed=self.seed,
+            max_cost=budget.left,
+            cancel_token=budget.token,
+        )
