@@ -26,11 +26,11 @@ class EvaluationReport:
     settings: Mapping[str, str | int | float | None] = field(default_factory=dict)
     """How it was done, such as the model and the seed, by names for people."""
     skills: Sequence[SkillEffect] = ()
-    """The use of each skill."""
+    """The use of each skill; where there were several trainings, of the first one."""
     left_out: Sequence[LeftOut] = ()
     """The effect of each skill that was left out."""
     training: Sequence[ValidationPoint] = ()
-    """The validations of the training that the skills come from."""
+    """The validations of the training that the skills come from; where there were several, of the first one."""
     runs: Mapping[str, float] = field(default_factory=dict)
     """The accuracy of each single training, by its name, where there were several."""
 

@@ -57,6 +57,8 @@ def _body(report: EvaluationReport) -> Iterator[str]:
         yield "<h2>Single trainings</h2>"
         rows = [[_cell(name), _number(f"{value:.1%}")] for name, value in report.runs.items()]
         yield from _table(("training", "accuracy"), rows)
+    if report.runs and (report.training or report.skills):
+        yield f'<p class="faint">What follows on training and skills is that of “{_text(next(iter(report.runs)))}”.</p>'
     if report.training:
         yield "<h2>Learning curve</h2>"
         yield learning_curve(report.training)
@@ -72,10 +74,12 @@ def _body(report: EvaluationReport) -> Iterator[str]:
     changed = [sample for sample in comparison.samples if sample.outcome in ("gained", "lost")]
     others = [sample for sample in comparison.samples if sample.outcome not in ("gained", "lost")]
     yield "<h2>What changed, sample by sample</h2>"
-    yield from _samples(changed) if changed else ["<p>No sample changed.</p>"]
+    # Several trainings have several books, whose ids mean nothing beside each other.
+    has_cites = not report.runs
+    yield from _samples(changed, has_cites=has_cites) if changed else ["<p>No sample changed.</p>"]
     if others:
         yield f"<details><summary>{len(others)} samples that did not change</summary>"
-        yield from _samples(others)
+        yield from _samples(others, has_cites=has_cites)
         yield "</details>"
 
 
@@ -129,7 +133,7 @@ def _skills(report: EvaluationReport) -> Iterator[str]:
     yield from _table((*columns, "effect, by leaving it out") if effects else columns, rows)
 
 
-def _samples(samples: Sequence[SampleChange]) -> Iterator[str]:
+def _samples(samples: Sequence[SampleChange], *, has_cites: bool) -> Iterator[str]:
     rows = []
     for sample in samples:
         name = sample.outcome if sample.outcome in ("gained", "lost") else ""
@@ -140,10 +144,15 @@ def _samples(samples: Sequence[SampleChange]) -> Iterator[str]:
                 _cell(sample.ground_truth or ""),
                 _cell(_answers(sample.baseline)),
                 _cell(_answers(sample.learned)),
-                _cell(", ".join(dict.fromkeys(skill for answer in sample.learned for skill in answer.cited))),
+                *([_cell(_cited(sample))] if has_cites else []),
             ]
         )
-    yield from _table(("", "question", "right answer", "without skills", "with skills", "cites"), rows)
+    columns = ("", "question", "right answer", "without skills", "with skills")
+    yield from _table((*columns, "cites") if has_cites else columns, rows)
+
+
+def _cited(sample: SampleChange) -> str:
+    return ", ".join(dict.fromkeys(skill for answer in sample.learned for skill in answer.cited))
 
 
 def _answers(answers: Sequence[JudgedAnswer]) -> str:

@@ -30,5 +30,8 @@ svg .skills-text { fill: var(--orange); }
 td.held { padding: 6px 2px; } td.held span { display: block; height: 12px; min-width: 12px; border-radius: 2px; }
 td.held span.yes { background: var(--orange); } td.held span.refused { background: var(--bad); }
 details > summary { cursor: pointer; color: var(--faint); margin: 10px 0; }
-@media (max-width: 700px) { .cards { grid-template-columns: repeat(2, 1fr); } }
+@media (max-width: 700px) { body { padding: 20px 12px 40px; } .cards { grid-template-columns: repeat(2, 1fr); }
+  dl { grid-template-columns: 1fr; } dd { margin-bottom: 6px; } table { font-size: 13px; } svg text { font-size: 18px; }
+  th, td { padding: 5px 6px; } td.text { min-width: 110px; }
+  td.name { white-space: normal; overflow-wrap: anywhere; min-width: 84px; } td.held { padding: 6px 1px; } }
 """
