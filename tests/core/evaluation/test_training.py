@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from ace.evaluation import Trainer, TrainingResult, ValidationSettings
+from ace.evaluation import (
+    Interval,
+    Trainer,
+    TrainingLog,
+    TrainingResult,
+    ValidationCourse,
+    ValidationPoint,
+    ValidationSettings,
+)
 from ace.pipeline import CancellationToken
 from ace.skillbook import Skillbook
 from tests.core.evaluation.world import book_of, by_kind, evaluator_for, samples, served, trainer_for
@@ -74,6 +82,34 @@ def test_the_gate_takes_back_what_made_the_score_fall_with_both_scores_in_the_hi
         assert "Send iron by freight." not in {skill.content for skill in book.skills()}
 
 
+def test_what_the_gate_had_refused_when_the_process_was_killed_is_taken_back_later(tmp_path: Path) -> None:
+    settings = ValidationSettings(gate=True)
+    with served() as server, Skillbook.open(tmp_path / "skills.db") as book:
+        log = TrainingLog(tmp_path / "log.jsonl")
+        book.add_skill("conventions", UP)
+        log.keep("run", point_of(book, 2, 1.0))
+        book.add_skill("conventions", HARM)
+        log.keep("run", point_of(book, 4, 0.5, is_kept=False))  # then the process was killed
+        course = ValidationCourse(evaluator_for(server), VALIDATION, book, settings, run_id="run", log=log)
+        course.start()
+        assert [skill.content for skill in book.skills()] == [UP]
+        assert book.history()[-1].author == "gate: validation fell from 1.0000 to 0.5000"
+        ValidationCourse(evaluator_for(server), VALIDATION, book, settings, run_id="run", log=log).start()
+        assert len(book.history()) == 3
+        assert server.requests == []
+
+
+def point_of(book: Skillbook, samples: int, score: float, *, is_kept: bool = True) -> ValidationPoint:
+    return ValidationPoint(
+        samples=samples,
+        score=Interval(score, score, score),
+        score_before=None,
+        is_kept=is_kept,
+        version=book.version,
+        skills={skill.id: skill.content for skill in book.skills()},
+    )
+
+
 def test_a_gate_without_history_is_a_clear_error(tmp_path: Path) -> None:
     with served() as server:
         trainer = trainer_for(server, ValidationSettings(gate=True))
@@ -117,7 +153,7 @@ def test_several_workers_learn_the_same_and_validation_stays_between_whole_sampl
     assert not [each for each in result.results if each.error is not None]
 
 
-def test_a_killed_training_goes_on_with_its_scores_and_pays_nothing_twice(tmp_path: Path) -> None:
+def test_a_stopped_training_goes_on_with_its_scores_and_pays_nothing_twice(tmp_path: Path) -> None:
     with served(misled_by_iron) as server:
         whole_book = Skillbook.open(tmp_path / "whole.db")
         whole = trainer_for(server, ValidationSettings(interval=2, gate=True)).train(
@@ -187,3 +223,14 @@ def test_a_book_given_without_a_store_stays_as_it_is_learned() -> None:
         result = trainer_for(server, ValidationSettings()).train(PRICES[:2], VALIDATION, skillbook=book)
     assert result.skillbook is not book
     assert [skill.content for skill in result.skillbook.skills()] == [HARM, UP]
+
+
+def test_a_training_that_is_over_is_not_begun_again(tmp_path: Path) -> None:
+    with served(misled_by_iron) as server, Skillbook.open(tmp_path / "skills.db") as book:
+        trainer = trainer_for(server, ValidationSettings(interval=2), log_path=tmp_path / "log.jsonl")
+        first = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=book)
+        server.clear()
+        again = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=book, resume=True)
+        assert server.requests == []
+        assert scores(again) == scores(first)
+        assert [skill.content for skill in again.skillbook.skills()] == [UP]

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -74,8 +75,12 @@ def warm_up() -> None:
         client.complete("Is anybody there?")
 
 
-def main() -> None:
-    """Serve until the input ends."""
+def main(learn: Callable[[str, str], None]) -> None:
+    """Serve until the input ends.
+
+    Args:
+        learn: What a child does, with the path of a store and the address of the model.
+    """
     api_base = sys.argv[1]
     warm_up()
     for line in sys.stdin:
@@ -92,4 +97,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(learn)

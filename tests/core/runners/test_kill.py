@@ -50,10 +50,10 @@ def script(request: ScriptedRequest) -> Answer:
 class Learner:
     """The process that learns in children."""
 
-    def __init__(self, server: ScriptedServer) -> None:
+    def __init__(self, server: ScriptedServer, module: str) -> None:
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.core.runners.learner_process", server.api_base],
+            [sys.executable, "-m", module, server.api_base],
             env=environ,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -77,8 +77,8 @@ class Learner:
 
 
 @contextmanager
-def learner(server: ScriptedServer) -> Iterator[Learner]:
-    found = Learner(server)
+def learner(server: ScriptedServer, module: str = "tests.core.runners.learner_process") -> Iterator[Learner]:
+    found = Learner(server, module)
     try:
         yield found
     finally:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ace.evaluation.trainer import Trainer, TrainingResult
     from ace.evaluation.training_log import TrainingLog, ValidationPoint
     from ace.evaluation.validate_step import ValidateStep
-    from ace.evaluation.validation_course import ValidationCourse, ValidationSettings
+    from ace.evaluation.validation_course import ValidationCourse
+    from ace.evaluation.validation_settings import ValidationSettings
 
 __all__ = [
     "AnswerFile",
@@ -82,7 +83,8 @@ _NAMES = {
     "trainer": ("Trainer", "TrainingResult"),
     "training_log": ("TrainingLog", "ValidationPoint"),
     "validate_step": ("ValidateStep",),
-    "validation_course": ("ValidationCourse", "ValidationSettings"),
+    "validation_course": ("ValidationCourse",),
+    "validation_settings": ("ValidationSettings",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

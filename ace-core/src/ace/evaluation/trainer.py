@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Unpack, final
 from ace.evaluation.splits import check_disjoint
 from ace.evaluation.training_log import TrainingLog, ValidationPoint
 from ace.evaluation.validated_run import run_validated
-from ace.evaluation.validation_course import ValidationCourse, ValidationSettings
+from ace.evaluation.validation_course import ValidationCourse
+from ace.evaluation.validation_settings import ValidationSettings
 from ace.pipeline import CancellationToken, Pipeline, SampleResult
 from ace.runners import ACE, LearningOptions, LearningSettings, unfinished_runs
 from ace.skillbook import Skillbook

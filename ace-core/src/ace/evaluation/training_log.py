@@ -28,7 +28,7 @@ class ValidationPoint:
     is_kept: bool
     """Whether the state was kept; if not, the gate has taken it back."""
     version: int | None
-    """The version of the store afterwards; None without one."""
+    """The version of the store that was validated; None without one."""
     skills: Mapping[str, str]
     """The active skills that were validated: their texts by their ids."""
     input_tokens: int = 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from ace.evaluation.call_costs import LearningCosts
 from ace.evaluation.evaluation import Evaluation, UnfinishedEvaluationError
 from ace.evaluation.training_log import TrainingLog, ValidationPoint
+from ace.evaluation.validation_settings import ValidationSettings
 from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
@@ -18,33 +18,9 @@ if TYPE_CHECKING:
     from ace.evaluation.evaluator import Evaluator
     from ace.pipeline import CancellationToken
 
-__all__ = ["ValidationCourse", "ValidationSettings"]
+__all__ = ["ValidationCourse"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ValidationSettings:
-    """When a skillbook is validated, and what follows from it.
-
-    Raises:
-        ValueError: A setting makes no sense.
-    """
-
-    interval: int = 10
-    """After how many samples; the end of the run is validated in any case."""
-    gate: bool = False
-    """Whether what was learned since the last validation is taken back if the score fell. It needs a skillbook with
-    history, and that nobody else writes it meanwhile."""
-    patience: int | None = None
-    """How many validations without a better score end the training; None never ends it."""
-    repeats: int = 1
-    """How often each validation sample is answered."""
-
-    def __post_init__(self) -> None:
-        for name, value in (("interval", self.interval), ("patience", self.patience), ("repeats", self.repeats)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is a number from 1, not {value!r}")
 
 
 @final
@@ -135,6 +111,7 @@ class ValidationCourse:
             UnfinishedEvaluationError: It was stopped before all answers were there.
         """
         if self._points:
+            self._take_back_if_refused()
             return 0.0
         evaluation = self._evaluate(max_cost, cancel_token)
         evaluation.check_complete()
@@ -196,16 +173,13 @@ class ValidationCourse:
     def _add(
         self, samples: int, evaluation: Evaluation, *, score_before: float | None, is_kept: bool
     ) -> ValidationPoint:
-        skills = _texts(self.skillbook)
-        if not is_kept:
-            self._take_back(evaluation.accuracy)
         point = ValidationPoint(
             samples=samples,
             score=evaluation.interval(),
             score_before=score_before,
             is_kept=is_kept,
             version=self.skillbook.version,
-            skills=skills,
+            skills=_texts(self.skillbook),
             input_tokens=sum(answer.input_tokens for answer in evaluation.answers),
             output_tokens=sum(answer.output_tokens for answer in evaluation.answers),
             cost=evaluation.cost,
@@ -230,6 +204,7 @@ class ValidationCourse:
     def _note(self, point: ValidationPoint) -> ValidationPoint:
         self._log.keep(self._run_id, point)
         self._points.append(point)
+        self._take_back_if_refused()
         if self.best is point:
             self._best_state = self.skillbook.to_dict()
             if self._save_path is not None and self.skillbook.store is None:
@@ -238,10 +213,14 @@ class ValidationCourse:
             self._on_point(point)
         return point
 
-    def _take_back(self, score: float) -> None:
+    def _take_back_if_refused(self) -> None:
+        """Roll back what the last validation refused. It was noted first, so that a kill in between costs nothing."""
+        last = self._points[-1]
+        if last.is_kept or _texts(self.skillbook) != last.skills:
+            return
         before = next(point for point in reversed(self._points) if point.is_kept)
         assert before.version is not None
-        reason = f"gate: validation fell from {before.score.value:.4f} to {score:.4f}"
+        reason = f"gate: validation fell from {before.score.value:.4f} to {last.score.value:.4f}"
         self.skillbook.rollback(before.version, author=reason)
         logger.info("What was learned since version %d was taken back: %s", before.version, reason)
 

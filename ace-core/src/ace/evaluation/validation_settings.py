@@ -1,0 +1,31 @@
+"""When a skillbook is validated in a training, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ValidationSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationSettings:
+    """When a skillbook is validated, and what follows from it.
+
+    Raises:
+        ValueError: A setting makes no sense.
+    """
+
+    interval: int = 10
+    """After how many samples; the end of the run is validated in any case."""
+    gate: bool = False
+    """Whether what was learned since the last validation is taken back if the score fell. It needs a skillbook with
+    history, and that nobody else writes it meanwhile."""
+    patience: int | None = None
+    """How many validations without a better score end the training; None never ends it."""
+    repeats: int = 1
+    """How often each validation sample is answered."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("interval", self.interval), ("patience", self.patience), ("repeats", self.repeats)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is a number from 1, not {value!r}")
