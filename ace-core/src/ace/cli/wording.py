@@ -1,8 +1,10 @@
-"""Numbers with the nouns that go with them."""
+"""How numbers and times are written for people."""
 
 from __future__ import annotations
 
-__all__ = ["counted"]
+from datetime import UTC, datetime
+
+__all__ = ["counted", "shown_time"]
 
 
 def counted(number: int, noun: str) -> str:
@@ -17,3 +19,19 @@ def counted(number: int, noun: str) -> str:
         ('1 skill', '2 new skills')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def shown_time(time: str) -> str:
+    """Return a time to the second, in UTC, which the heading above it has to say.
+
+    Args:
+        time: A time of a history, in ISO format.
+
+    Example:
+        >>> shown_time("2026-11-22T04:16:43.057031+01:00")
+        '2026-11-22 03:16:43'
+    """
+    try:
+        return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    except ValueError:
+        return time  # of another framework, which may write what it likes

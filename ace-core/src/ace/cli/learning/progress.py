@@ -29,20 +29,21 @@ class Progress(Protocol):
 
 
 @contextmanager
-def progress_shown(total: int, *, quiet: bool = False) -> Iterator[Progress]:
+def progress_shown(total: int, noun: str = "trace", *, quiet: bool = False) -> Iterator[Progress]:
     """Show the progress while the block runs.
 
     Args:
-        total: How many samples there are, over all epochs.
+        total: How many inputs there are, over all epochs.
+        noun: What one input is called.
         quiet: Whether to show nothing.
     """
     progress: Progress
     if quiet:
         progress = _Silence()
     elif is_terminal(sys.stderr):
-        progress = _Bar(total)
+        progress = _Bar(_Counted(total, noun))
     else:
-        progress = _Lines(total)
+        progress = _Lines(_Counted(total, noun))
     try:
         yield progress
     finally:
@@ -58,37 +59,36 @@ class _Silence:
 
 
 class _Counted:
-    """How many samples have ended, and how many skills were added."""
+    """How many inputs have ended, and how many skills were added."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, noun: str) -> None:
         self.total = total
+        self.noun = noun
         self.ended = 0
         self.failed = 0
         self.added = 0
 
     def count(self, event: Event) -> bool:
-        """Take an event in; tell whether there is news."""
-        if isinstance(event, SampleEnded):
-            self.ended += 1
-            self.failed += event.error is not None
-            return True
+        """Take an event in; tell whether one more input has ended."""
         if isinstance(event, SkillsChanged):
-            added = sum(change.kind == "ADD" for change in event.applied)
-            self.added += added
-            return added > 0
-        return False
+            self.added += sum(change.kind == "ADD" for change in event.applied)
+        if not isinstance(event, SampleEnded):
+            return False
+        self.ended += 1
+        self.failed += event.error is not None
+        return True
 
     @property
     def text(self) -> str:
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self.ended} of {counted(self.total, 'trace')}, {counted(self.added, 'new skill')}{failed}"
+        return f"{self.ended} of {counted(self.total, self.noun)}, {counted(self.added, 'new skill')}{failed}"
 
 
 class _Lines:
     """Plain lines, at most one in ten seconds, and one at the end."""
 
-    def __init__(self, total: int) -> None:
-        self._counted = _Counted(total)
+    def __init__(self, counted_so_far: _Counted) -> None:
+        self._counted = counted_so_far
         self._lock = threading.Lock()
         self._next = time.monotonic()
         self._shown = ""
@@ -112,15 +112,15 @@ class _Lines:
 class _Bar:
     """A bar of rich."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, counted_so_far: _Counted) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        self._counted = _Counted(total)
+        self._counted = counted_so_far
         self._lock = threading.Lock()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task("learning", total=total)
+        self._task = self._bar.add_task("learning", total=self._counted.total)
         self._bar.start()
 
     def __call__(self, event: Event) -> None:

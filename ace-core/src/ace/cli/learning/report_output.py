@@ -45,14 +45,15 @@ def report_as_json(report: RunReport) -> dict[str, object]:
     }
 
 
-def print_report(report: RunReport, *, title: str) -> None:
+def print_report(report: RunReport, *, title: str, noun: str = "trace") -> None:
     """Print the report for people.
 
     Args:
         report: The report.
         title: What was done, with the skillbook.
+        noun: What one input is called.
     """
-    print_table(["", "number"], _rows(report), title=title)
+    print_table(["", "number"], _rows(report, noun), title=title)
     if report.failures:
         shown = report.failures[:_MOST_FAILURES_SHOWN]
         print_text("")
@@ -76,14 +77,14 @@ def print_report(report: RunReport, *, title: str) -> None:
         print_text(f"    from {visible(', '.join(skill.traces)) or 'no trace'}")
 
 
-def _rows(report: RunReport) -> list[list[str]]:
+def _rows(report: RunReport, noun: str) -> list[list[str]]:
     skills, use = report.skills, report.use
     cost = "unknown" if use.calls and use.unpriced_calls == use.calls else f"${use.cost:.4f}"
     if 0 < use.unpriced_calls < use.calls:
         cost += f" and {counted(use.unpriced_calls, 'call')} of unknown price"
     rows = [
-        ("traces read", str(report.read)),
-        ("traces learned", str(report.learned)),
+        (f"{noun}s read", str(report.read)),
+        (f"{noun}s learned", str(report.learned)),
         ("learned by an earlier run", str(report.already_learned) if report.already_learned else ""),
         ("failed", str(len(report.failures))),
         ("left for --resume", str(report.not_begun) if report.not_begun else ""),

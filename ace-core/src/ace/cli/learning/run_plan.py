@@ -41,6 +41,8 @@ class LearningCommand(ABC):
 
     name = ""
     """The name of the command."""
+    noun = "trace"
+    """What one input is called."""
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
         """Return what the runner takes. What turns out to be no input is added to the problems.
@@ -144,6 +146,7 @@ class RunPlan:
                 place,
                 counts,
                 total=len(inputs) * self.settings.epochs,
+                noun=self.command.noun,
                 quiet=self.as_json,
             )
             report = counts.report(book, read=len(inputs), problems=gathered.problems, failed=runner.failures)
@@ -160,7 +163,7 @@ class RunPlan:
             print_json({**about, **report_as_json(report), **further})
         else:
             title = "Dry run: nothing was written" if self.options.dry_run else f"Learned into {target}"
-            print_report(report, title=title)
+            print_report(report, title=title, noun=self.command.noun)
             for line in self.command.further_lines(further) if further else ():
                 print_text(line)
         return ending(stopped_by, target, has_failures=bool(report.failures))

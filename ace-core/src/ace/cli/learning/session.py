@@ -29,6 +29,7 @@ def run_learning(
     counts: RunCounts,
     *,
     total: int,
+    noun: str,
     quiet: bool,
 ) -> str:
     """Run, show the progress, and end softly at the first signal and at once at the second.
@@ -38,7 +39,8 @@ def run_learning(
         book: The skillbook that learns.
         path: Where it is open.
         counts: Counts what happens.
-        total: How many samples there are, over all epochs.
+        total: How many inputs there are, over all epochs.
+        noun: What one input is called.
         quiet: Whether to show no progress.
 
     Returns:
@@ -46,7 +48,7 @@ def run_learning(
         `skillbook_not_written`, or nothing.
     """
     token = CancellationToken()
-    with progress_shown(total, quiet=quiet) as progress, observing(counts), observing(progress):
+    with progress_shown(total, noun, quiet=quiet) as progress, observing(counts), observing(progress):
 
         def stop_softly() -> None:
             token.cancel()

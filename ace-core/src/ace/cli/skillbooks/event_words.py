@@ -40,7 +40,7 @@ def counted(events: Sequence[Event]) -> str:
             case Imported(skills=skills):
                 numbers["imported"] += len(skills)
             case Embedded(vectors=vectors):
-                numbers["vectors"] += len(vectors)
+                numbers["given a vector"] += len(vectors)
             case Merged(merged_ids=merged):
                 numbers["merged away"] += len(merged)
             case _:

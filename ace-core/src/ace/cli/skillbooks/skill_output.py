@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ace.cli.console import print_table
+from ace.cli.wording import shown_time
 from ace.skill import Skill
 from ace.skillbook.json_write import JsonValue, skill_dict
 
@@ -49,8 +50,8 @@ def print_skill(skill: Skill) -> None:
         ("counters", f"helpful {skill.helpful}, harmful {skill.harmful}, neutral {skill.neutral}"),
         ("justification", skill.justification or ""),
         ("evidence", skill.evidence or ""),
-        ("added", skill.created_at),
-        ("changed", skill.updated_at),
+        ("added (UTC)", shown_time(skill.created_at)),
+        ("changed (UTC)", shown_time(skill.updated_at)),
     ]
     print_table(["skill", skill.id], [[name, value] for name, value in facts if value])
     if not skill.sources:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ace.cli.console import print_json, print_table
 from ace.cli.errors import DONE
+from ace.cli.learning.run_report import place_of
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.event_words import described
 from ace.cli.skillbooks.history import newest_version
 from ace.cli.skillbooks.lookup import bare_id, unknown_skill
 from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.wording import shown_time
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.events import Imported
 from ace.skillbook.history import BlameEntry
@@ -38,13 +40,13 @@ def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: Jso
         print_json({"command": "skillbook blame", "skillbook": location, "skill": wanted, "changes": changes})
         return DONE
     print_table(
-        ["version", "time", "by", "sample", "change"],
+        ["version", "time (UTC)", "by", "sample", "change"],
         [
             [
                 str(entry.version),
-                entry.at,
+                shown_time(entry.at),
                 entry.author or "-",
-                "-" if entry.key is None else entry.key.sample,
+                "-" if entry.key is None else place_of(entry.key.sample),
                 described(entry.event, wanted),
             ]
             for entry in entries

@@ -111,7 +111,7 @@ def _print(result: ConsolidationResult) -> None:
         [f"{each.operation.type.lower()} skipped", ", ".join(each.operation.skill_ids), each.reason]
         for each in result.skipped
     ]
-    rows += [["similar", ", ".join(ids), "not the same wording; both stay"] for ids in result.undecided]
+    rows += [["kept", ", ".join(ids), "similar, not the same"] for ids in result.undecided]
     if rows:
         print_table(["done", "skills", "why"], rows)
     else:

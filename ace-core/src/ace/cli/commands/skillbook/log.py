@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ace.cli.console import print_json, print_table
 from ace.cli.errors import DONE, UsageError
+from ace.cli.learning.run_report import place_of
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.event_words import counted
 from ace.cli.skillbooks.history import newest_version
 from ace.cli.skillbooks.opening import location_of, opened
+from ace.cli.wording import shown_time
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.history import HistoryEntry
 
@@ -34,7 +36,7 @@ def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: Json
         print_json({"command": "skillbook log", "skillbook": location, "version": newest, "versions": versions})
         return DONE
     print_table(
-        ["version", "time", "by", "sample", "changes"],
+        ["version", "time (UTC)", "by", "sample", "changes"],
         [_row(entry) for entry in entries],
         title=f"{location} at version {newest}" + (f" ({after} older versions not shown)" if after else ""),
     )
@@ -42,9 +44,9 @@ def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: Json
 
 
 def _row(entry: HistoryEntry) -> list[str]:
-    sample = "-" if entry.key is None else f"{entry.key.sample} (epoch {entry.key.epoch})"
+    sample = "-" if entry.key is None else f"{place_of(entry.key.sample)} (epoch {entry.key.epoch})"
     skipped = f", {len(entry.skipped)} skipped" if entry.skipped else ""
-    return [str(entry.version), entry.at, entry.author or "-", sample, counted(entry.events) + skipped]
+    return [str(entry.version), shown_time(entry.at), entry.author or "-", sample, counted(entry.events) + skipped]
 
 
 def _as_json(entry: HistoryEntry) -> dict[str, object]:
