@@ -13,6 +13,7 @@ REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 PUBLIC_MODULES = ["ace"] + [
     module.name for module in pkgutil.iter_modules(ace.__path__, "ace.") if not module.name.startswith("ace._")
 ]
+INTEGRATIONS = ["ace_browser_use", "ace_claude_code", "ace_langchain", "ace_openclaw"]
 
 
 def undocumented(module_name: str) -> list[str]:
@@ -35,6 +36,13 @@ def has_own_docstring(name: str, value: object) -> bool:
 def test_every_public_module_has_a_page(module: str) -> None:
     pages = [page.read_text(encoding="utf-8").splitlines() for page in REFERENCE.glob("*.md")]
     assert any(f".. automodule:: {module}" in page for page in pages), f"docs/reference has no page for {module}"
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES + INTEGRATIONS)
+def test_every_public_name_is_listed_before_it_is_loaded(module: str) -> None:
+    # The reference and the completion of an interactive Python go by dir().
+    imported = importlib.import_module(module)
+    assert set(getattr(imported, "__all__", [])) <= set(dir(imported))
 
 
 @pytest.mark.parametrize("module", PUBLIC_MODULES)

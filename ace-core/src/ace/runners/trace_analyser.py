@@ -112,7 +112,7 @@ class TraceAnalyser(ACERunner):
         """Learn from all traces, in every epoch.
 
         Args:
-            traces: The traces, of any type, or `RecordedTrace`s; a sequence if there are several epochs.
+            traces: The traces, of any type, or each as a `RecordedTrace`; a sequence if there are several epochs.
             epochs: How often.
             wait: Whether to return only when everything is learned.
             lag: How many earlier traces may not be learned yet when one begins. 0 is strictly online: then the same

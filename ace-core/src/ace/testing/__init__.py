@@ -47,3 +47,7 @@ def __getattr__(name: str) -> object:
         raise ImportError(
             f"ace.testing.{name} needs pytest; install ace-core with its extra 'testing', or run: pip install pytest"
         ) from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
