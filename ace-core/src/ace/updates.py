@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ace.arguments import instance_of
 from ace.skill import TAGS, InsightSource
 
 _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
@@ -95,6 +96,9 @@ class UpdateOperation:
 class UpdateBatch:
     """The operations that one reflection led to, with the reasoning behind them.
 
+    Raises:
+        TypeError: One of the operations is something else.
+
     Example:
         >>> UpdateBatch.from_dict({"reasoning": "", "operations": [{"type": "remove", "id": "a-00001"}]})
         ... # doctest: +ELLIPSIS
@@ -107,7 +111,10 @@ class UpdateBatch:
     """The changes, in order; kept as a tuple."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "operations", tuple(self.operations))
+        operations = tuple(self.operations)
+        for index, operation in enumerate(operations):
+            instance_of(f"operations[{index}]", operation, UpdateOperation, advice="UpdateBatch.from_dict reads dicts")
+        object.__setattr__(self, "operations", operations)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | Sequence[Any]) -> UpdateBatch:

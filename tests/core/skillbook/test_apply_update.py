@@ -210,3 +210,12 @@ def test_a_similarity_that_no_file_can_hold_is_refused(book: Skillbook, similari
     with pytest.raises(ValueError, match="similarity"):
         book.keep_apart("a-00001", "a-00002", similarity=similarity)
     assert book.dumps() == before
+
+
+def test_what_is_no_batch_or_operation_changes_nothing(book: Skillbook) -> None:
+    wish: Any = {"type": "ADD", "section": "a", "content": "Second."}
+    with pytest.raises(TypeError, match=r"operations\[1\] is a UpdateOperation, not {'type'.*from_dict reads dicts"):
+        book.apply_update(UpdateBatch("", [UpdateOperation("ADD", "a", "Second."), wish]))
+    with pytest.raises(TypeError, match="update is a UpdateBatch, not "):
+        book.apply_update({"operations": [wish]})  # type: ignore[arg-type]  # the mistake that is tested
+    assert [skill.content for skill in book] == ["First."]

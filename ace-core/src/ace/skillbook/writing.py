@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ace.arguments import instance_of
 from ace.skill import InsightSource, SimilarityDecision, Skill
 from ace.skillbook import operations
 from ace.skillbook.changes import apply_event, content_checksum
@@ -259,7 +260,9 @@ class WritableSkillbook(ReadableSkillbook):
 
         Raises:
             AlreadyCommittedError: If the store has this sample already; nothing is changed then.
+            TypeError: If the update is no batch.
         """
+        instance_of("update", update, UpdateBatch, advice="UpdateBatch.from_dict reads what a model wrote")
         with self._lock:
             at = self._now()
             applied, skipped = [], []
