@@ -1,8 +1,6 @@
-"""Ctrl-C, a second Ctrl-C and SIGTERM, in a terminal and without one."""
+"""Ctrl-C, a second Ctrl-C and SIGTERM at known moments of a run."""
 
 import json
-import os
-import pty
 import signal
 import subprocess
 import threading
@@ -135,36 +133,3 @@ def test_a_signal_before_the_run_begins_nothing(tmp_path: Path, many: Path, numb
     assert process.returncode == 130
     assert err.splitlines()[-1] == "ace: interrupted"
     assert "Traceback" not in err
-
-
-def test_in_a_terminal_the_cursor_comes_back(tmp_path: Path, many: Path, slow_server: ScriptedServer) -> None:
-    main, terminal = pty.openpty()
-    command = [str(ACE), "learn", "many.jsonl", "--model", "openai/scripted", "--api-base", slow_server.api_base]
-    environ = {**command_environment(tmp_path), "TERM": "xterm"}
-    process = subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=terminal, stderr=terminal)
-    os.close(terminal)
-    shown = bytearray()
-
-    def read() -> None:
-        while True:
-            try:
-                data = os.read(main, 65536)
-            except OSError:
-                return  # the other end was closed
-            if not data:
-                return
-            shown.extend(data)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    while len(slow_server.by_role("reflector")) < 5:
-        time.sleep(0.01)
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
-    assert process.wait() == 130
-    reader.join()
-    os.close(main)
-    assert b"\x1b[?25l" in shown, "the bar hides the cursor"
-    assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
-    assert b"Traceback" not in shown

@@ -3,6 +3,7 @@
 `main` is the script; each command is one module of `ace.cli.commands`, loaded when it is used.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,8 +24,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ace ...
         True
     """
-    try:
-        from ace.cli.app import run
-    except KeyboardInterrupt:  # so early that nothing else can catch it
-        return 130
-    return run(sys.argv[1:] if arguments is None else arguments)
+    from ace.cli.signals import EXIT_CODE, run_heeding_signals
+
+    def command() -> int:
+        try:
+            from ace.cli.app import run
+
+            return run(sys.argv[1:] if arguments is None else arguments)
+        except KeyboardInterrupt:  # so early that nothing else has said so
+            os.write(2, b"ace: interrupted\n")
+            return EXIT_CODE
+
+    return run_heeding_signals(command)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
 
 import ace
 from ace.cli import command_table
-from ace.cli.errors import INTERRUPTED, WRONG_USAGE, exit_code_of, print_error
+from ace.cli.errors import WRONG_USAGE, exit_code_of, print_error
 from ace.cli.plugin_commands import add_plugin_commands
 from ace.cli.plugin_options import without_plugin_options
 from ace.plugins import CommandSpec
@@ -63,17 +62,7 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         The exit code.
     """
-    code = _exit_code(arguments)
-    if code == INTERRUPTED:
-        # The process ends now. One more signal while the interpreter shuts down must not change how.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-    return code
-
-
-def _exit_code(arguments: Sequence[str]) -> int:
     try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleaned up after in the same way as Ctrl-C
         own = without_plugin_options(arguments, os.environ)
         app = build_app(own)
         result = app(own, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value")

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import Final
 
+from ace.cli.signals import EXIT_CODE
+
 __all__ = [
     "DONE",
     "INTERRUPTED",
@@ -19,7 +21,7 @@ __all__ = [
 DONE: Final = 0
 WITH_FAILURES: Final = 1
 WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
+INTERRUPTED: Final = EXIT_CODE
 
 
 class UsageError(Exception):
@@ -58,7 +60,7 @@ def exit_code_of(error: BaseException) -> int | None:
         # Whoever read our output has gone. Without this, Python would complain again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WITH_FAILURES
-    if isinstance(error, KeyboardInterrupt):
+    if _is_interruption(error):
         print_error("interrupted")
         return INTERRUPTED
     known = _known(error)
@@ -67,6 +69,13 @@ def exit_code_of(error: BaseException) -> int | None:
     message, code = known
     print_error(message)
     return code
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether a signal is behind an error. What it fell into may fail to clean up, with an error of its own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _known(error: BaseException) -> tuple[str, int] | None:

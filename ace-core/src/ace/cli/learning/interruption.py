@@ -10,12 +10,12 @@ from types import FrameType
 from typing import TypeVar
 
 from ace.cli.errors import INTERRUPTED
+from ace.cli.signals import heeded_signals
 
 __all__ = ["run_interruptibly"]
 
 Result = TypeVar("Result")
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LONGEST_FAREWELL = 10.0
 """Seconds that are given to what is done before the process ends at once."""
 
@@ -56,7 +56,7 @@ def run_interruptibly(
         elif received == 2:
             _end_at_once(on_second)
 
-    before = {each: signal.signal(each, handle) for each in _SIGNALS}
+    before = {each: signal.signal(each, handle) for each in heeded_signals()}
     try:
         thread = threading.Thread(target=do_work, name="ace-run", daemon=True)
         thread.start()

@@ -1,0 +1,108 @@
+"""Ctrl-C typed at a real terminal, and SIGTERM, at any moment: the terminal and the store are as they should be."""
+
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.support.command_line import ACE, command_environment
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.thorough
+
+ON_ITS_TERMINAL = (
+    "import fcntl, os, sys, termios\n"
+    "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"  # so that what is typed becomes a signal
+    "os.execv(sys.argv[1], sys.argv[1:])\n"
+)
+HIDES_CURSOR, SHOWS_CURSOR = b"\x1b[?25l", b"\x1b[?25h"
+KINDS = ["C", "CC", "T", "TT", "CT"]
+"""C is Ctrl-C, T is SIGTERM."""
+
+
+class Terminal:
+    """A terminal with a command that runs on it."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.main, self.other = pty.openpty()
+        self.settings = termios.tcgetattr(self.other)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", ON_ITS_TERMINAL, str(ACE), *arguments],
+            cwd=folder,
+            env={**command_environment(folder), "TERM": "xterm"},
+            stdin=self.other,
+            stdout=self.other,
+            stderr=self.other,
+            start_new_session=True,
+        )
+        self.shown = bytearray()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def send(self, what: str) -> None:
+        """Type Ctrl-C, or send SIGTERM."""
+        if what == "C":
+            os.write(self.main, b"\x03")
+        else:
+            self.process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> int:
+        """Wait for the command, and return its exit code."""
+        code = self.process.wait()
+        assert termios.tcgetattr(self.other) == self.settings
+        os.close(self.other)
+        self._reader.join()
+        os.close(self.main)
+        return code
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self.main, 65536)
+            except OSError:
+                return  # the other end was closed
+            if not data:
+                return
+            self.shown.extend(data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_signal_at_any_moment_leaves_everything_in_order(tmp_path: Path, kind: str) -> None:
+    seed = random.randrange(1_000_000)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    lines = [{"task": f"t{number}", "answer": f"LESSON w{number}"} for number in range(60)]
+    (tmp_path / "many.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    for place, requests in enumerate((0, 1, chance.randrange(2, 30))):
+        store = tmp_path / f"{place}.db"
+        with ScriptedServer(learning_script(delay=0.05)) as server:
+            reached = ["--model", "openai/scripted", "--api-base", server.api_base]
+            terminal = Terminal(tmp_path, "learn", "many.jsonl", "--skillbook", store.name, *reached)
+            while not store.exists() or len(server.requests) < requests:
+                assert terminal.process.poll() is None, terminal.shown
+                time.sleep(0.005)
+            for what in kind:
+                time.sleep(chance.random() * 0.2)
+                terminal.send(what)
+            assert terminal.wait() == 130, terminal.shown
+        shown = bytes(terminal.shown)
+        assert b"Traceback" not in shown
+        assert b"ace: interrupted" in shown or b"ace: stop" in shown
+        assert shown.rfind(SHOWS_CURSOR) >= shown.rfind(HIDES_CURSOR)
+        if requests > 1:
+            assert HIDES_CURSOR in shown, "the bar hides the cursor"
+            assert b"--resume" in shown
+        with Skillbook.open(store) as book:
+            learned = [source.trace_id for skill in book.skills() for source in skill.sources]
+        assert len(learned) == len(set(learned)) < 60
