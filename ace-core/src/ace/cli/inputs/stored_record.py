@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Literal
 from ace.protocols.trace_converters import TraceConverter, register_trace_converter, unregister_trace_converter
 
 __all__ = ["ChangedRecordError", "RecordForm", "StoredRecord", "parsed_record", "readable_records"]
+
+logger = logging.getLogger(__name__)
 
 RecordForm = Literal["json", "message_lines", "text", "file"]
 """How the bytes are read: a JSON value, one chat message a line, text, or by a plugin that takes the file."""
@@ -51,6 +54,16 @@ class StoredRecord(Mapping[str, str]):
 
     def __len__(self) -> int:
         return 1
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._path
+
+    @property
+    def form(self) -> RecordForm:
+        """How the bytes are read."""
+        return self._form
 
     def load(self) -> object:
         """Return the record itself.
@@ -103,8 +116,21 @@ def _messages(data: bytes) -> Iterator[object]:
 @contextmanager
 def readable_records() -> Iterator[None]:
     """Let the trace reader look through stored records, while a run needs it."""
+    told: set[str] = set()
+
+    def converted(trace: object) -> Mapping[str, object]:
+        from ace.implementations.trace_reading import read_trace
+
+        assert isinstance(trace, StoredRecord)
+        record = read_trace(trace.load())
+        passed_over = _passed_over(record["rest"].get("metadata")) if trace.form == "file" else ""
+        if passed_over and trace.path not in told:  # a trace is read again in the next epoch
+            told.add(trace.path)
+            logger.warning("%s: passed over %s", trace.path, passed_over)
+        return {**record}
+
     converter = TraceConverter(
-        name="stored_record", recognises=lambda trace: float(isinstance(trace, StoredRecord)), convert=_converted
+        name="stored_record", recognises=lambda trace: float(isinstance(trace, StoredRecord)), convert=converted
     )
     register_trace_converter(converter)
     try:
@@ -113,8 +139,13 @@ def readable_records() -> Iterator[None]:
         unregister_trace_converter(converter.name)
 
 
-def _converted(trace: object) -> Mapping[str, object]:
-    from ace.implementations.trace_reading import read_trace
-
-    assert isinstance(trace, StoredRecord)
-    return {**read_trace(trace.load())}
+def _passed_over(metadata: object) -> str:
+    """Return what the reader of a plugin says that it left out of a file; empty if it left out nothing."""
+    if not isinstance(metadata, Mapping):
+        return ""
+    lines, types = metadata.get("skipped_lines"), metadata.get("unknown_types")
+    parts = [f"{lines} lines without a record"] if isinstance(lines, int) and lines else []
+    if isinstance(types, Mapping) and types:
+        count = sum(number for number in types.values() if isinstance(number, int))
+        parts.append(f"{count} records of unknown types ({', '.join(map(str, types))})")
+    return " and ".join(parts)
