@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
+import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -15,8 +19,8 @@ from ace.context import ACEStepContext, SkillbookView
 from ace.environments import Sample
 from ace.pipeline import CancellationToken, Pipeline, PipelineCancelled
 from ace.skillbook import Skillbook
-from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeUsageError
-from tests.claude_code.conftest import ServerFor, nothing_left
+from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeUsageError, transcript_to_trace
+from tests.claude_code.conftest import ServerFor, nothing_left, processes_with
 from tests.support.scripted_anthropic_server import Refusal, Reply, Request, Text, Thinking, ToolUse
 
 pytestmark = pytest.mark.thorough
@@ -172,6 +176,45 @@ def test_sub_agents_run_in_the_foreground_so_that_there_is_one_result(
     assert result.output == "parent done"
     assert sum(event["type"] == "result" for event in result.events) == 1
     assert "call sub-agent: Bash" in result.execution_trace
+
+
+def test_of_two_results_in_one_stream_the_last_one_counts(claude: str, project: Path, serving: ServerFor) -> None:
+    def script(request: Request) -> Reply:
+        if "SUBTASK" in request.prompt and "PARENT" not in request.prompt:
+            return [Text("sub done")] if request.tool_results else [bash("sleep 0.5; ls")]
+        if not request.tool_results:
+            task = {"description": "List", "prompt": "SUBTASK: list", "subagent_type": "general-purpose"}
+            return [ToolUse("Agent", {**task, "run_in_background": True})]
+        return [Text("It is done." if "sub done" in request.text else "It is under way.")]
+
+    serving(script)
+    # As a user runs it; our own runs keep sub-agents in the foreground.
+    command = [claude, "-p", "--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Agent"]
+    done = subprocess.run(command, input="PARENT", cwd=project, capture_output=True, encoding="utf-8", check=True)
+    results = [event for line in done.stdout.splitlines() if (event := json.loads(line))["type"] == "result"]
+    assert [event["result"] for event in results] == ["It is under way.", "It is done."]
+    trace = transcript_to_trace(done.stdout)
+    assert (trace["answer"], trace["success"]) == ("It is done.", True)
+
+
+def test_a_binary_that_somebody_terminates_is_a_failed_run(claude: str, project: Path, serving: ServerFor) -> None:
+    started = project / "started"
+    serving(hangs("marker-of-sigterm", started))
+    step = ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"], model="claude-sigterm-test")
+
+    def terminate_when_started() -> None:
+        wait_for(started)
+        [line] = [line for line in processes_with("claude-sigterm-test") if "stream-json" in line]
+        os.kill(int(line.split()[0]), signal.SIGTERM)
+
+    killer = threading.Thread(target=terminate_when_started)
+    killer.start()
+    with nothing_left("marker-of-sigterm"):
+        result = run(step, "Wait.")
+    killer.join()
+    assert (result.success, result.timed_out, result.returncode) == (False, False, 143)
+    assert "ended with exit code 143 and without a result" in str(result.error)
+    assert "call Bash" in result.execution_trace
 
 
 def hangs(marker: str, started: Path) -> Any:
