@@ -25,7 +25,7 @@ def test_a_sample_that_waits_for_the_last_place_gets_it_when_the_one_before_fail
     running = threading.Thread(target=lambda: pipeline.run(pages(2), workers=2), daemon=True)
     running.start()
     gate.wait_until_inside(1)
-    wait_until(lambda: pipeline._runs.background._waiting == 1)  # no public sign of it; or: time.sleep(0.2)
+    wait_until(lambda: pipeline._runs.background._changes.waiting == 1)  # no public sign of it; or: time.sleep(0.2)
     gate.open()
     running.join(30)
     assert not running.is_alive()

@@ -11,10 +11,12 @@ from typing import Generic, Protocol, TypeVar, final
 
 from . import interpreter_exit
 from .context import StepContext
+from .interrupts import uninterrupted
 from .lane import InputOrder
 from .result import SampleResult, record_failure
 from .sample_end import announce_end
 from .segment import Position
+from .waiting import Changes
 
 C = TypeVar("C", bound=StepContext)
 
@@ -119,32 +121,25 @@ class Background(Generic[C]):
 
     def forget(self) -> None:
         """Start with nothing inside. A forked child calls it too: its parent does the work that was inside."""
-        self._lock = threading.Lock()  # the condition's own, taken directly where nobody waits: that is quicker
-        self._changed = threading.Condition(self._lock)
-        self._waiting = 0
+        self._lock = threading.Lock()
+        self._changes = Changes(self._lock)
         self._inside = 0
         self._active = 0
 
     def enter(self, job: Job[C]) -> None:
         """Take a sample in; wait while there is no room for it."""
-        with self._lock:
-            while not self._has_room(job):
-                self._waiting += 1
-                try:
-                    self._changed.wait()
-                finally:
-                    self._waiting -= 1
-            self._admit(job)
-        job.proceed()
+        while not self.enter_at_once(job):
+            self._changes.wait_until(lambda: self._has_room(job))
 
     def enter_at_once(self, job: Job[C]) -> bool:
         """Take a sample in if there is room for it, and say whether there was."""
-        with self._lock:
-            if not self._has_room(job):
-                return False
-            self._admit(job)
-        job.proceed()
-        return True
+        with uninterrupted:
+            with self._lock:
+                if not self._has_room(job):
+                    return False
+                self._admit(job)
+            job.proceed()
+            return True
 
     def pass_by(self, order: InputOrder, index: int) -> None:
         """Note that a sample of the run will never come."""
@@ -152,7 +147,7 @@ class Background(Generic[C]):
             return
         order.give_up(index)
         with self._lock:
-            self._wake()
+            self._changes.tell()
 
     def _has_room(self, job: Job[C]) -> bool:
         # The last place is kept for a sample that nobody is before: all others may be waiting in a lane for
@@ -167,7 +162,7 @@ class Background(Generic[C]):
         self._inside += 1
         job.tally.inside += 1
         job.order.settle(job.index)
-        self._wake()
+        self._changes.tell()
 
     def leave(self, tally: Tally, *, failed: bool) -> None:
         """Count a sample that has passed all stages, or failed in one."""
@@ -176,11 +171,7 @@ class Background(Generic[C]):
             tally.inside -= 1
             self._completed += 1
             self._failed += failed
-            self._wake()
-
-    def _wake(self) -> None:
-        if self._waiting:
-            self._changed.notify_all()
+            self._changes.tell()
 
     def count_active(self, change: int) -> None:
         """Count a sample that enters (1) or leaves (-1) a step."""
@@ -196,27 +187,15 @@ class Background(Generic[C]):
         Raises:
             TimeoutError: If samples are still inside then; the text says how many.
         """
-        with self._changed:
-            self._waiting += 1
-            try:
-                empty = self._changed.wait_for(lambda: self._inside == 0, timeout)
-            finally:
-                self._waiting -= 1
-            if not empty:
-                count = self._inside
-                raise TimeoutError(
-                    f"{count} {'sample is' if count == 1 else 'samples are'} still in the background after "
-                    f"{timeout:g} s; they go on, wait again to see them end"
-                )
+        if not self._changes.wait_until(lambda: self._inside == 0, timeout) and (count := self._inside):
+            raise TimeoutError(
+                f"{count} {'sample is' if count == 1 else 'samples are'} still in the background after "
+                f"{timeout:g} s; they go on, wait again to see them end"
+            )
 
     def wait_for(self, tally: Tally) -> None:
         """Block until nothing of one run is inside."""
-        with self._changed:
-            self._waiting += 1
-            try:
-                self._changed.wait_for(lambda: tally.inside == 0)
-            finally:
-                self._waiting -= 1
+        self._changes.wait_until(lambda: tally.inside == 0)
 
     @property
     def pending(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from .blocking import may_block_loop
@@ -23,6 +22,7 @@ from .planned_step import PlannedStep, plan_step
 from .step import StepProtocol
 from .surroundings import Surroundings, limited, placed
 from .threads import threads
+from .waiting import Happening
 
 C = TypeVar("C", bound=StepContext)
 
@@ -38,11 +38,6 @@ class _Outcome(Generic[C]):
 
     output: C | None = None
     error: BaseException | None = None
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether the child has not ended yet."""
-        return self.output is None and self.error is None
 
 
 class Branch(Generic[C]):
@@ -157,30 +152,20 @@ class Branch(Generic[C]):
         """Run all but the first child on threads, and the first one here meanwhile."""
         first, *others = children
         outcomes: list[_Outcome[C]] = [_Outcome()] * len(children)
-        ended: SimpleQueue[None] = SimpleQueue()
 
-        def start(index: int, child: PlannedStep[C]) -> None:
+        def start(index: int, child: PlannedStep[C]) -> Happening:
             context = contextvars.copy_context()
+            ended = Happening()
 
             def work() -> None:
                 outcomes[index] = context.run(_outcome, child, ctx)
 
-            _start_elsewhere(work, lambda: ended.put(None))
+            _start_elsewhere(work, ended.happen)
+            return ended
 
-        for index, child in enumerate(others, 1):
-            start(index, child)
+        others_ended = [start(index, child) for index, child in enumerate(others, 1)]
         outcomes[0] = contextvars.copy_context().run(_outcome, first, ctx)
-        interrupt: KeyboardInterrupt | None = None
-        # What has ended is looked at, not counted: Ctrl-C may fall just behind the `get`.
-        while any(outcome.is_pending for outcome in outcomes):
-            try:
-                ended.get()
-            except KeyboardInterrupt as error:  # the first waits for the children, a second does not
-                if interrupt is not None:
-                    raise
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+        _wait_for(others_ended)
         return outcomes
 
     def _join(self, ctx: C, outcomes: Sequence[_Outcome[C]]) -> C:
@@ -231,3 +216,14 @@ def _start_elsewhere(work: Callable[[], None], report: Callable[[], None]) -> No
     except RuntimeError:  # the system has no thread left: one after the other is better than not at all
         work()
         report()
+
+
+def _wait_for(happenings: Sequence[Happening]) -> None:
+    """Wait for all. The first Ctrl-C is raised when they have happened, a second one at once."""
+    try:
+        for each in happenings:
+            each.wait()
+    except KeyboardInterrupt:
+        for each in happenings:
+            each.wait()
+        raise

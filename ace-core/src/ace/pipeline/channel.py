@@ -7,6 +7,7 @@ from collections import deque
 from typing import Generic, TypeVar, final
 
 from .blocking import may_block_loop
+from .waiting import Changes
 
 T = TypeVar("T")
 
@@ -26,54 +27,52 @@ class Channel(Generic[T]):
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._items: deque[T] = deque()
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # the garbage collector may close a stream while it is held
+        self._changes = Changes(self._lock)
         self._ended = False
         self._abandoned = False
 
     def put(self, item: T) -> None:
         """Hand over an item; wait while the channel is full. Dropped if the consumer has gone away."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._items) < self._capacity or self._abandoned)
-            if not self._abandoned:
-                self._items.append(item)
-                self._changed.notify_all()
+        self._changes.wait_until(lambda: self.put_at_once(item))
 
     def put_at_once(self, item: T) -> bool:
         """Hand over an item if there is room for it, and say whether there was."""
-        with self._changed:
+        with self._lock:
             if len(self._items) >= self._capacity and not self._abandoned:
                 return False
             if not self._abandoned:
                 self._items.append(item)
-                self._changed.notify_all()
+                self._changes.tell()
             return True
 
     def end(self) -> None:
         """Say that no more items come."""
-        with self._changed:
+        with self._lock:
             self._ended = True
-            self._changed.notify_all()
+            self._changes.tell()
 
     def abandon(self) -> None:
         """Say that nobody takes items any more."""
-        with self._changed:
+        with self._lock:
             self._abandoned = True
             self._items.clear()
-            self._changed.notify_all()
+            self._changes.tell()
 
     def wait_until_ended(self) -> None:
         """Wait until nobody puts items any more."""
-        with may_block_loop(), self._changed:
-            self._changed.wait_for(lambda: self._ended)
+        with may_block_loop():
+            self._changes.wait_until(lambda: self._ended)
 
     def __iter__(self) -> Channel[T]:
         return self
 
     def __next__(self) -> T:
-        with may_block_loop(), self._changed:
-            self._changed.wait_for(lambda: bool(self._items) or self._ended or self._abandoned)
-            if not self._items:
+        with may_block_loop():
+            self._changes.wait_until(lambda: bool(self._items) or self._ended or self._abandoned)
+        with self._lock:
+            if not self._items:  # abandoned perhaps only now
                 raise StopIteration
             item = self._items.popleft()
-            self._changed.notify_all()
+            self._changes.tell()
             return item

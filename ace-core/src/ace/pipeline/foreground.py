@@ -5,15 +5,22 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator
-from typing import Generic, TypeVar, final
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 from .channel import Channel
 from .closing import Closing
 from .context import StepContext
+from .interrupts import interrupts_can_wait, uninterrupted
 from .result import SampleResult
 from .run import Run
+from .thread_driver import Deliver as ThreadDeliver
 from .thread_driver import ThreadDriver, process_one_by_one
+from .waiting import Happening
+
+if TYPE_CHECKING:
+    from .task_driver import Deliver as TaskDeliver
 
 C = TypeVar("C", bound=StepContext)
 
@@ -47,41 +54,65 @@ class _ResultList(Generic[C]):
 
 def collect(run: Run[C], contexts: Iterable[C], workers: int) -> list[SampleResult[C]]:
     """Run to the end of the input and return all results, in input order."""
+    if _is_on_callers_thread(run, workers):
+        if run.order is None:  # nothing is touched that outlives the run
+            return list(process_one_by_one(run, iter(contexts)))
+        with interrupts_can_wait():
+            return list(process_one_by_one(run, iter(contexts)))
     results = _ResultList[C]()
-    if run.plan.awaits_in_foreground:
-        _drive_on_engine_loop(run, contexts, workers, results)
-    elif workers == 1 and not is_in_event_loop():
-        return list(process_one_by_one(run, iter(contexts)))
-    else:
-        _drive_on_threads(run, contexts, workers, results)
+    with interrupts_can_wait():
+        _drive(run, contexts, workers, results)
     if run.failure is not None:
         raise run.failure
     return results.in_order()
 
 
-def _drive_on_threads(run: Run[C], contexts: Iterable[C], workers: int, results: _ResultList[C]) -> None:
-    ended = threading.Event()
-    ThreadDriver(run, iter(contexts), workers, results.put, ended.set).start()
+def _is_on_callers_thread(run: Run[C], workers: int) -> bool:
+    return workers == 1 and not run.plan.awaits_in_foreground and not is_in_event_loop()
+
+
+def _drive(run: Run[C], contexts: Iterable[C], workers: int, results: _ResultList[C]) -> None:
+    """Have the workers do the run, and wait for them. On Ctrl-C, what is in a step finishes first."""
+    ended = Happening()
+    has_begun = False
     try:
+        with uninterrupted:
+            _start(run, contexts, workers, results.put, results.put, ended.happen)
+            has_begun = True
         ended.wait()
-    except BaseException as error:  # Ctrl-C: what is in a step finishes first
+    except BaseException as error:
         run.abort(error)
+        if not has_begun:
+            raise
         ended.wait()
 
 
-def _drive_on_engine_loop(run: Run[C], contexts: Iterable[C], workers: int, results: _ResultList[C]) -> None:
+def _start(
+    run: Run[C],
+    contexts: Iterable[C],
+    workers: int,
+    deliver: ThreadDeliver[C],
+    deliver_from_loop: TaskDeliver[C],
+    on_end: Callable[[], None],
+) -> None:
+    """Start the workers, on threads or on the engine's loop, and return."""
+    if not run.plan.awaits_in_foreground:
+        ThreadDriver(run, iter(contexts), workers, deliver, on_end).start()
+        return
     from .event_loop import engine_loop
     from .task_driver import TaskDriver
 
-    async def drive() -> None:
-        await TaskDriver(run, contexts, workers, results.put).drive()
+    driver = TaskDriver(run, contexts, workers, deliver_from_loop)
 
-    future = engine_loop.submit(drive())
-    try:
-        future.result()
-    except BaseException as error:  # as above
-        run.abort(error)
-        future.result()
+    async def drive() -> None:
+        try:
+            await driver.drive()
+        except BaseException as error:
+            run.abort(error)
+        finally:
+            on_end()
+
+    engine_loop.submit(drive())
 
 
 async def collect_async(run: Run[C], contexts: Iterable[C] | AsyncIterable[C], workers: int) -> list[SampleResult[C]]:
@@ -116,48 +147,46 @@ async def _await_threads(run: Run[C], contexts: Iterable[C], workers: int, resul
 def iterate(run: Run[C], contexts: Iterable[C], workers: int, closing: Closing) -> Iterator[SampleResult[C]]:
     """Yield each result as soon as its foreground is over. Closing the iterator stops the run."""
     closing.mark(run.variables)
-    if workers == 1 and not run.plan.awaits_in_foreground and not is_in_event_loop():
-        for result in process_one_by_one(run, iter(contexts)):
-            if closing.is_asked:
-                return
-            yield result
-        return
+    if _is_on_callers_thread(run, workers):
+        return _iterate_here(run, contexts, closing)
+    return _iterate_elsewhere(run, contexts, workers, closing)
+
+
+def _iterate_here(run: Run[C], contexts: Iterable[C], closing: Closing) -> Iterator[SampleResult[C]]:
+    results = process_one_by_one(run, iter(contexts))
+    while True:
+        with nullcontext() if run.order is None else interrupts_can_wait():
+            result = next(results, None)
+        if result is None or closing.is_asked:
+            return
+        yield result
+
+
+def _iterate_elsewhere(run: Run[C], contexts: Iterable[C], workers: int, closing: Closing) -> Iterator[SampleResult[C]]:
     channel = Channel[SampleResult[C]](capacity=workers)
     closing.on_ask(run.stop, channel.abandon)
-    _feed(channel, run, contexts, workers)
+
+    async def deliver_from_loop(place: int, result: SampleResult[C]) -> None:
+        from .event_loop import call_in_thread
+
+        if not channel.put_at_once(result):
+            await call_in_thread(lambda: channel.put(result))
+
+    has_begun = False
     try:
+        with interrupts_can_wait(), uninterrupted:
+            _start(run, contexts, workers, lambda _, result: channel.put(result), deliver_from_loop, channel.end)
+            has_begun = True
         yield from channel
     finally:
         closing.ask()
         closing.end()
-        if closing.may_wait:
+        if has_begun and closing.may_wait:
             channel.wait_until_ended()
         else:
-            run.is_left_behind = True
+            run.is_left_behind = has_begun
     if run.failure is not None:
         raise run.failure
-
-
-def _feed(channel: Channel[SampleResult[C]], run: Run[C], contexts: Iterable[C], workers: int) -> None:
-    if not run.plan.awaits_in_foreground:
-        ThreadDriver(run, iter(contexts), workers, lambda _, result: channel.put(result), channel.end).start()
-        return
-    from .event_loop import call_in_thread, engine_loop
-    from .task_driver import TaskDriver
-
-    async def deliver(place: int, result: SampleResult[C]) -> None:
-        if not channel.put_at_once(result):
-            await call_in_thread(lambda: channel.put(result))
-
-    driver = TaskDriver(run, contexts, workers, deliver)  # here, so that an input that cannot be iterated raises
-
-    async def drive() -> None:
-        try:
-            await driver.drive()
-        finally:
-            channel.end()
-
-    engine_loop.submit(drive())
 
 
 _left_behind: set[object] = set()

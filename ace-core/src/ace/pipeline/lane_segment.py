@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar, final
 from .cancellation import CancellationToken
 from .context import StepContext
 from .hooks import PipelineHook
+from .interrupts import uninterrupted
 from .lane import Lane
 from .planned_step import PlannedStep
 from .segment import Position, fuse
 from .variables import adopt
+from .waiting import Happening
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -38,15 +40,19 @@ class LaneSegment(Generic[C]):
         self._first_step = steps[0].name
         self._number = number
 
-    def start(self, ctx: C, position: Position, run: Run[C], index: int) -> tuple[Future[C], contextvars.Context]:
+    def start(self, future: Future[C], ctx: C, position: Position, run: Run[C], index: int) -> contextvars.Context:
         """Have the section run on the lane's thread when it is the sample's turn.
 
-        Returns:
-            At once, what the section will return, and the context whose variables it may set.
-        """
-        from concurrent.futures import Future  # costs 12 ms to import, which pipelines without lanes save
+        Args:
+            future: Gets what the section returns. Until that has begun, it can be cancelled.
+            ctx: The sample's context.
+            position: Where the sample is.
+            run: The run.
+            index: The sample's number in the run's order.
 
-        future: Future[C] = Future()
+        Returns:
+            At once, the context whose variables the section may set.
+        """
         context = contextvars.copy_context()
         position.step_name = self._first_step
 
@@ -59,20 +65,28 @@ class LaneSegment(Generic[C]):
                 future.set_exception(error)
 
         assert run.order is not None  # a pipeline with a lane has one
-        run.order.turns[self._number].arrive(index, work)
-        return future, context
+        with uninterrupted:
+            run.order.turns[self._number].arrive(index, work)
+        return context
 
     def pass_through(self, ctx: C, position: Position, run: Run[C], index: int) -> C:
         """Run the section and wait for it. Ctrl-C takes back what has not begun, and else waits for its end."""
-        future, context = self.start(ctx, position, run, index)
+        from concurrent.futures import Future  # costs 12 ms to import, which pipelines without lanes save
+
+        future: Future[C] = Future()
+        ended = Happening()
+        future.add_done_callback(lambda _: ended.happen())
         try:
-            ctx = future.result()
-            adopt(context)
-            return ctx
+            context = self.start(future, ctx, position, run, index)
+            ended.wait()
         except BaseException:
-            if not future.done() and not future.cancel():
-                future.exception()
+            with uninterrupted:
+                future.cancel()
+            ended.wait()
             raise
+        ctx = future.result()
+        adopt(context)
+        return ctx
 
     def _run(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]) -> C:
         for segment in self._segments:

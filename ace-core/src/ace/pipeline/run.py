@@ -13,6 +13,7 @@ from .cancellation import CancellationToken, cancel_token_var
 from .context import StepContext
 from .errors import PipelineCancelled
 from .hooks import PipelineHook
+from .interrupts import uninterrupted
 from .lane import InputOrder
 from .plan import Plan
 from .result import SampleResult, record_failure
@@ -108,10 +109,11 @@ class Run(Generic[C]):
 
     def give_up(self, index: int) -> None:
         """Let the samples behind this one pass, in the lanes and into the background."""
-        if self.background is not None and self.order is not None:
-            self.background.pass_by(self.order, index)
-        elif self.order is not None:
-            self.order.give_up(index)
+        with uninterrupted:
+            if self.background is not None and self.order is not None:
+                self.background.pass_by(self.order, index)
+            elif self.order is not None:
+                self.order.give_up(index)
 
     def _announce(self, result: SampleResult[C]) -> None:
         if self._on_sample_done is None:

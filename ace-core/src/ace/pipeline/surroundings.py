@@ -33,6 +33,8 @@ class Surroundings(Enum):
     LANE = "lane"
     """In a lane behind the boundary, which takes the place of the limits."""
 
+    __hash__ = object.__hash__  # Enum's own is slow, and each call of a nested pipeline needs it
+
     @property
     def is_background(self) -> bool:
         """Whether this is behind a boundary."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from concurrent.futures import Future
 from functools import partial
 from typing import Generic, TypeVar, final
 
@@ -113,7 +114,8 @@ class TaskDriver(Generic[C]):
                 run.check(ctx, position)
                 for part in run.plan.foreground:
                     if isinstance(part, LaneSegment):
-                        future, context = part.start(ctx, position, run, index)
+                        future: Future[C] = Future()
+                        context = part.start(future, ctx, position, run, index)
                         ctx = await await_uninterrupted(future)
                         adopt(context)
                     elif part.is_async:

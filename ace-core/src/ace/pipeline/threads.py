@@ -13,6 +13,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import final
 
+from .interrupts import uninterrupted
+
 logger = logging.getLogger(__name__)
 
 Work = Callable[[], None]
@@ -54,19 +56,20 @@ class ThreadCache:
         Raises:
             RuntimeError: If the system has no thread left to give.
         """
-        with self._lock:
-            waiting = self._idle > 0
+        with uninterrupted:
+            with self._lock:
+                waiting = self._idle > 0
+                if waiting:
+                    self._idle -= 1
+                else:
+                    self._started += 1
+                    number = self._started
             if waiting:
-                self._idle -= 1
+                self._queue.put((work, report))
             else:
-                self._started += 1
-                number = self._started
-        if waiting:
-            self._queue.put((work, report))
-        else:
-            threading.Thread(
-                target=self._serve, args=((work, report),), name=f"ace-pipeline-{number}", daemon=True
-            ).start()
+                threading.Thread(
+                    target=self._serve, args=((work, report),), name=f"ace-pipeline-{number}", daemon=True
+                ).start()
 
     def release(self) -> None:
         """End the threads that have nothing to do, and wait until they are gone."""

@@ -1,0 +1,99 @@
+"""Ctrl-C at every moment of a run that the main thread spends in the engine."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PROGRAM = """
+    import faulthandler, os, signal, sys
+    import ace.pipeline
+    from ace.pipeline import Branch, Pipeline, StepContext
+
+    class Step:
+        requires, provides = {"sample"}, set()
+        def __call__(self, ctx):
+            return ctx
+
+    class Async(Step):
+        async def __call__(self, ctx):
+            return ctx
+
+    class Behind(Step):
+        async_boundary = True
+
+    class AsyncBehind(Async):
+        async_boundary = True
+
+    class Keep(Step):
+        lane = "book"
+        def __call__(self, ctx):
+            kept.append(ctx.sample)
+            return ctx
+
+    ENGINE = os.path.dirname(ace.pipeline.__file__)
+    kept = []
+
+    def interrupted(moment, action):
+        "Do something, and press Ctrl-C when the engine makes its nth call. Returns whether it has made that many."
+        count, stopped = 0, False
+
+        def profile(frame, event, argument):
+            nonlocal count, stopped
+            if event in ("call", "c_return") and is_in_engine(frame):
+                count += 1
+                if count == moment:
+                    sys.setprofile(None)
+                    signal.raise_signal(signal.SIGINT)
+
+        sys.setprofile(profile)
+        try:
+            action()
+        except KeyboardInterrupt:
+            stopped = True
+        finally:
+            sys.setprofile(None)
+        assert stopped or count < moment, "Ctrl-C was lost"
+        return stopped
+
+    def is_in_engine(frame):
+        while frame is not None and not frame.f_code.co_filename.startswith(ENGINE):
+            frame = frame.f_back
+        return frame is not None
+
+    def contexts(count):
+        return [StepContext(number) for number in range(count)]
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    moment, goes_on = 0, True
+    while goes_on:
+        moment += 1
+        faulthandler.dump_traceback_later(60, exit=True)  # a sample that is lost is waited for for ever
+        pipeline = Pipeline(STEPS, background_limit=2)
+        goes_on = interrupted(moment, lambda: CALL)
+        pipeline.wait_for_background()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        kept.clear()
+        results = pipeline.run(contexts(4), workers=2)
+        pipeline.wait_for_background()
+        assert [result.error for result in results] == [None] * 4
+        assert kept == [0, 1, 2, 3] or not any(isinstance(step, Keep) for step in pipeline.steps)
+    print("survived", moment > 30)
+    """
+
+STEPS = {
+    "background": "[Step(), Behind(), Keep()]",
+    "asynchronous background": "[Step(), AsyncBehind(), Keep()]",
+    "lane in the foreground": "[Step(), Keep(), Step()]",
+    "asynchronous foreground": "[Async(), Behind(), Keep()]",
+    "branch": "[Branch(Step(), Step()), Behind()]",
+}
+
+
+@pytest.mark.parametrize("call", ["pipeline.run(contexts(3))", "list(pipeline.stream(contexts(3), workers=2))"])
+@pytest.mark.parametrize("steps", STEPS)
+def test_no_sample_is_lost_or_waited_for_in_vain(steps: str, call: str) -> None:
+    program = textwrap.dedent(PROGRAM).replace("STEPS", STEPS[steps]).replace("CALL", call)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8")
+    assert (run.returncode, run.stdout) == (0, "survived True\n"), run.stderr
