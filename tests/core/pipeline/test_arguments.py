@@ -1,12 +1,14 @@
 """Wrong arguments and declarations are refused with an error that names them and the mend."""
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
 
-from ace.pipeline import Pipeline, PipelineConfigError, PipelineError, SampleResult
+from ace.pipeline import Branch, Pipeline, PipelineConfigError, PipelineError, SampleResult
 
 from .sample_steps import AnyDo, Do, DoAsync, PageContext, pages, variant
 
@@ -62,6 +64,55 @@ def test_hooks_must_be_a_list(error: type[Exception]) -> None:
     hooks = 3
     with pytest.raises(error, match="hooks is 3; it must be a list of hooks"):
         Pipeline(hooks=hooks)
+
+
+def test_samples_must_be_wrapped_in_contexts() -> None:
+    [result] = Pipeline([Do()]).run(["a page"])  # type: ignore[list-item]  # that is what is wrong
+    assert str(result.error) == (
+        "step Do requires the field 'sample', which str lacks, for it is no context; wrap each sample in one: "
+        "run([StepContext(sample), ...])"
+    )
+
+
+@pytest.mark.parametrize("timeout", ["3", True, math.nan])
+def test_a_timeout_must_be_a_number(timeout: float) -> None:
+    with pytest.raises(TypeError, match="it must be a number of seconds, or None to wait for ever"):
+        Pipeline([Do()]).wait_for_background(timeout)
+
+
+def test_any_number_of_seconds_can_be_waited_for() -> None:
+    pipeline = Pipeline([variant(Do, boundary=True)(lambda number: time.sleep(0.01))])
+    for timeout in (math.inf, 1e300):
+        pipeline.run(pages(1))
+        pipeline.wait_for_background(timeout)
+        assert pipeline.background_stats()["active"] == 0
+
+
+def test_a_callback_must_be_plain_however_it_is_written() -> None:
+    class Callback:
+        async def __call__(self, result: SampleResult[PageContext]) -> None:
+            raise AssertionError("nobody awaits this")
+
+    with pytest.raises(TypeError, match="nobody would await it"):
+        Pipeline([Do()]).run(pages(1), on_sample_done=Callback())  # type: ignore[arg-type]  # that is what is wrong
+
+
+def test_a_pipeline_cannot_be_a_step_of_itself() -> None:
+    pipeline = Pipeline([Do()])
+    with pytest.raises(PipelineConfigError, match="cannot be a step of itself"):
+        pipeline.then(pipeline)
+
+
+def test_an_asynchronous_step_may_be_added_to_a_pipeline_that_is_a_step_already() -> None:
+    inner = Pipeline([Do()])
+    outer = Pipeline([inner])
+    inner.then(DoAsync())
+    assert [result.error for result in outer.run(pages(2))] == [None, None]
+
+
+def test_the_children_of_a_branch_are_not_given_as_a_list() -> None:
+    with pytest.raises(PipelineConfigError, match=r"Branch\(\*pipelines\)"):
+        Branch([Pipeline([Do()])])  # type: ignore[arg-type]  # that is what is wrong
 
 
 @pytest.mark.parametrize("error", [TypeError, PipelineConfigError])

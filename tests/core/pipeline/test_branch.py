@@ -2,7 +2,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,6 +10,11 @@ from ace.pipeline import Branch, BranchError, MergeConflictError, MergeStrategy,
 from ace.pipeline.branch import _merge_last_write_wins, _merge_namespaced, _merge_raise_on_conflict
 
 from .sample_steps import CountWords, Do, DoAsync, FindTitle, PageContext, pages
+
+
+@dataclass(frozen=True)
+class RicherContext(PageContext):
+    author: str = ""
 
 
 class Write:
@@ -108,6 +113,22 @@ def test_values_that_cannot_be_compared_count_as_different() -> None:
         branch_of(Write(title=Odd()), Write(title=Odd()))(START)
     same: Any = Odd()
     assert branch_of(Write(title=same), Write(title=same))(START).title is same
+
+
+@pytest.mark.parametrize("merge", [MergeStrategy.RAISE_ON_CONFLICT, MergeStrategy.LAST_WRITE_WINS])
+@pytest.mark.parametrize("class_returned", [RicherContext, StepContext])
+def test_a_context_of_another_class_is_refused_because_fields_would_be_lost(
+    merge: MergeStrategy, class_returned: type[StepContext]
+) -> None:
+    class Change(Do):
+        def __call__(self, ctx: PageContext) -> PageContext:
+            return cast("PageContext", class_returned(sample=ctx.sample))
+
+    [result] = Pipeline([Branch(Do(), Change(), merge=merge)]).run(pages(1))
+    assert str(result.error) == (
+        f"child 1 of the branch returned a {class_returned.__name__} instead of a PageContext, so fields would be "
+        "lost; let every child return ctx.replace(...), or give the branch a merge function of your own"
+    )
 
 
 def test_the_built_in_merges_are_functions_of_the_outputs() -> None:

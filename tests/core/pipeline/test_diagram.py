@@ -46,6 +46,11 @@ flowchart LR
     )
 
 
+def test_a_lane_may_have_any_name() -> None:
+    pipeline = Pipeline([variant(Do, lane='the "good" book')()])
+    assert 'subgraph g1["lane the #quot;good#quot; book: one' in pipeline.to_mermaid()
+
+
 def test_repr_is_one_line() -> None:
     write = variant(Do, "Write", lane="skillbook")
     reflect = variant(Do, "Reflect", boundary=True)

@@ -78,6 +78,8 @@ class Branch(Generic[C]):
     ) -> None:
         if not pipelines:
             raise PipelineConfigError("a branch needs at least one pipeline: Branch(Pipeline([...]), ...)")
+        if isinstance(pipelines[0], (list, tuple)):
+            raise PipelineConfigError("the children of a branch are arguments of their own: Branch(*pipelines)")
         self._children: tuple[PlannedStep[C], ...] = tuple(plan_step(child) for child in pipelines)
         self._placed_children: dict[Surroundings, tuple[PlannedStep[C], ...]] = {}
         for index, child in enumerate(self._children):

@@ -128,7 +128,8 @@ class _Drawing:
 
     def _begin_group(self, title: str) -> None:
         self._count += 1
-        self.lines.append(f'{"    " * self._depth}subgraph g{self._count}["{title}"]')
+        text = title.replace('"', "#quot;")  # a lane may have any name
+        self.lines.append(f'{"    " * self._depth}subgraph g{self._count}["{text}"]')
         self._depth += 1
 
     def _end_group(self) -> None:

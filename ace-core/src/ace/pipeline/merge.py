@@ -112,10 +112,11 @@ def _merge(outputs: Sequence[C], base: C | None, resolve: Resolve) -> C:
     if base is not None and all(output is base for output in outputs):
         return base
     start = outputs[0] if base is None else base
+    _check_classes(outputs, start)
     changes: dict[str, Any] = {}  # the types are those of the fields, which only the context class knows
     for name, default in _field_defaults(type(start)).items():
         before = default if base is None else getattr(base, name)
-        values = [getattr(output, name, _MISSING) for output in outputs]
+        values = [getattr(output, name) for output in outputs]
         if name == "metadata":
             changes[name] = _merge_metadata(values, before, resolve)
             continue
@@ -125,6 +126,16 @@ def _merge(outputs: Sequence[C], base: C | None, resolve: Resolve) -> C:
         if written:
             changes[name] = resolve(f"field {name!r} of {type(start).__name__}", written)
     return start.replace(**changes)
+
+
+def _check_classes(outputs: Sequence[C], start: C) -> None:
+    for child, output in enumerate(outputs):
+        if type(output) is not type(start):
+            raise MergeConflictError(
+                f"child {child} of the branch returned a {type(output).__name__} instead of a {type(start).__name__}, "
+                f"so fields would be lost; let every child return ctx.replace(...), or give the branch a merge "
+                f"function of your own"
+            )
 
 
 def _merge_metadata(values: Sequence[object], before: object, resolve: Resolve) -> MappingProxyType[str, object]:

@@ -23,7 +23,7 @@ from .runs import OnSampleDone, Runs
 from .step import StepProtocol
 from .step_observer import StepObserver
 from .threads import threads
-from .validation import check_call, listed, listed_hooks
+from .validation import check_call, check_timeout, listed, listed_hooks
 
 C = TypeVar("C", bound=StepContext)
 
@@ -119,6 +119,8 @@ class Pipeline(PipelineAsStep[C]):
                 f"this pipeline has run, so {type(step).__name__} cannot be added any more; "
                 f"build a new one: Pipeline([*pipeline.steps, ...])"
             )
+        if step is self:
+            raise PipelineConfigError("a pipeline cannot be a step of itself; build another one: Pipeline([pipeline])")
         self._use(self._plan.extended(step, stacklevel=stacklevel))
         self._steps.append(step)
 
@@ -243,14 +245,16 @@ class Pipeline(PipelineAsStep[C]):
                 yield result
 
     def wait_for_background(self, timeout: float | None = None) -> None:
-        """Block until no sample is in the background.
+        """Block until no sample is in the background. A background step would wait for itself, for ever.
 
         Args:
             timeout: Seconds to wait at most; None waits for ever.
 
         Raises:
             TimeoutError: If samples are still in the background then; the text says how many.
+            TypeError: If the timeout is no number.
         """
+        check_timeout(timeout)
         with may_block_loop():
             self._runs.background.wait(timeout)
 

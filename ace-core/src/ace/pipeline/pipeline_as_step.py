@@ -98,6 +98,10 @@ class PipelineAsStep(Generic[C]):
 
     def call_within(self, surroundings: Surroundings, ctx: C) -> C:
         """Call the pipeline as a step of another one in these surroundings, which limit or cancel its steps."""
+        if self._plan.has_async_steps:  # one that was added only after this pipeline became a step
+            from .event_loop import engine_loop
+
+            return engine_loop.run(self.call_async_within(surroundings, ctx))
         return self._pass_through(self._plan.through_within(surroundings), ctx, _token_within(surroundings))
 
     async def call_async_within(self, surroundings: Surroundings, ctx: C) -> C:

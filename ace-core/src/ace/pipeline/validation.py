@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import warnings
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -143,10 +144,26 @@ def check_call(
         raise ValueError(f"workers is {count}; it must be 1 or more")
     if on_sample_done is not None and not callable(on_sample_done):
         raise TypeError(f"on_sample_done is {on_sample_done!r}; it must be a function of one result, or None")
-    if inspect.iscoroutinefunction(on_sample_done):
+    if inspect.iscoroutinefunction(on_sample_done) or inspect.iscoroutinefunction(_call_of(on_sample_done)):
         raise TypeError("on_sample_done is asynchronous, and nobody would await it; give a plain function")
     if cancel_token is not None and not isinstance(cancel_token, CancellationToken):
         raise TypeError(f"cancel_token is {cancel_token!r}; it must be a CancellationToken, or None")
+
+
+def _call_of(callback: object) -> object:
+    """Return the method that calls an object; an instance hides from `inspect` that it is asynchronous."""
+    return getattr(callback, "__call__", None)  # noqa: B004  (looked into, not asked whether it is there)
+
+
+def check_timeout(timeout: object) -> None:
+    """Check how long somebody wants to wait.
+
+    Raises:
+        TypeError: If it is no number of seconds.
+    """
+    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and not math.isnan(timeout)
+    if timeout is not None and not is_number:
+        raise TypeError(f"timeout is {timeout!r}; it must be a number of seconds, or None to wait for ever")
 
 
 @final
@@ -173,6 +190,11 @@ class InputCheck(Generic[C]):
         for field, step_name in self._wanted:
             if not hasattr(ctx, field):
                 position.step_name = step_name
+                if not isinstance(ctx, StepContext):
+                    raise PipelineError(
+                        f"step {step_name} requires the field {field!r}, which {cls.__name__} lacks, for it is no "
+                        f"context; wrap each sample in one: run([StepContext(sample), ...])"
+                    )
                 raise PipelineError(
                     f"step {step_name} requires the field {field!r}, which {cls.__name__} lacks and no earlier step "
                     f"provides; add the field to {cls.__name__}, or put a step that provides it before {step_name}"
