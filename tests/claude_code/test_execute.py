@@ -103,6 +103,11 @@ def test_a_resumed_session_gets_the_skills_of_now(claude: str, project: Path, se
     server.clear()
     second = run(ClaudeCodeExecuteStep(project, claude=claude, resume=first.session_id), "Two.", book("New skill."))
     assert second.session_id == first.session_id
+    # Recent releases tell what the whole session has cost; the second run cost as much as the first.
+    assert second.cost_usd == pytest.approx(first.cost_usd)
+    metrics = transcript_to_trace(second)["metrics"]
+    assert isinstance(metrics, dict)
+    assert metrics["cost_usd"] == second.cost_usd
     asked = next(request for request in server.requests if "Two." in request.text)
     assert "One." in asked.text
     assert "New skill." in asked.system

@@ -14,9 +14,11 @@ from ace.implementations.helpers import extract_cited_skill_ids
 from ace.implementations.prompts import SKILLBOOK_USAGE_INSTRUCTIONS
 from ace.protocols import SkillbookReader
 from ace_claude_code.binary import find_claude, knows_option
+from ace_claude_code.earlier_cost import earlier_cost
 from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.process import ClaudeProcess, FinishedProcess
 from ace_claude_code.run_output import result_of_run
+from ace_claude_code.sessions.home import config_folder
 
 __all__ = ["ClaudeCodeExecuteStep", "ClaudeUsageError", "check_usage", "task_of"]
 
@@ -80,6 +82,7 @@ class ClaudeCodeExecuteStep:
             raise TypeError(f"allowed_tools is a list of tools: [{allowed_tools!r}]")
         self.claude = find_claude(claude)
         self.timeout = timeout
+        self.resume = resume
         self.skill_budget_tokens = skill_budget_tokens
         self.env = dict(env or {})
         settings: dict[str, object] = {
@@ -101,18 +104,20 @@ class ClaudeCodeExecuteStep:
         if ctx.skillbook is None:
             raise ValueError("ClaudeCodeExecuteStep needs ctx.skillbook; run it in a runner, or set it in the context")
         skills = self._skills(ctx.skillbook, task)
+        environ = self._environ()
+        cost_before = 0.0 if self.resume is None else earlier_cost(self.resume, config_folder(environ))
         with _file_with(skills) as path:
             process = ClaudeProcess(
                 [self.claude, *self.arguments, *self._skill_arguments(path)],
                 stdin=task,
                 cwd=self.working_dir,
-                environ=self._environ(),
+                environ=environ,
                 timeout=self.timeout,
             )
             finished = await process.run_async()
         check_usage(finished)
         shown = {"shown_skill_ids": extract_cited_skill_ids(skills)} if skills else {}
-        result = result_of_run(task, finished, self.timeout)
+        result = result_of_run(task, finished, self.timeout, cost_before)
         return ctx.replace(trace=result, metadata={**ctx.metadata, **shown})
 
     def _skills(self, skillbook: SkillbookReader, task: str) -> str:

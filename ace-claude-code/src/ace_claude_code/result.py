@@ -38,7 +38,7 @@ class ClaudeCodeResult:
     """Cached ones included."""
     output_tokens: int = 0
     cost_usd: float = 0.0
-    """The binary's own estimate; for a resumed session, recent releases count the whole session."""
+    """The binary's own estimate, without what a resumed session had cost before."""
     duration_seconds: float = 0.0
     """From the start of the process to its end."""
     timed_out: bool = False

@@ -16,13 +16,16 @@ __all__ = ["result_of_run"]
 _LONGEST_REASON = 2000
 
 
-def result_of_run(task: str, finished: FinishedProcess, timeout: float | None) -> ClaudeCodeResult:
+def result_of_run(
+    task: str, finished: FinishedProcess, timeout: float | None, cost_before: float = 0.0
+) -> ClaudeCodeResult:
     """Judge a run and put together what it left behind.
 
     Args:
         task: What was asked.
         finished: The process, which has ended.
         timeout: How long it was allowed to run.
+        cost_before: What the session had cost before, if it was resumed.
     """
     try:
         records = read_records(finished.stdout or b"\n")
@@ -32,6 +35,7 @@ def result_of_run(task: str, finished: FinishedProcess, timeout: float | None) -
     problem = _problem(finished, timeout, problem_in_result(final) if final else "", denials_in(final), bool(final))
     trace = transcript_to_trace(records.items, question=task) if records.items else {}
     numbers = metrics_of_result(final)
+    cost = numbers.get("cost_usd", 0.0)
     cited = trace.get("skill_ids")
     return ClaudeCodeResult(
         task=task,
@@ -44,7 +48,8 @@ def result_of_run(task: str, finished: FinishedProcess, timeout: float | None) -
         turns=int(numbers.get("turns", 0)),
         input_tokens=int(numbers.get("input_tokens", 0)),
         output_tokens=int(numbers.get("output_tokens", 0)),
-        cost_usd=numbers.get("cost_usd", 0.0),
+        # Recent releases tell what the whole session has cost, older ones what this run has.
+        cost_usd=cost - cost_before if cost >= cost_before else cost,
         duration_seconds=finished.seconds,
         timed_out=finished.timed_out,
         permission_denials=tuple(item for item in list_in(final, "permission_denials") if isinstance(item, dict)),

@@ -125,6 +125,9 @@ def _trace_of_result(result: ClaudeCodeResult, question: str) -> Trace:
         trace = transcript_to_trace(result.events, question=asked)
     except TranscriptError:  # the binary said nothing: a bad flag, or it was killed at once
         trace = _empty(asked)
+    metrics = _object(trace["metrics"])
+    if "cost_usd" in metrics and result.cost_usd:
+        trace = {**trace, "metrics": {**metrics, "cost_usd": result.cost_usd}}
     if result.success:
         return trace
     metadata = {**_object(trace["metadata"]), "returncode": result.returncode, "timed_out": result.timed_out}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 __all__ = [
@@ -19,9 +20,13 @@ __all__ = [
 _NO_LETTER = re.compile(r"[^A-Za-z0-9]")
 
 
-def config_folder() -> Path:
-    """Return the folder with the user's settings of Claude Code."""
-    named = os.environ.get("CLAUDE_CONFIG_DIR")
+def config_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder with the user's settings of Claude Code.
+
+    Args:
+        environ: The environment of Claude Code; by default that of this process.
+    """
+    named = environ.get("CLAUDE_CONFIG_DIR")
     return Path(named) if named else Path.home() / ".claude"
 
 
