@@ -288,6 +288,7 @@ def test_a_model_that_fails_keeps_the_session_in_the_queue(
     status = ace("status", "--json", code=1)
     assert (status["waiting"], status["failed"]) == (1, 0)
     assert "no learning today" in status["problems"][0]
+    assert status["problems"][0].count(".jsonl") == 1
     broken = False
     server.clear()
     assert ace("learn", "--json")["turns_learned"] == 1

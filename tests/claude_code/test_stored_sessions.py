@@ -217,6 +217,14 @@ def newer_release_of(book: Path) -> None:
         database.execute("pragma user_version = 99")
 
 
+def test_with_nothing_to_do_it_says_what_could_be_done(project: Path) -> None:
+    done = ace("claude-code", "learn", folder=project.parent, environ=CONFIG)
+    assert (done.code, done.out) == (
+        0,
+        "Nothing is waiting. With --all, every stored session of this folder is learned from.\n",
+    )
+
+
 def test_without_a_key_it_ends_with_the_first_session(project: Path) -> None:
     for word in WORDS:
         store(project, word, *turn(word))

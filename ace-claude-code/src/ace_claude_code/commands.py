@@ -145,6 +145,8 @@ def learn(
         raise UsageError(str(error)) from error
     if as_json:
         print_json(asdict(report))
+    elif report.sessions == 0:
+        print_text("Nothing is waiting. With --all, every stored session of this folder is learned from.")
     else:
         print_text(
             f"{report.sessions} sessions: {report.turns_learned} turns learned, {report.turns_known} known already"

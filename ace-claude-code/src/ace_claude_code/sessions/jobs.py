@@ -28,7 +28,7 @@ class Job:
     attempts: int = 0
     """How often it was tried."""
     error: str = ""
-    """What went wrong the last time."""
+    """What went wrong the last time, with the session."""
     path: str = ""
     """The file of the job itself."""
 

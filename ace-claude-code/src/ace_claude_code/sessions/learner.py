@@ -43,8 +43,9 @@ def _do(job: Job, state: Path, settings: SessionSettings) -> None:
     try:
         learner.learn_job(job)
     except Exception as error:  # a job that breaks must not keep the others waiting
-        _log(f"{job.transcript}: {type(error).__name__}: {error}")
-        note_failure(job, str(error))
+        problem = f"{job.transcript}: {type(error).__name__}: {error}"
+        _log(problem)
+        note_failure(job, problem)
         return
     report = learner.report
     _log(

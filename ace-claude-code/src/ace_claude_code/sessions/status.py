@@ -50,7 +50,7 @@ def session_status() -> SessionStatus:
     plugin, state = plugin_folder(), state_folder()
     installed = is_our_plugin(plugin)
     waiting, failed = waiting_jobs(state), failed_jobs(state)
-    problems = [f"{job.transcript}: {job.error}" for job in [*waiting, *failed] if job.error]
+    problems = [job.error for job in [*waiting, *failed] if job.error]
     try:
         settings = read_settings(state)
     except SettingsError as error:
