@@ -29,8 +29,8 @@ def questions(name: str, count: int) -> list[Sample]:
 
 def test_four_questions_go_the_whole_way() -> None:
     train, (validation, *test) = questions("train.jsonl", 1), questions("validate.jsonl", 3)
-    client = LocalLLMClient(needed_model(DEFAULT_MODEL), max_tokens=300)
-    evaluator = Evaluator(agent_for(client), SimpleEnvironment("numeric", tolerance=0.005))
+    client = LocalLLMClient(needed_model(DEFAULT_MODEL), max_tokens=160)
+    evaluator = Evaluator(agent_for(client), SimpleEnvironment("numeric", tolerance=0.005), workers=2)
     trainer = Trainer(
         evaluator,
         reflector=reflector_for(client),
@@ -43,6 +43,7 @@ def test_four_questions_go_the_whole_way() -> None:
     found = compare(baseline, learned)
     assert [point.samples for point in training.points] == [0, 1]
     assert len(baseline.answers) == len(learned.answers) == 2
-    assert sum(answer.input_tokens for answer in baseline.answers) > 0
+    assert all(answer.input_tokens > 0 and answer.output_tokens > 0 for answer in baseline.answers)
+    assert training.points[-1].learning.calls >= 2, "the agent and the reflector"
     page = html_page(EvaluationReport(title="Formula", comparison=found, training=training.points))
     assert "Learning curve" in page

@@ -7,14 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 from ace.cli.console import note, print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, print_error
-from ace.cli.options import Flag, JsonFlag, SkillbookOption
+from ace.cli.fetch_model import fetch_if_missing
+from ace.cli.model_choice import check_model, chosen_model, client_from_settings
+from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.settings import load_settings
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
-    from ace.deduplication import ConsolidationOperation, ConsolidationResult, DeduplicationManager
+    from ace.deduplication import (
+        ConsolidationOperation,
+        ConsolidationResult,
+        DeduplicationConfig,
+        DeduplicationManager,
+    )
+    from ace.protocols.skill_manager import SkillManagerLike
 
 __all__ = ["command"]
+
+_DEFAULT_MODEL = ModelOptions()
 
 
 def command(
@@ -25,12 +36,14 @@ def command(
     embedding_model: str | None = None,
     dry_run: Annotated[bool, Flag] = False,
     skillbook: SkillbookOption = None,
+    model_options: ModelOptions = _DEFAULT_MODEL,
+    yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
     """Make one skill of those that say the same.
 
     Skills of the same wording are merged: counters add up and sources join. Skills that are only similar are listed
-    and stay.
+    and stay; with --model, that model judges them: it merges, deletes or rewords them, or keeps them apart for good.
 
     Args:
         threshold: From which similarity on, between 0 and 1, two skills are listed as similar.
@@ -39,11 +52,14 @@ def command(
         embedding_model: The embedding model for litellm.
         dry_run: Change nothing, and show what would be done.
         skillbook: The skillbook; skills.db by default.
+        model_options: How the model that judges is reached; none is asked without --model.
+        yes: Answer every question with yes.
         as_json: Print one JSON object.
     """
-    manager = _manager(threshold, across_sections, embedding_provider, embedding_model)
+    config = _config(threshold, across_sections, embedding_provider, embedding_model)
     location = location_of(skillbook)
     check_writable(location)
+    manager = _manager(config, _judge(model_options, assume_yes=yes))
     with opened(location) as book:
         before = version = book.version
         if dry_run:
@@ -65,7 +81,7 @@ def command(
             }
         )
     else:
-        _print(result)
+        _print(result, is_judged=model_options.model is not None)
         if dry_run:
             note("nothing was changed: this was a dry run")
         elif result.applied and before is not None:
@@ -73,17 +89,38 @@ def command(
     return WITH_FAILURES if result.problem else DONE
 
 
-def _manager(threshold: float, across_sections: bool, provider: str, model: str | None) -> DeduplicationManager:
-    from ace.deduplication import DeduplicationConfig, DeduplicationManager
+def _config(threshold: float, across_sections: bool, provider: str, model: str | None) -> DeduplicationConfig:
+    from ace.deduplication import DeduplicationConfig
 
     try:
-        config = DeduplicationConfig(
+        return DeduplicationConfig(
             similarity_threshold=threshold,
             within_section_only=not across_sections,
             embedding_provider=provider,
             embedding_model=model,
         )
-        return DeduplicationManager(config)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _judge(options: ModelOptions, *, assume_yes: bool) -> SkillManagerLike | None:
+    """Return who judges similar skills; None without a model. It is checked that the model answers."""
+    if options.model is None:
+        return None
+    from ace.implementations import skill_manager_for
+
+    settings = load_settings(options.flags())
+    client = client_from_settings(settings)
+    fetch_if_missing(chosen_model(settings), assume_yes=assume_yes)
+    check_model(client, settings)
+    return skill_manager_for(client)
+
+
+def _manager(config: DeduplicationConfig, judge: SkillManagerLike | None) -> DeduplicationManager:
+    from ace.deduplication import DeduplicationManager
+
+    try:
+        return DeduplicationManager(config, judge)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -103,7 +140,7 @@ def _operation_as_json(operation: ConsolidationOperation) -> dict[str, object]:
     return {**asdict(operation), "skill_ids": list(operation.skill_ids)}
 
 
-def _print(result: ConsolidationResult) -> None:
+def _print(result: ConsolidationResult, *, is_judged: bool) -> None:
     rows = [
         [operation.type.lower(), ", ".join(operation.skill_ids), operation.reasoning] for operation in result.applied
     ]
@@ -111,10 +148,11 @@ def _print(result: ConsolidationResult) -> None:
         [f"{each.operation.type.lower()} skipped", ", ".join(each.operation.skill_ids), each.reason]
         for each in result.skipped
     ]
-    rows += [["kept", ", ".join(ids), "similar, not the same"] for ids in result.undecided]
+    why = "nothing was decided" if is_judged else "not the same wording; all stay"
+    rows += [["kept", ", ".join(ids), why] for ids in result.undecided]
     if rows:
         print_table(["done", "skills", "why"], rows)
     else:
         print_text("no two skills say the same")
     if result.problem:
-        print_error(f"similar skills could not be compared: {result.problem}")
+        print_error(f"similar skills stay as they are: {result.problem}")
