@@ -99,6 +99,11 @@ MUTANTS = (
         (Edit("__init__.py", "*", "from ace_mutant.execute import MutantExecuteStep\n"),),
     ),
     Mutant(
+        "PluginConformance.test_hook_module_is_silent",
+        "the hook module greets",
+        (Edit("plugin.py", "ACE_API = 1", 'ACE_API = 1\nprint("mutant is ready")'),),
+    ),
+    Mutant(
         "ExecuteStepConformance.test_protocol",
         "the step does not declare that it reads the skillbook",
         (Edit("execute.py", 'frozenset({"sample", "skillbook"})', 'frozenset({"sample"})'),),
@@ -201,6 +206,11 @@ MUTANTS = (
         (Edit("to_trace.py", '"success": result.success,', '"success": True,'),),
     ),
     Mutant(
+        "TraceConverterConformance.test_error_is_told",
+        "the trace of a failed run only tells that it failed",
+        (Edit("to_trace.py", 'f"failed: {result.error}"', '"failed"'),),
+    ),
+    Mutant(
         "TraceConverterConformance.test_refuses_anything_else",
         "anything is converted",
         (
@@ -220,6 +230,16 @@ MUTANTS = (
         "TraceConverterConformance.test_keys",
         "the steps do not tell their place",
         (Edit("to_trace.py", ', "place": "1"}', "}"),),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_keys",
+        "the ids of the cited skills are one text",
+        (Edit("to_trace.py", "list(result.skill_ids)", '", ".join(result.skill_ids)'),),
+    ),
+    Mutant(
+        "TraceConverterConformance.test_keys",
+        "a run without an answer has none in its trace",
+        (Edit("to_trace.py", '"answer": result.output,', '"answer": result.output or None,'),),
     ),
     Mutant(
         "TraceConverterConformance.test_json",

@@ -109,17 +109,27 @@ class PluginConformance(Conformance, is_suite=True):
 
     def test_hook_module_without_framework(self, plugin_name: str, framework_modules: tuple[str, ...]) -> None:
         """The hook module can be imported where the framework is not installed."""
-        _light_import(_importable(plugin_name), framework_modules, reported=True)
+        done = _imported_without(_importable(plugin_name), framework_modules)
+        demand(done.returncode == 0, _not_imported(done, framework_modules))
 
     def test_hook_module_is_light(
         self, plugin_name: str, framework_modules: tuple[str, ...], module_budget: int
     ) -> None:
         """The import of the hook module loads few modules beyond those of `ace.plugins`."""
-        modules = _light_import(_importable(plugin_name), framework_modules, reported=False)
+        done = _imported_without(_importable(plugin_name), framework_modules)
+        _needs_import(done, framework_modules)
+        modules: list[str] = json.loads(done.stdout.splitlines()[-1])
         demand(
             len(modules) <= module_budget,
             f"importing the hook module loads {len(modules)} modules, more than {module_budget}: {', '.join(modules)}",
         )
+
+    def test_hook_module_is_silent(self, plugin_name: str, framework_modules: tuple[str, ...]) -> None:
+        """The import of the hook module prints nothing: what a command prints may be read by a program."""
+        done = _imported_without(_importable(plugin_name), framework_modules)
+        _needs_import(done, framework_modules)
+        printed = "\n".join([*done.stdout.splitlines()[:-1], *done.stderr.splitlines()])
+        demand(not printed, f"importing the hook module prints {printed!r}")
 
 
 def _installed(name: str) -> CataloguedPlugin | None:
@@ -154,15 +164,13 @@ def _importable(name: str) -> str:
     return plugin.installed.module.partition(":")[0]
 
 
-def _light_import(module: str, blocked: tuple[str, ...], *, reported: bool) -> list[str]:
-    done = _imported_without(module, blocked)
+def _needs_import(done: CompletedProcess[str], blocked: tuple[str, ...]) -> None:
     if done.returncode != 0:
-        said = f"{module!r} cannot be imported without {', '.join(blocked)}: {last_line(done.stderr)}"
-        if not reported:
-            _cannot("test_hook_module_without_framework", said)
-        pytest.fail(said, pytrace=False)
-    loaded: list[str] = json.loads(done.stdout.splitlines()[-1])
-    return loaded
+        _cannot("test_hook_module_without_framework", _not_imported(done, blocked))
+
+
+def _not_imported(done: CompletedProcess[str], blocked: tuple[str, ...]) -> str:
+    return f"the hook module cannot be imported without {', '.join(blocked)}: {last_line(done.stderr)}"
 
 
 @cache

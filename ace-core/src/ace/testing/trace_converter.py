@@ -19,6 +19,7 @@ from ace.testing.without_framework import last_line, run_without
 __all__ = ["TraceConverterConformance"]
 
 KEYS = ("schema", "question", "reasoning", "answer", "skill_ids", "feedback", "success", "steps")
+TEXTS = ("question", "reasoning", "answer", "feedback")
 STEP_KEYS = ("kind", "name", "content", "is_error", "place")
 
 _CONVERT = """
@@ -80,6 +81,17 @@ class TraceConverterConformance(Conformance, is_suite=True):
         told = convert(plugin_name, failed_result).get("success")
         demand(told is False, f"the trace says success={told!r} where it was False")
 
+    def test_error_is_told(self, plugin_name: str, failed_result: object) -> None:
+        """The trace of a failed run holds the error of the result, where the result has one as a text."""
+        said = getattr(failed_result, "error", None)
+        if not isinstance(said, str) or not said:
+            pytest.skip("the result has no text as its error")
+        trace = convert(plugin_name, failed_result)
+        read = " ".join(str(trace.get(key, "")) for key in TEXTS) + " ".join(
+            str(step.get("content", "")) for step in trace.get("steps", ())
+        )
+        demand(said in read, f"the trace does not tell {said!r}; put it into feedback, or nobody can learn from it")
+
     def test_refuses_anything_else(self, plugin_name: str) -> None:
         """What is no result and no record of the framework is refused with `TypeError` or `ValueError`."""
         for stranger in (object(), {"unrelated": True}, 7):
@@ -90,13 +102,20 @@ class TraceConverterConformance(Conformance, is_suite=True):
             pytest.fail(f"{stranger!r} is no result, and was converted to {converted!r}", pytrace=False)
 
     def test_keys(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
-        """The trace is a dict with all the keys that ReflectStep reads; its steps have theirs."""
+        """The trace has all the keys that ReflectStep reads, with values of their types; its steps have theirs."""
         for result in (successful_result, failed_result):
             trace = convert(plugin_name, result)
             missing = [key for key in KEYS if key not in trace]
             demand(not missing, f"the trace lacks {', '.join(map(repr, missing))}")
             demand(trace["schema"] == 1, f"the trace has schema={trace['schema']!r}, not 1")
             demand(trace["question"], "the trace has an empty question; it is the task of the run")
+            no_texts = [key for key in TEXTS if not isinstance(trace[key], str)]
+            demand(not no_texts, f"these of the trace are no texts: {', '.join(map(repr, no_texts))}")
+            ids: object = trace["skill_ids"]
+            demand(
+                isinstance(ids, list | tuple) and all(isinstance(each, str) for each in ids),
+                f"skill_ids must be a list of texts, and is {ids!r}",
+            )
             for step in trace["steps"]:
                 wrong = sorted(set(STEP_KEYS) - set(step))
                 demand(not wrong, f"a step of the trace lacks {', '.join(map(repr, wrong))}: {step!r}")
