@@ -4,6 +4,8 @@ It knows nothing of skillbooks or language models, and needs the standard librar
 everything: a sequence (`Pipeline`), a branch (`Branch`), and nesting (a pipeline is a step).
 """
 
+# Which file does what stands at the end of docs/explanation/pipeline-engine.md.
+
 from .branch import Branch
 from .cancellation import CancellationToken, cancel_token_var
 from .context import StepContext

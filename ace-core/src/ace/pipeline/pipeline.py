@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Sequence
-from contextlib import aclosing
 from types import TracebackType
 from typing import Self, TypeVar
 
 from .blocking import may_block_loop
 from .branch import Branch
 from .cancellation import CancellationToken
-from .closing import Closing, ResultStream
+from .collect import collect, collect_async
 from .context import StepContext
 from .errors import PipelineConfigError
-from .foreground import collect, collect_async, iterate, iterate_async
 from .hooks import PipelineHook
 from .merge import MergeStrategy
 from .pipeline_as_step import PipelineAsStep
@@ -22,8 +20,9 @@ from .result import SampleResult
 from .runs import OnSampleDone, Runs
 from .step import StepProtocol
 from .step_observer import StepObserver
+from .stream import astream, stream
 from .threads import threads
-from .validation import check_call, check_timeout, listed, listed_hooks
+from .validation import check_call, check_settings, check_timeout, listed, listed_hooks
 
 C = TypeVar("C", bound=StepContext)
 
@@ -65,16 +64,9 @@ class Pipeline(PipelineAsStep[C]):
         background_limit: int = 1000,
         step_observer: StepObserver | None = None,
     ) -> None:
-        limit: object = background_limit
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            raise PipelineConfigError(f"background_limit is {limit!r}; it must be a whole number, 1 or more")
+        check_settings(background_limit, step_observer)
         self._steps: list[StepProtocol[C]] = []
         self._hooks = listed_hooks(hooks)
-        if step_observer is not None and not isinstance(step_observer, StepObserver):
-            raise PipelineConfigError(
-                f"step_observer {type(step_observer).__name__} lacks step_started or step_ended; see "
-                f"ace.pipeline.StepObserver"
-            )
         self._background_limit = background_limit
         self._has_run = False
         self._use(Plan[C]((), step_observer))
@@ -203,20 +195,8 @@ class Pipeline(PipelineAsStep[C]):
         the stream itself closes it, nobody waits. Arguments and errors are those of `run`.
         """
         check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=False)
-        closing = Closing()
-        return ResultStream(self._stream(contexts, workers, on_sample_done, cancel_token, closing), closing)
-
-    def _stream(
-        self,
-        contexts: Iterable[C],
-        workers: int,
-        on_sample_done: OnSampleDone[C] | None,
-        cancel_token: CancellationToken | None,
-        closing: Closing,
-    ) -> Generator[SampleResult[C], None, None]:
         self._has_run = True
-        with self._runs.one(on_sample_done, cancel_token) as run:
-            yield from iterate(run, contexts, workers, closing)
+        return stream(self._runs, contexts, workers, on_sample_done, cancel_token)
 
     def astream(
         self,
@@ -227,22 +207,8 @@ class Pipeline(PipelineAsStep[C]):
     ) -> AsyncGenerator[SampleResult[C]]:
         """Like `stream`, for asynchronous code. Arguments are those of `run_async`."""
         check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=True)
-        return self._astream(contexts, workers, on_sample_done, cancel_token)
-
-    async def _astream(
-        self,
-        contexts: Iterable[C] | AsyncIterable[C],
-        workers: int,
-        on_sample_done: OnSampleDone[C] | None,
-        cancel_token: CancellationToken | None,
-    ) -> AsyncGenerator[SampleResult[C]]:
         self._has_run = True
-        async with (
-            self._runs.one_async(on_sample_done, cancel_token) as run,
-            aclosing(iterate_async(run, contexts, workers)) as results,
-        ):
-            async for result in results:
-                yield result
+        return astream(self._runs, contexts, workers, on_sample_done, cancel_token)
 
     def wait_for_background(self, timeout: float | None = None) -> None:
         """Block until no sample is in the background. A background step would wait for itself, for ever.

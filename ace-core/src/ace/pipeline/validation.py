@@ -17,6 +17,7 @@ from .hooks import PipelineHook
 from .planned_step import PlannedStep
 from .segment import Position
 from .step import StepProtocol
+from .step_observer import StepObserver
 
 C = TypeVar("C", bound=StepContext)
 
@@ -119,6 +120,21 @@ def listed_hooks(hooks: Iterable[PipelineHook] | None) -> tuple[PipelineHook, ..
                 f"hook {type(hook).__name__} lacks before_step or after_step; see ace.pipeline.PipelineHook"
             )
     return all_hooks
+
+
+def check_settings(background_limit: object, step_observer: object) -> None:
+    """Check what else a pipeline was given.
+
+    Raises:
+        PipelineConfigError: If something makes no sense.
+    """
+    if not isinstance(background_limit, int) or isinstance(background_limit, bool) or background_limit < 1:
+        raise PipelineConfigError(f"background_limit is {background_limit!r}; it must be a whole number, 1 or more")
+    if step_observer is not None and not isinstance(step_observer, StepObserver):
+        raise PipelineConfigError(
+            f"step_observer {type(step_observer).__name__} lacks step_started or step_ended; see "
+            f"ace.pipeline.StepObserver"
+        )
 
 
 def check_call(
