@@ -3,7 +3,8 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,26 @@ def test_a_generator_that_blocks_never_blocks_the_callers_loop() -> None:
         return len(await Pipeline([step()]).run_async(source()))  # type: ignore[arg-type]  # a generator of contexts
 
     assert asyncio.run(main(Do)) == asyncio.run(main(DoAsync)) == 2
+
+
+def test_a_sequence_that_reads_when_it_is_asked_never_blocks_the_callers_loop() -> None:
+    answered = threading.Event()
+
+    class Files(Sequence[PageContext]):
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, index: object) -> Any:  # one, or for a slice several
+            if index != 0:
+                raise IndexError
+            assert answered.wait(60), "the loop was blocked"
+            return PageContext(sample=0)
+
+    async def main() -> list[BaseException | None]:
+        asyncio.get_running_loop().call_later(0.01, answered.set)
+        return [result.error for result in await Pipeline([DoAsync()]).run_async(Files())]
+
+    assert asyncio.run(main()) == [None]
 
 
 @pytest.mark.parametrize("outer", [Do, DoAsync])

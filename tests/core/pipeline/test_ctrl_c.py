@@ -69,7 +69,7 @@ PROGRAM = """
     moment, goes_on = 0, True
     while goes_on:
         moment += 1
-        faulthandler.dump_traceback_later(60, exit=True)  # a sample that is lost is waited for for ever
+        faulthandler.dump_traceback_later(120, exit=True)  # a sample that is lost is waited for for ever
         pipeline = Pipeline(STEPS, background_limit=2)
         goes_on = interrupted(moment, lambda: CALL)
         pipeline.wait_for_background()
@@ -91,7 +91,14 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("call", ["pipeline.run(contexts(3))", "list(pipeline.stream(contexts(3), workers=2))"])
+CALLS = [
+    "pipeline.run(contexts(3))",
+    "list(pipeline.stream(contexts(3)))",
+    "list(pipeline.stream(contexts(3), workers=2))",
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("steps", STEPS)
 def test_no_sample_is_lost_or_waited_for_in_vain(steps: str, call: str) -> None:
     program = textwrap.dedent(PROGRAM).replace("STEPS", STEPS[steps]).replace("CALL", call)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from typing import Generic, TypeVar, final
 
@@ -19,7 +19,7 @@ C = TypeVar("C", bound=StepContext)
 class Source(Generic[C]):
     """Hands out contexts one at a time, each with its place in the input and its number in the run's order.
 
-    A sequence never blocks, so it can be asked at once. Any other iterable is asked on a thread.
+    A list or a tuple never blocks, so it can be asked at once. Any other iterable is asked on a thread.
 
     Args:
         contexts: The input, plain or asynchronous.
@@ -27,15 +27,15 @@ class Source(Generic[C]):
     """
 
     def __init__(self, contexts: Iterable[C] | AsyncIterable[C], run: Run[C]) -> None:
-        self.is_sequence = isinstance(contexts, Sequence)
-        self._iterator: Iterator[C] = iter(contexts) if isinstance(contexts, Sequence) else iter(())
+        self.is_at_hand = isinstance(contexts, (list, tuple))
+        self._iterator: Iterator[C] = iter(contexts) if isinstance(contexts, (list, tuple)) else iter(())
         self._ask = _asker(contexts)
         self._run = run
         self._drawing = asyncio.Lock()
         self._drawn = 0
 
     def draw_at_once(self) -> tuple[int, int, C] | None:
-        """Return the next (place, number, context) of a sequence, or None at the end."""
+        """Return the next (place, number, context) of what is at hand, or None at the end."""
         return None if self._run.stopped else self._numbered(next(self._iterator, END))
 
     async def draw(self) -> tuple[int, int, C] | None:

@@ -86,7 +86,7 @@ class TaskDriver(Generic[C]):
         source = self._source
         has_follower = False
         try:
-            while (drawn := source.draw_at_once() if source.is_sequence else await source.draw()) is not None:
+            while (drawn := source.draw_at_once() if source.is_at_hand else await source.draw()) is not None:
                 if not has_follower:
                     has_follower = True
                     self._start_another()
