@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +211,13 @@ def test_a_skill_folder_needs_a_name_that_agents_accept(tmp_path: Path, name: st
     with pytest.raises(ValueError, match=r"name|description"):
         Skillbook().save_skill_folder(tmp_path, name=name, description=description)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_line_of_blanks_is_read_at_once() -> None:
+    # In a process of its own: a pattern that goes back and forth over this for minutes lets no other thread run.
+    code = (
+        "from ace.skillbook import Skillbook; text = '- Do it.' + ' ' * 300_000 + '(helpful or not)'; "
+        "print(len(Skillbook.from_text(text)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("1\n", "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -194,3 +196,34 @@ def test_a_sentence_of_our_own_prompts_is_no_skill(sentence: str) -> None:
 )
 def test_what_only_sounds_like_a_prompt_is_learned(own_words: str) -> None:
     assert CopyGuard().problem_with(UpdateOperation("ADD", "rules", own_words), []) is None
+
+
+ENDLESS = (
+    "x",
+    "x@",
+    "@x",
+    "x.",
+    "-eyJ",
+    "eyJaaaaaaaa.",
+    "-eyJaaaaaaaa.",
+    "1",
+    "1 ",
+    "+1 ",
+    "AA11 ",
+    "://a:",
+    "a:",
+    "_",
+)
+
+
+@pytest.mark.parametrize("piece", [*ENDLESS, "token: ", "-----BEGIN ", "A ", "sk-", " ", "Bearer ", "\n"])
+def test_a_long_answer_without_an_end_is_looked_through_at_once(piece: str) -> None:
+    # In a process of its own: a pattern that goes back and forth over this for minutes lets no other thread run.
+    code = (
+        "from ace.steps import CopyGuard; from ace.updates import UpdateOperation; "
+        f"text = {piece!r} * (300_000 // {len(piece)}) + ' !'; "
+        "print(CopyGuard().problem_with(UpdateOperation('ADD', 'a', 'Do it.', evidence=text), []))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout in ("None\n", "it looks as if it held an access key\n")

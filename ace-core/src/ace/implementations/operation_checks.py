@@ -9,6 +9,7 @@ from ace.updates import OPERATION_TYPES, UpdateBatch, UpdateOperation
 __all__ = ["problem_with_batch"]
 
 _LONGEST_CONTENT = 4000
+_LONGEST_SECTION = 200
 _REMOVALS_ALWAYS_ALLOWED = 3
 _LARGEST_REMOVED_SHARE = 0.25
 
@@ -36,6 +37,8 @@ def _problem_with_whole(batch: UpdateBatch, skillbook: SkillbookReader) -> str |
         length = len(operation.content or "")
         if length > _LONGEST_CONTENT:
             return f"a skill is one short strategy of at most {_LONGEST_CONTENT} characters, not of {length}"
+        if len(operation.section) > _LONGEST_SECTION:
+            return f"a section is a heading of at most {_LONGEST_SECTION} characters, not of {len(operation.section)}"
     removals = {operation.skill_id for operation in batch.operations if operation.type == "REMOVE"}
     if len(removals) > _REMOVALS_ALWAYS_ALLOWED:
         count = len(skillbook.skills())

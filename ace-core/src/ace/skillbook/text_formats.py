@@ -17,7 +17,7 @@ _PLAYBOOK_LINE = re.compile(
     r"(?:\s+neutral=(?P<neutral>\d{1,15}))?\s*::\s*(?P<content>.*)\Z"
 )
 _BULLET = re.compile(r"[-*+]\s+(?:\[(?P<id>[^\[\]\s]+)\](?!\()\s*)?(?P<content>.*)\Z")
-_COUNTS = re.compile(r"\s*\(helpful (?P<helpful>\d{1,15}), harmful (?P<harmful>\d{1,15})\)\Z")
+_COUNTS = re.compile(r"(?<!\s)\s*\(helpful (?P<helpful>\d{1,15}), harmful (?P<harmful>\d{1,15})\)\Z")
 
 
 def playbook_text(state: BookState) -> str:
