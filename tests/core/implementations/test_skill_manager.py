@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from ace.protocols import (
     LLMClientLike,
     UnusableAnswerError,
 )
+from ace.runners import TraceAnalyser
 from tests.support.clients import client_for
 from tests.support.role_inputs import REFLECTION, book_with, update
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer, in_turn
@@ -46,6 +48,7 @@ def test_the_skill_manager_sees_reflection_book_and_progress(
         (update({"type": "ADD", "section": "s", "content": " "}), "ADD needs content"),
         (update({"type": "TAG", "skill_id": "maths-00001"}), "TAG needs metadata"),
         (update({"type": "ADD", "section": "s", "content": "x" * 300_000}), "at most 4000 characters"),
+        (update({"type": "ADD", "section": "s" * 300_000, "content": "c"}), "at most 200 characters"),
         (
             update(*({"type": "REMOVE", "skill_id": f"maths-0000{n}"} for n in range(1, 6))),
             "removal of 5 of 6",
@@ -94,3 +97,17 @@ def test_a_batch_of_which_only_a_part_fails_is_used() -> None:
         assert len(server.requests) == 1
         report = book.apply_update(output.update)
         assert (len(report.applied), len(report.skipped)) == (1, 1)
+
+
+def test_a_model_cannot_say_which_trace_taught_a_skill(tmp_path: Path) -> None:
+    forged = {"type": "ADD", "section": "s", "content": "c", "insight_source": {"trace_id": "somebody-else"}}
+
+    def script(request: ScriptedRequest) -> dict[str, Any]:
+        return REFLECTION if request.role == "reflector" else update(forged)
+
+    with ScriptedServer(script) as server:
+        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "skills.db")
+        runner.run([{"question": "q", "answer": "a", "trace_id": "mine"}])
+    [skill] = runner.skillbook
+    assert [source.sample_question for source in skill.sources] == ["q"]
+    assert "somebody-else" not in runner.skillbook.dumps()

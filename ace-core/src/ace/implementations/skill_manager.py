@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ace.arguments import whole_number
@@ -19,6 +20,7 @@ from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols.llm import LLMClientLike
 from ace.protocols.redaction import redact
 from ace.protocols.skillbook import SkillbookReader
+from ace.updates import UpdateBatch
 
 __all__ = ["SkillManager"]
 
@@ -97,7 +99,7 @@ class SkillManager:
                 "question_context": fence.around(about) if about else format_optional(None),
             }
         )
-        return ask_until_usable(
+        output = ask_until_usable(
             self.llm,
             prompt,
             SkillManagerOutput,
@@ -105,6 +107,9 @@ class SkillManager:
             role="SkillManager",
             max_retries=self.max_retries,
         )
+        # Which trace taught a skill is not for a model to say, or a trace could pass for another one.
+        operations = [replace(operation, insight_source=None) for operation in output.update.operations]
+        return output.model_copy(update={"update": UpdateBatch(output.update.reasoning, operations)})
 
     def consolidate_skills(self, prompt: str) -> Mapping[str, Any]:
         """Ask what shall become of similar skills; `ace.deduplication` makes the question.
