@@ -1,10 +1,13 @@
 """Settings: which source wins, what is refused, and that no key is shown."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import ace
+from tests.support.command_line import Done
+
+Run = Callable[..., Done]
 
 KEY = "sk-very-secret-0123456789"
 
@@ -15,18 +18,21 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_later_sources_win_and_each_value_names_its_own(tmp_path: Path) -> None:
+def test_later_sources_win_and_each_value_names_its_own(
+    tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     user = write(tmp_path / ".config/ace/config.toml", 'model = "openai/user"\nworkers = 2\ntimeout = 5\n')
     project = write(tmp_path / "ace.toml", '# ours\nmodel = "openai/project"\nworkers = 3\n')
-    settings = ace("config", "--json", folder=tmp_path, environ={"ACE_WORKERS": "4"}).data["settings"]
+    monkeypatch.setenv("ACE_WORKERS", "4")
+    settings = here("config", "--json").data["settings"]
     assert (settings["timeout"]["value"], settings["timeout"]["from"]) == (5.0, f"{user}, line 3")
     assert (settings["model"]["value"], settings["model"]["from"]) == ("openai/project", f"{project}, line 2")
     assert (settings["workers"]["value"], settings["workers"]["from"]) == (4, "variable ACE_WORKERS")
     assert (settings["max_tokens"]["value"], settings["max_tokens"]["from"]) == (2048, "default")
 
 
-def test_the_json_object_has_a_schema_number_and_every_setting(tmp_path: Path) -> None:
-    data = ace("config", "--json", folder=tmp_path).data
+def test_the_json_object_has_a_schema_number_and_every_setting(here: Run) -> None:
+    data = here("config", "--json").data
     assert data["schema"] == 1
     assert {"model", "api_base", "api_key", "skillbook", "lag", "max_cost"} <= set(data["settings"])
     assert all(set(entry) == {"value", "from", "variable", "about"} for entry in data["settings"].values())
@@ -34,10 +40,11 @@ def test_the_json_object_has_a_schema_number_and_every_setting(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("arguments", [["config"], ["config", "--json"]])
-def test_no_key_is_shown(tmp_path: Path, arguments: list[str]) -> None:
+def test_no_key_is_shown(tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     write(tmp_path / ".config/ace/config.toml", f'api_key = "{KEY}"\n')
-    environ = {"OPENAI_API_KEY": KEY + "-other", "ACE_API_BASE": f"http://ann:{KEY}@127.0.0.1:1/v1"}
-    done = ace(*arguments, folder=tmp_path, environ=environ)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY + "-other")
+    monkeypatch.setenv("ACE_API_BASE", f"http://ann:{KEY}@127.0.0.1:1/v1")
+    done = here(*arguments)
     assert done.code == 0
     assert KEY not in done.out + done.err
     assert "[hidden]" in done.out and "127.0.0.1:1/v1" in done.out
@@ -56,26 +63,32 @@ def test_no_key_is_shown(tmp_path: Path, arguments: list[str]) -> None:
         ('api_base = "https://example.com/v1"\n', ["line 1", "'api_base'", "--api-base"]),
     ],
 )
-def test_a_bad_project_file_is_a_sentence_with_file_line_and_name(tmp_path: Path, text: str, named: list[str]) -> None:
+def test_a_bad_project_file_is_a_sentence_with_file_line_and_name(
+    tmp_path: Path, here: Run, text: str, named: list[str]
+) -> None:
     write(tmp_path / "ace.toml", text)
-    done = ace("config", folder=tmp_path)
+    done = here("config")
     assert done.code == 2
     assert done.err.count("\n") == 1 and KEY not in done.err
     assert [part for part in ["ace.toml", *named] if part not in done.err] == []
 
 
-def test_a_bad_variable_is_named(tmp_path: Path) -> None:
-    done = ace("config", folder=tmp_path, environ={"ACE_WORKERS": "many"})
+def test_a_bad_variable_is_named(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACE_WORKERS", "many")
+    done = here("config")
     assert done.code == 2
     assert "ACE_WORKERS" in done.err and "'many'" in done.err
 
 
-def test_the_project_file_is_found_above_inside_a_repository_only(tmp_path: Path) -> None:
+def test_the_project_file_is_found_above_inside_a_repository_only(
+    tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "ace.toml", 'model = "openai/above"\nskillbook = "team.db"\n')
     inside = tmp_path / "deep" / "folder"
     inside.mkdir(parents=True)
-    assert ace("config", "--json", folder=inside).data["settings"]["model"]["value"] is None
+    monkeypatch.chdir(inside)
+    assert here("config", "--json").data["settings"]["model"]["value"] is None
     (tmp_path / ".git").mkdir()
-    settings = ace("config", "--json", folder=inside).data["settings"]
+    settings = here("config", "--json").data["settings"]
     assert settings["model"]["value"] == "openai/above"
     assert settings["skillbook"]["value"] == str(tmp_path / "team.db")

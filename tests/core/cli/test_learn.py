@@ -2,16 +2,18 @@
 
 import json
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.support.command_line import ace
+from tests.support.command_line import Done, ace
 from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
+Run = Callable[..., Done]
 LESSONS = ["w0", "w1", "w2", "chat", "text"]
 
 
@@ -147,17 +149,17 @@ def test_fail_fast_stops_and_resume_goes_on(tmp_path: Path, logs: Path, model: l
     assert again.data["traces"]["learned"] == 6
 
 
-def test_a_limit_on_the_cost_stops_the_run(tmp_path: Path, logs: Path, server: ScriptedServer) -> None:
+def test_a_limit_on_the_cost_stops_the_run(here: Run, logs: Path, server: ScriptedServer) -> None:
     priced = ["--model", "openai/gpt-4o-mini", "--api-base", server.api_base]
-    done = ace("learn", "logs", "--json", "--lag", "0", "--max-cost", "0.0001", *priced, folder=tmp_path)
+    done = here("learn", "logs", "--json", "--lag", "0", "--max-cost", "0.0001", *priced)
     assert done.code == 1
     assert done.data["stopped_by"] == "max_cost"
     assert 0 < done.data["traces"]["learned"] < 6
     assert done.data["model_use"]["cost"] > 0.0001
 
 
-def test_a_limit_on_the_cost_needs_a_price(tmp_path: Path, logs: Path, model: list[str]) -> None:
-    done = ace("learn", "logs", "--max-cost", "1", *model, folder=tmp_path)
+def test_a_limit_on_the_cost_needs_a_price(here: Run, logs: Path, model: list[str]) -> None:
+    done = here("learn", "logs", "--max-cost", "1", *model)
     assert done.code == 2
     assert "price" in done.err and "openai/scripted" in done.err
 
@@ -197,7 +199,8 @@ def test_without_a_model_it_says_what_would_be_fetched_and_how(tmp_path: Path, l
     ],
 )
 def test_a_mistake_is_one_sentence_and_nothing_is_begun(
-    tmp_path: Path,
+    here: Run,
+    monkeypatch: pytest.MonkeyPatch,
     logs: Path,
     server: ScriptedServer,
     arguments: list[str],
@@ -206,7 +209,9 @@ def test_a_mistake_is_one_sentence_and_nothing_is_begun(
 ) -> None:
     filled = [each.format(base=server.api_base, unused=unused_port()) for each in arguments]
     before = snapshot(logs)
-    done = ace("learn", "logs", *filled, folder=tmp_path, environ=environ)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    done = here("learn", "logs", *filled)
     assert done.code == 2
     assert done.err.count("\n") == 1 and done.out == ""
     assert [word for word in named if word not in done.err] == []
@@ -220,30 +225,30 @@ def test_a_mistake_is_one_sentence_and_nothing_is_begun(
     [("nowhere", "nowhere"), ("empty", "no trace in 'empty'"), ("*.none", "*.none"), ("p.png", "PNG")],
 )
 def test_inputs_that_give_nothing_are_told_before_the_model_is_asked(
-    tmp_path: Path, model: list[str], server: ScriptedServer, path: str, named: str
+    tmp_path: Path, here: Run, model: list[str], server: ScriptedServer, path: str, named: str
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00")
-    done = ace("learn", path, *model, folder=tmp_path)
+    done = here("learn", path, *model)
     assert done.code == 2
     assert named in done.err and done.err.count("\n") == 1
     assert server.requests == []
 
 
-def test_a_skillbook_that_is_none_is_left_as_it_is(tmp_path: Path, logs: Path, model: list[str]) -> None:
+def test_a_skillbook_that_is_none_is_left_as_it_is(tmp_path: Path, here: Run, logs: Path, model: list[str]) -> None:
     for name in ("broken.json", "broken.db"):
         (tmp_path / name).write_text('{"skills": ', encoding="utf-8")
-        done = ace("learn", "logs", "--skillbook", name, *model, folder=tmp_path)
+        done = here("learn", "logs", "--skillbook", name, *model)
         assert done.code == 2 and name in done.err and done.err.count("\n") == 1
         assert (tmp_path / name).read_text(encoding="utf-8") == '{"skills": '
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that even root cannot write")
 def test_a_folder_that_takes_no_file_is_told_before_anything_is_paid_for(
-    tmp_path: Path, logs: Path, model: list[str], server: ScriptedServer
+    here: Run, logs: Path, model: list[str], server: ScriptedServer
 ) -> None:
     for name in ("skills.json", "skills.db"):
-        done = ace("learn", "logs", "--skillbook", f"/proc/{name}", *model, folder=tmp_path)
+        done = here("learn", "logs", "--skillbook", f"/proc/{name}", *model)
         assert (done.code, done.out) == (2, "")
         assert "/proc" in done.err and done.err.count("\n") == 1
     assert not [request for request in server.requests if request.role]

@@ -69,7 +69,7 @@ def learn(path: str, api_base: str) -> None:
 
 
 def warm_up() -> None:
-    """Make a call that is refused: litellm imports much on its first call, which each child would do again."""
+    """Make a call that is refused: what it imports, each child would import again."""
     client = LiteLLMClient("openai/scripted", api_base="http://127.0.0.1:9", api_key="k" * 9, max_retries=0)
     with contextlib.suppress(LLMCallError):
         client.complete("Is anybody there?")

@@ -37,7 +37,8 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         name="ace",
         help=HELP,
         help_epilogue=EPILOGUE,
-        help_format="plaintext",
+        # Markdown joins the lines of a paragraph, and takes a moment to load; the list of commands needs none.
+        help_format="markdown" if arguments[:1] and not arguments[0].startswith("-") else "plaintext",
         version=lambda: f"ace {ace.__version__}",
         version_format="plaintext",
         suppress_keyboard_interrupt=False,  # `exit_code_of` says what happened

@@ -38,7 +38,7 @@ class ModelOptions:
     temperature: float | None = None
     """The sampling temperature; 0 by default."""
     timeout: float | None = None
-    """How long to wait for the model, in seconds; 120 by default."""
+    """How long to wait for an answer, in seconds; 120 by default, 600 for a model on this machine."""
 
     def flags(self) -> dict[str, SettingValue]:
         """Return the values by the names of the settings."""

@@ -1,15 +1,14 @@
-"""A folder with skillbooks, and the command line in this process."""
+"""A folder with skillbooks."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ace.cli import main
 from ace.skill import InsightSource
 from ace.skillbook import Skillbook
 from tests.support.command_line import Done
@@ -26,29 +25,15 @@ PLAYBOOK = """## STRATEGIES
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, here: Run) -> Path:
     """The current folder, which is the home folder too; there are no settings in it."""
-    for name in list(os.environ):
-        if name.startswith("ACE_"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(NOW))
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(here: Run) -> Run:
     """Run `ace skillbook` in this process."""
-
-    def run_in_folder(*arguments: str) -> Done:
-        capsys.readouterr()
-        code = main(["skillbook", *arguments])
-        printed = capsys.readouterr()
-        return Done(code, printed.out, printed.err)
-
-    return run_in_folder
+    return partial(here, "skillbook")
 
 
 @pytest.fixture

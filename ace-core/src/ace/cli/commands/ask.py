@@ -33,7 +33,7 @@ def command(
     question: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    context: str = "",
+    context: Annotated[str, Parameter(show_default=False)] = "",
     skillbook: SkillbookOption = None,
     without_skills: Annotated[bool, Flag] = False,
     model_options: ModelOptions = _DEFAULT_MODEL,

@@ -21,7 +21,7 @@ from ace.providers.local.runtime import check_runtime
 
 __all__ = ["app"]
 
-app = App(name="models", help="List, fetch and check the models that run on this machine.", help_format="plaintext")
+app = App(name="models", help="List, fetch and check the models that run on this machine.", help_format="markdown")
 
 _DEFAULT_OPTIONS = ModelOptions()
 _QUESTION = "Answer with the single word: ready"

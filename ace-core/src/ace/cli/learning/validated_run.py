@@ -34,7 +34,7 @@ Match = Literal["contains", "exact", "numeric", "regex"]
 class ValidationOptions:
     """Which state of the skillbook is kept."""
 
-    validate: Annotated[list[str], Parameter(negative="")] = field(default_factory=list)
+    validate: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
     """Samples to validate on, none of which may be trained on: the state that answers most of them right is kept."""
     validation_interval: int = 10
     """After how many samples it is validated; the end is in any case."""

@@ -22,7 +22,7 @@ __all__ = ["app"]
 app = App(
     name="skillbook",
     help="Look at a skillbook and its history, move skills in and out.",
-    help_format="plaintext",
+    help_format="markdown",
 )
 app.command(show.command, name="show")
 app.command(log.command, name="log")
