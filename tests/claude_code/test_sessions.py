@@ -195,6 +195,18 @@ def test_the_skills_can_be_kept(claude: str, home: Path, project: Path, serving:
     assert session(claude, project) == "The check passed, as [checks-00001] says."
 
 
+def test_what_is_learned_is_readable_for_the_user_only(claude: str, home: Path, ace: Ace) -> None:
+    ace("install", "--claude", claude)
+    assert (home / ".claude" / "ace").stat().st_mode & 0o777 == 0o700
+
+
+def test_with_another_model_no_binary_is_needed(home: Path, ace: Ace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert "is not on PATH" in ace("install", code=2)["err"]
+    ace("install", "--model", "openai/gpt-4o-mini")
+    assert "openai/gpt-4o-mini learns" in ace("status")["out"]
+
+
 def test_a_plugin_of_somebody_else_is_left_alone(claude: str, home: Path, ace: Ace) -> None:
     folder = home / ".claude" / "skills" / "ace-learning"
     folder.mkdir(parents=True)

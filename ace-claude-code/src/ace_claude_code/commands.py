@@ -37,7 +37,7 @@ def install(
         model: The model that learns; by default Claude Code itself, with your login.
         api_base: The address of an own server for that model.
         budget_tokens: The most tokens of skills that a session is shown.
-        claude: The claude binary, if it is not on PATH.
+        claude: The claude binary, if it is not on PATH. With another model, none is needed.
     """
     from ace_claude_code.binary import ClaudeNotFoundError, find_claude
     from ace_claude_code.sessions.installing import ForeignPluginError
@@ -50,7 +50,7 @@ def install(
         settings = SessionSettings(
             model=model,
             api_base=api_base,
-            claude=find_claude(claude),
+            claude=find_claude(claude) if claude is not None or not model else "",
             budget_tokens=budget_tokens,
             projects=(str(Path.cwd().resolve()),) if project else (),
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 __all__ = [
     "config_folder",
     "learned_path",
+    "make_state_folder",
     "plugin_folder",
     "project_key",
     "skillbook_path",
@@ -38,6 +39,15 @@ def plugin_folder() -> Path:
 def state_folder() -> Path:
     """Return the folder with all that is learned, and with what is still to be learned."""
     return config_folder() / "ace"
+
+
+def make_state_folder(state: Path) -> None:
+    """Make the folder of the state. As transcripts are, what is learned from them is for the user only.
+
+    Args:
+        state: The folder of the state.
+    """
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def transcripts_folder() -> Path:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ace.durable_file import replace_file
-from ace_claude_code.sessions.home import plugin_folder, state_folder
+from ace_claude_code.sessions.home import make_state_folder, plugin_folder, state_folder
 from ace_claude_code.sessions.jobs import learner_lock
 from ace_claude_code.sessions.plugin_files import is_our_plugin, plugin_files
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings, write_settings
@@ -41,6 +41,7 @@ def install(settings: SessionSettings) -> Path:
     made = before.made_folders if before is not None else missing
     if before is not None and before.projects and settings.projects:
         settings = replace(settings, projects=tuple(dict.fromkeys([*before.projects, *settings.projects])))
+    make_state_folder(state)
     write_settings(state, replace(settings, made_folders=made))
     for name, text in plugin_files().items():
         replace_file(plugin / name, text.encode())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ace.durable_file import replace_file
 from ace_claude_code.json_fields import number_in, text_in
+from ace_claude_code.sessions.home import make_state_folder
 
 __all__ = ["Job", "add_job", "failed_jobs", "learner_lock", "note_failure", "remove_job", "waiting_jobs"]
 
@@ -101,7 +102,7 @@ def learner_lock(state: Path, *, wait: bool = False, on_wait: Callable[[], None]
     """
     import fcntl  # only systems that Claude Code runs on natively have it
 
-    state.mkdir(parents=True, exist_ok=True)
+    make_state_folder(state)
     with (state / "learner.lock").open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
