@@ -19,6 +19,7 @@ from ace_claude_code.sessions.jobs import Job, add_job, learner_lock, waiting_jo
 from ace_claude_code.sessions.learner import work_off
 from ace_claude_code.sessions.settings import SessionSettings, write_settings
 from tests.claude_code.samples import user
+from tests.support.command_line import ACE
 
 pytestmark = pytest.mark.thorough
 
@@ -63,6 +64,18 @@ def test_a_session_that_ends_while_somebody_learns_is_queued(home: Path, state: 
         assert held
         assert call("end", path).returncode == 0
         assert [job.transcript for job in waiting_jobs(state)] == [str(path)]
+
+
+def test_uninstalling_waits_for_the_learner_and_says_so(home: Path, state: Path) -> None:
+    command = [str(ACE), "claude-code", "uninstall"]
+    with learner_lock(state) as held:
+        assert held
+        waiting = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+        assert waiting.stderr is not None
+        assert waiting.stderr.readline() == "a learner is at work, and is waited for\n"
+        assert state.exists()
+    assert (waiting.communicate()[0], waiting.returncode) == ("Removed.\n", 0)
+    assert not state.exists()
 
 
 def test_broken_settings_are_told_in_one_line(home: Path, state: Path) -> None:

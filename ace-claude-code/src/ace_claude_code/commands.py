@@ -71,9 +71,10 @@ def uninstall(*, keep_skills: Annotated[bool, Parameter(negative="")] = False) -
     """
     from ace_claude_code.sessions.installing import ForeignPluginError
     from ace_claude_code.sessions.installing import uninstall as remove_plugin
+    from ace_claude_code.sessions.jobs import LEARNER_AT_WORK
 
     try:
-        was_there = remove_plugin(keep_skills=keep_skills)
+        was_there = remove_plugin(keep_skills=keep_skills, on_wait=lambda: note(LEARNER_AT_WORK))
     except ForeignPluginError as error:
         raise UsageError(str(error)) from error
     print_text("Removed." if was_there else "Nothing was installed.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from ace.pipeline import CancellationToken
 from ace_claude_code.sessions.detached import start_learner
 from ace_claude_code.sessions.home import state_folder, transcripts_folder
-from ace_claude_code.sessions.jobs import Job, failed_jobs, learner_lock, waiting_jobs
+from ace_claude_code.sessions.jobs import LEARNER_AT_WORK, Job, failed_jobs, learner_lock, waiting_jobs
 from ace_claude_code.sessions.learning import LearningReport, SessionLearner
 from ace_claude_code.sessions.settings import SessionSettings
 from ace_claude_code.sessions.stored import stored_sessions
@@ -50,7 +50,7 @@ def learn_by_hand(
     stored = [] if project is None else _stored(project)
     state = state_folder()
     learner = SessionLearner(state, settings, cancel_token)
-    with learner_lock(state, wait=True, on_wait=lambda: tell("a learner is at work, and is waited for")):
+    with learner_lock(state, wait=True, on_wait=lambda: tell(LEARNER_AT_WORK)):
         queued = [] if transcripts or stored else [*waiting_jobs(state), *failed_jobs(state)]
         sessions: list[Path | Job] = [*(path.absolute() for path in transcripts), *stored, *queued]
         for number, session in enumerate(sessions, 1):
@@ -64,7 +64,8 @@ def learn_by_hand(
             if learner.report.turns_learned > before:
                 learned = learner.report.turns_learned - before
                 tell(f"session {number} of {len(sessions)}: {learned} turns learned")
-    if any(job.attempts == 0 for job in waiting_jobs(state)):  # they ended meanwhile, when the lock was ours
+    # Sessions that ended while the lock was ours have found no learner.
+    if not cancel_token.is_cancelled and any(job.attempts == 0 for job in waiting_jobs(state)):
         start_learner(state)
     return learner.report
 

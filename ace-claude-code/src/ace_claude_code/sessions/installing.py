@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,13 +49,14 @@ def install(settings: SessionSettings) -> Path:
     return plugin
 
 
-def uninstall(*, keep_skills: bool = False) -> bool:
+def uninstall(*, keep_skills: bool = False, on_wait: Callable[[], None] | None = None) -> bool:
     """Remove the plugin, and all that was queued, noted and learned.
 
     A learner that is at work is waited for.
 
     Args:
         keep_skills: Whether the skillbooks stay.
+        on_wait: Called before a wait begins.
 
     Returns:
         Whether anything was there.
@@ -70,18 +72,18 @@ def uninstall(*, keep_skills: bool = False) -> bool:
     if plugin.exists():
         shutil.rmtree(plugin)
     if state.exists():
-        _clear(state, keep_skills=keep_skills)
+        _clear(state, keep_skills=keep_skills, on_wait=on_wait)
     for folder in reversed(before.made_folders if before is not None else ()):
         with contextlib.suppress(OSError):  # the user keeps something else in it by now
             Path(folder).rmdir()
     return True
 
 
-def _clear(state: Path, *, keep_skills: bool) -> None:
+def _clear(state: Path, *, keep_skills: bool, on_wait: Callable[[], None] | None) -> None:
     # Without settings and queue, a learner at work ends after its session.
     (state / "settings.json").unlink(missing_ok=True)
     shutil.rmtree(state / "queue", ignore_errors=True)
-    with learner_lock(state, wait=True):
+    with learner_lock(state, wait=True, on_wait=on_wait):
         if not keep_skills:
             shutil.rmtree(state)
             return

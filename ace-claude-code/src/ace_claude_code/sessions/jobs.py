@@ -14,8 +14,19 @@ from ace.durable_file import replace_file
 from ace_claude_code.json_fields import number_in, text_in
 from ace_claude_code.sessions.home import make_state_folder
 
-__all__ = ["Job", "add_job", "failed_jobs", "learner_lock", "note_failure", "remove_job", "waiting_jobs"]
+__all__ = [
+    "LEARNER_AT_WORK",
+    "Job",
+    "add_job",
+    "failed_jobs",
+    "learner_lock",
+    "note_failure",
+    "remove_job",
+    "waiting_jobs",
+]
 
+LEARNER_AT_WORK = "a learner is at work, and is waited for"
+"""What a user is told who has to wait for the lock."""
 _MOST_ATTEMPTS = 3
 
 
