@@ -13,6 +13,7 @@ from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 
 if TYPE_CHECKING:
     from ace.pipeline import CancellationToken
+    from ace_claude_code.sessions.learning import LearningReport
 
 __all__ = ["app"]
 
@@ -146,21 +147,8 @@ def learn(
         raise UsageError(str(error)) from error
     if as_json:
         print_json(asdict(report))
-    elif report.sessions == 0:
-        print_text("Nothing is waiting. With --all, every stored session of this folder is learned from.")
     else:
-        print_text(
-            f"{report.sessions} sessions: {report.turns_learned} turns learned, {report.turns_known} known already"
-        )
-        if report.turns_unfinished:
-            note(f"left for later: {report.turns_unfinished} turns that are under way or were not begun")
-        if report.skipped_lines or report.unknown_records or report.without_prompt:
-            note(
-                f"passed over: {report.skipped_lines} lines without a record, {report.unknown_records} records of "
-                f"unknown types, {len(report.without_prompt)} sessions without a prompt of a user"
-            )
-        for problem in report.problems:
-            note(problem)
+        _print_report(report)
     if token.is_cancelled:
         return INTERRUPTED
     return WITH_FAILURES if report.problems else DONE
@@ -169,3 +157,19 @@ def learn(
 def _stop_softly(token: CancellationToken) -> None:
     token.cancel()
     note("ace: stopping as soon as what is under way is done; Ctrl-C again stops at once")
+
+
+def _print_report(report: LearningReport) -> None:
+    if report.sessions == 0:
+        print_text("Nothing is waiting. With --all, every stored session of this folder is learned from.")
+        return
+    print_text(f"{report.sessions} sessions: {report.turns_learned} turns learned, {report.turns_known} known already")
+    if report.turns_unfinished:
+        note(f"left for later: {report.turns_unfinished} turns that are under way or were not begun")
+    if report.skipped_lines or report.unknown_records or report.without_prompt:
+        note(
+            f"passed over: {report.skipped_lines} lines without a record, {report.unknown_records} records of "
+            f"unknown types, {len(report.without_prompt)} sessions without a prompt of a user"
+        )
+    for problem in report.problems:
+        note(problem)
