@@ -15,7 +15,8 @@ from ace.evaluation.validated_run import run_validated
 from ace.evaluation.validation_course import ValidationCourse
 from ace.evaluation.validation_settings import ValidationSettings
 from ace.pipeline import CancellationToken, Pipeline, SampleResult
-from ace.runners import ACE, LearningOptions, LearningSettings, unfinished_runs
+from ace.runners import ACE, LearningOptions, LearningSettings
+from ace.runners.run_record import recorded_runs
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import find_store
 
@@ -170,6 +171,4 @@ class Trainer:
 
 def _is_begun(book: Skillbook, run_id: str) -> bool:
     """Whether the store knows the run; one that was killed in its first validation is not begun."""
-    if book.store is None or any(run.run_id == run_id for run in unfinished_runs(book)):
-        return True
-    return bool(book.store.progress(run_id))
+    return book.store is None or run_id in recorded_runs(book.store)

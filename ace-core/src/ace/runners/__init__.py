@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ace.runners.run_record import UnfinishedRun, unfinished_runs
     from ace.runners.settings import LearningOptions, LearningSettings
     from ace.runners.trace_analyser import TraceAnalyser
+    from ace.runners.used_skills import SkillUse, skill_use
 
 __all__ = [
     "ACE",
@@ -26,9 +27,11 @@ __all__ = [
     "LearningOptions",
     "LearningSettings",
     "RecordedTrace",
+    "SkillUse",
     "SkillbookNotWrittenError",
     "TraceAnalyser",
     "UnfinishedRun",
+    "skill_use",
     "unfinished_runs",
 ]
 
@@ -41,9 +44,11 @@ _HOMES = {
     "LearningOptions": "settings",
     "LearningSettings": "settings",
     "RecordedTrace": "recorded_trace",
+    "SkillUse": "used_skills",
     "SkillbookNotWrittenError": "not_written",
     "TraceAnalyser": "trace_analyser",
     "UnfinishedRun": "run_record",
+    "skill_use": "used_skills",
     "unfinished_runs": "run_record",
 }
 

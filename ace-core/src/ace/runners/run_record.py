@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, final
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ace.skillbook import Skillbook
     from ace.skillbook.store import ProgressRow, SkillbookStore
 
-__all__ = ["RunRecord", "UnfinishedRun", "record_of_run", "unfinished_runs"]
+__all__ = ["RunRecord", "UnfinishedRun", "record_of_run", "recorded_runs", "unfinished_runs"]
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +86,15 @@ def record_of_run(
     return None
 
 
+def recorded_runs(store: SkillbookStore) -> list[str]:
+    """Return the names of all runs that a store knows of, finished or not.
+
+    Args:
+        store: The store.
+    """
+    return [row.key.sample for row in store.progress(_RUNS)]
+
+
 @final
 class RunRecord:
     """The progress of one run in a store.
@@ -122,7 +132,7 @@ class RunRecord:
         if run_id is None:
             run_id = _last_unfinished(store, runner) if options.resume else None
             return cls(store, uuid.uuid4().hex if run_id is None else run_id, about)
-        is_known = any(row.key.sample == run_id for row in store.progress(_RUNS))
+        is_known = run_id in recorded_runs(store)
         if options.resume and not is_known:
             known = ", ".join(repr(row.key.sample) for row in _unfinished(store)) or "none"
             raise ValueError(
@@ -150,9 +160,12 @@ class RunRecord:
         row = self._rows.get(key)
         return 0 if row is None else int(json.loads(row.note).get("attempt", 0))
 
-    def note_over(self, sample: SampleUnderway) -> None:
-        """Note that a sample has passed all steps."""
-        self._note(sample, {"attempt": sample.attempt, "ended": True})
+    def note_over(self, sample: SampleUnderway, used: Mapping[str, Sequence[str]]) -> None:
+        """Note that a sample has passed all steps, and which skills were used for it."""
+        row = self._rows.get(sample.key)  # of an earlier call, in which the agent answered
+        earlier = {} if row is None else json.loads(row.note)
+        kept = {name: earlier[name] for name in ("cited", "shown") if name in earlier}
+        self._note(sample, {"attempt": sample.attempt, "ended": True, **kept, **used})
 
     def note_failed(self, sample: SampleUnderway) -> None:
         """Note that a sample failed once more: when it is tried again, the model is asked anew."""

@@ -14,6 +14,7 @@ from ace.runners.failures import first_cause, keys_of
 from ace.skillbook.errors import SkillbookStoreError
 from ace.steps.apply import ApplyStep
 from ace.steps.tag import tags_key
+from ace.steps.used_skills import used_skills
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -105,7 +106,7 @@ class SampleEnds:
         if result.error is None:
             self._count("already_learned" if sample.already_learned else "learned")
             if self._record is not None and not self._commit_is_last:
-                self._record.note_over(sample)
+                self._record.note_over(sample, {} if result.output is None else used_skills(result.output))
             return
         self._keep_changes(sample, result)
         if isinstance(result.error, PipelineCancelled):

@@ -14,6 +14,7 @@ from ace.steps.asking import run_of
 from ace.steps.copy_guard import CopyGuard
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned
+from ace.steps.used_skills import used_skills
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
@@ -56,6 +57,7 @@ class ApplyStep:
             "trace_id": ctx.metadata.get("trace_id", ""),
             "index": ctx.global_sample_index,
             "attempt": ctx.metadata.get("attempt", 0),
+            **used_skills(ctx),
         }
         try:
             report = self.skillbook.apply_update(

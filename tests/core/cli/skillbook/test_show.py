@@ -32,6 +32,7 @@ SKILL = {
     "status": str,
     "sources": [SOURCE],
     "merged_into": str | None,
+    "use": dict | None,
 }
 SHOWN = {"schema": int, "command": str, "skillbook": str, "version": int | None, "skills": [SKILL]}
 

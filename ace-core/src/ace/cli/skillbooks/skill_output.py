@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ace.cli.console import print_table
 from ace.cli.wording import shown_time
 from ace.skill import Skill
 from ace.skillbook.json_write import JsonValue, skill_dict
+
+if TYPE_CHECKING:
+    from ace.runners import SkillUse
 
 __all__ = ["print_skill", "print_skills", "skill_as_json"]
 
@@ -37,17 +41,30 @@ def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
     print_table(columns, rows, title=title)
 
 
-def print_skill(skill: Skill) -> None:
+def _use_in_words(use: SkillUse) -> str:
+    """Return how often a skill was used, in words.
+
+    Args:
+        use: Its use.
+    """
+    shown = [f"chosen for {use.chosen} samples"] if use.chosen else []
+    shown += [f"shown with the whole book to {use.whole_book}"] if use.whole_book else []
+    return ", ".join([*shown, f"cited {use.cited} times"]) if shown else ""
+
+
+def print_skill(skill: Skill, use: SkillUse | None = None) -> None:
     """Print one skill with everything that is known of it, and the traces that taught it.
 
     Args:
         skill: The skill.
+        use: How often agents saw and cited it.
     """
     facts = [
         ("section", skill.section),
         ("content", skill.content),
         ("status", _status(skill)),
         ("counters", f"helpful {skill.helpful}, harmful {skill.harmful}, neutral {skill.neutral}"),
+        ("used", "" if use is None else _use_in_words(use)),
         ("justification", skill.justification or ""),
         ("evidence", skill.evidence or ""),
         ("added (UTC)", shown_time(skill.created_at)),

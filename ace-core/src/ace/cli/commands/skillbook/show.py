@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -19,6 +19,9 @@ from ace.cli.skillbooks.skill_output import print_skill, print_skills, skill_as_
 from ace.cli.wording import counted
 from ace.skill import Skill
 from ace.skillbook import Skillbook
+
+if TYPE_CHECKING:
+    from ace.runners import SkillUse
 
 __all__ = ["command"]
 
@@ -63,8 +66,9 @@ def command(
         if as_json:
             _print_json(book, location, skills)
         elif ids:
+            uses = _uses(book)
             for skill in skills:
-                print_skill(skill)
+                print_skill(skill, uses.get(skill.id))
         else:
             print_skills(skills, title=_title(location, book, skills))
     return DONE
@@ -100,14 +104,25 @@ def _print_text(book: Skillbook, text_format: TextFormat, query: str | None, bud
 
 
 def _print_json(book: Skillbook, location: str, skills: Sequence[Skill]) -> None:
+    uses = _uses(book)
     print_json(
         {
             "command": "skillbook show",
             "skillbook": location,
             "version": book.version,
-            "skills": [skill_as_json(skill) for skill in skills],
+            "skills": [{**skill_as_json(skill), "use": _use_as_json(uses.get(skill.id))} for skill in skills],
         }
     )
+
+
+def _uses(book: Skillbook) -> Mapping[str, SkillUse]:
+    from ace.runners import skill_use
+
+    return skill_use(book)
+
+
+def _use_as_json(use: SkillUse | None) -> dict[str, int] | None:
+    return None if use is None else use._asdict()
 
 
 def _title(location: str, book: Skillbook, skills: Sequence[Skill]) -> str:
