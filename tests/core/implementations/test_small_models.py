@@ -123,3 +123,24 @@ def test_the_client_decides_which_roles_suit_it() -> None:
     assert type(skill_manager_for(small)) is SmallModelSkillManager and type(skill_manager_for(large)) is SkillManager
     assert agent_for(small).prompt_template != agent_for(large).prompt_template == Agent(large).prompt_template
     assert ACE.from_client(small, environment=SimpleEnvironment()).pipeline is not None
+
+
+def test_a_rule_that_repeats_the_reflectors_own_instructions_is_no_rule() -> None:
+    echo = (
+        "When you read a task, write down the rule that it teaches, so that the same mistake is not made again. "
+        "Feedback, corrections and the right answer are true; the first answer in the record may be wrong."
+    )
+
+    def script(request: ScriptedRequest) -> dict[str, str]:
+        rule = echo if "2+2?" in request.text else "When you add, answer with the number alone."
+        return {"what_went_wrong": "It was wrong.", "rule": rule}
+
+    output = AgentOutput(reasoning="", final_answer="5")
+    with ScriptedServer(script) as server:
+        reflector = SmallModelReflector(client_for(server))
+        echoed, taught = (
+            reflector.reflect(asked, output, Skillbook(), trace={"question": asked}) for asked in ("2+2?", "3+3?")
+        )
+    assert (echoed.extracted_learnings, echoed.key_insight) == ([], "")
+    assert echoed.error_identification == "It was wrong."
+    assert [each.learning for each in taught.extracted_learnings] == ["When you add, answer with the number alone."]

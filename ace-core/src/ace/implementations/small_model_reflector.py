@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from ace.implementations.asking import ask_until_usable
 from ace.implementations.prompts import SMALL_MODEL_REFLECTOR_PROMPT
 from ace.implementations.reflector import Reflector
+from ace.implementations.repeated_words import repeats
 from ace.implementations.small_model_outputs import Lesson
 from ace.outputs import ExtractedLearning, ReflectorOutput, SkillTag
 from ace.protocols.llm import LLMClientLike
 
 __all__ = ["SmallModelReflector"]
 
+logger = logging.getLogger(__name__)
+
+_REPEATED_WORDS = 8
+
 
 class SmallModelReflector(Reflector):
     """Finds out what can be learned from one execution, with a small model.
 
     A small model analyses badly and follows examples well. So it is shown two examples, and asked for
-    the mistake and one rule instead of a whole analysis.
+    the mistake and one rule instead of a whole analysis. A rule that repeats the question itself is none.
 
     Args:
         llm: A client.
@@ -42,6 +48,9 @@ class SmallModelReflector(Reflector):
             self.llm, prompt, Lesson, lambda answer: None, role="Reflector", max_retries=self.max_retries
         )
         rule, mistake = lesson.rule.strip(), lesson.what_went_wrong.strip()
+        if repeats(rule, self.prompt_template, count=_REPEATED_WORDS):
+            logger.info("Nothing is learned from a rule that repeats the question to the reflector: %r", rule)
+            rule = ""
         learnings = [ExtractedLearning(learning=rule, atomicity_score=1.0, evidence=mistake)] if rule else []
         # Whether a cited skill caused the mistake is more than a small model can judge.
         tag = "neutral" if mistake else "helpful"
