@@ -6,6 +6,7 @@ import itertools
 import random
 from statistics import fmean
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +60,24 @@ def test_the_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
         interval = bootstrap_interval(values, confidence=0.9, resamples=300, seed=seed)
         covered += interval.low <= 0.6 <= interval.high
     assert 165 <= covered <= 196
+
+
+def test_the_interval_is_that_of_all_possible_drawings() -> None:
+    # Of the 27 ways to draw three times from 0, 0, 1, the mean is 0 in 8, 1/3 in 12, 2/3 in 6 and 1 in 1.
+    interval = bootstrap_interval([0.0, 0.0, 1.0], confidence=0.9, resamples=20_000)
+    assert (interval.value, interval.low, interval.high) == pytest.approx((1 / 3, 0, 2 / 3))
+    assert bootstrap_interval([0.0, 0.0, 1.0], confidence=0.99, resamples=20_000).high == 1
+
+
+def test_the_interval_is_the_one_that_numpy_finds() -> None:
+    generator = random.Random(5)
+    values = [generator.gauss(3, 2) for _ in range(80)]
+    numbers = np.random.default_rng(1)
+    means = numbers.choice(values, size=(20_000, len(values))).mean(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    interval = bootstrap_interval(values, resamples=20_000)
+    assert interval.value == pytest.approx(np.mean(values))
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.02)
 
 
 def test_the_same_seed_gives_the_same_interval_and_no_value_is_an_error() -> None:

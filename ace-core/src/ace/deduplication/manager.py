@@ -15,8 +15,8 @@ from ace.deduplication.operations import (
     MergeOp,
     SkippedConsolidation,
     apply_consolidation_operations,
-    parse_consolidation_operations,
 )
+from ace.deduplication.parsed_operations import parse_consolidation_operations
 from ace.deduplication.prompts import consolidation_prompt, similarity_report
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, SkillConsolidatorLike
 from ace.skill import Skill, similarity_pair
@@ -127,7 +127,7 @@ class DeduplicationManager:
         )
 
     def parse_consolidation_operations(self, data: object) -> list[ConsolidationOperation]:
-        """Read operations as a model writes them; see `ace.deduplication.operations`."""
+        """Read operations as a model writes them; see `parse_consolidation_operations`."""
         return parse_consolidation_operations(data)
 
     def apply_operations(
