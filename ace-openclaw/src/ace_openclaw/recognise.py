@@ -72,6 +72,8 @@ def _score_of_record(record: Mapping[object, object]) -> float:
         return 0.95
     if kind == "message" and isinstance(message, Mapping) and message.get("role") in _ROLES:
         return 0.9
+    if record.get("traceSchema") == "openclaw-trajectory":  # claimed, so that reading it says what to give instead
+        return 0.9
     if isinstance(record.get("messages"), list) and {"sessionId", "sessionKey", "success"} <= record.keys():
         return 0.9
     if isinstance(header, Mapping) and header.get("type") == "session" and "entries" in record:

@@ -126,6 +126,8 @@ def converted_trace(converter: TraceConverter, trace: object) -> dict[str, objec
         if not isinstance(converted, Mapping):
             raise TypeError(f"it gave a {type(converted).__name__} instead of the standard trace dict")
         return dict(converted)
+    except TraceConversionError:  # of the converter that this one has asked
+        raise
     except Exception as error:
         raise TraceConversionError(
             f"the trace converter {converter.name!r} claims this {type(trace).__name__} but cannot convert it: "
