@@ -78,6 +78,18 @@ def test_keep_skills_keeps_the_book(home: Path, server: ScriptedServer) -> None:
     assert [path.name for path in (home / ".openclaw/ace").iterdir()] == ["skillbook.db"]
 
 
+def test_uninstall_removes_what_was_learned_without_an_installation(home: Path, server: ScriptedServer) -> None:
+    before = files_in(home)
+    model = ("--model", "openai/scripted", "--api-base", server.api_base)
+    assert openclaw(home, "learn", *model).code == 0
+    assert (home / ".openclaw/ace/skillbook.db").exists()
+    assert openclaw(home, "uninstall", "--keep-skills").out == "Removed.\n"
+    assert [path.name for path in (home / ".openclaw/ace").iterdir()] == ["skillbook.db"]
+    assert openclaw(home, "uninstall").out == "Removed.\n"
+    assert files_in(home) == before
+    assert openclaw(home, "uninstall").out == "Nothing was installed.\n"
+
+
 def test_problems_are_told_with_exit_code_1_and_the_rest_is_learned(home: Path, server: ScriptedServer) -> None:
     broken = home / "broken.jsonl"
     broken.write_text("no json\n", encoding="utf-8")

@@ -96,7 +96,7 @@ def install(state: Path, settings: Settings, *, capture: bool) -> list[str]:
 
 
 def uninstall(state: Path, *, keep_skills: bool = False) -> bool:
-    """Remove all that was installed, noted and learned.
+    """Remove all that was installed, noted and learned, also what was learned without an installation.
 
     Args:
         state: The folder of OpenClaw.
@@ -111,17 +111,19 @@ def uninstall(state: Path, *, keep_skills: bool = False) -> bool:
     """
     settings = read_settings(state)
     folder = ace_folder(state)
-    if settings is None:
+    if not folder.is_dir():
         return False
-    remove_skills(Path(settings.workspace))
-    if settings.entry is not None:
-        _remove_entry(state / "openclaw.json", settings.entry, made_config=settings.made_config)
-        shutil.rmtree(_plugin_folder(state), ignore_errors=True)
+    if settings is not None:
+        remove_skills(Path(settings.workspace))
+        if settings.entry is not None:
+            _remove_entry(state / "openclaw.json", settings.entry, made_config=settings.made_config)
+            shutil.rmtree(_plugin_folder(state), ignore_errors=True)
     kept = skillbook_path(state).name if keep_skills else None
     for path in sorted(folder.iterdir()):
         if kept is None or not path.name.startswith(kept):
             path.unlink()
-    for name in (str(folder), *sorted(settings.made_folders, key=len, reverse=True)):
+    made_folders = settings.made_folders if settings is not None else ()
+    for name in (str(folder), *sorted(made_folders, key=len, reverse=True)):
         with contextlib.suppress(OSError):  # the user keeps something else in it by now
             Path(name).rmdir()
     return True
