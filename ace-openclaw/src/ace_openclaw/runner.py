@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.context import ACEStepContext
 from ace.runners import ACERunner, LearningOptions, LearningSettings
+from ace.skillbook import has_scheme
 from ace_openclaw.home import session_files, state_folder
 from ace_openclaw.json_fields import mapping_in, text_in
 from ace_openclaw.learned import LearnedTurns, NoteLearnedStep
@@ -110,7 +111,7 @@ class OpenClaw(ACERunner):
             workspace: The folder in which the skills are left: the top skills in a marked block of its AGENTS.md, the
                 whole book in `skills/ace-skillbook`; by default nowhere.
             learned_path: The file that notes what was learned from; by default `openclaw-learned.jsonl` beside
-                skillbook_path. Without both, the runner remembers it as long as it lives.
+                the file of skillbook_path. Without both, the runner remembers it as long as it lives.
             idle_minutes: After how long without an event a turn without an answer counts as ended. Until then it is
                 left to a later run.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
@@ -255,4 +256,6 @@ def _settings(options: LearningOptions) -> LearningSettings:
 def _learned_path(named: str | os.PathLike[str] | None, settings: LearningSettings) -> Path | None:
     if named is not None:
         return Path(named)
-    return None if settings.skillbook_path is None else Path(settings.skillbook_path).with_name(LEARNED_FILE)
+    if settings.skillbook_path is None or has_scheme(settings.skillbook_path):
+        return None
+    return Path(settings.skillbook_path).with_name(LEARNED_FILE)

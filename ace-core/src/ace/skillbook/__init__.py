@@ -22,15 +22,31 @@ from ace.skillbook.sources import SourceSummary
 
 if TYPE_CHECKING:
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
-    from ace.skillbook.store import AlreadyCommittedError, SampleKey, SkillbookStore, VersionConflictError
+    from ace.skillbook.store import (
+        AlreadyCommittedError,
+        Commit,
+        Head,
+        ProgressRow,
+        SampleKey,
+        SkillbookStore,
+        SkillRow,
+        StoredBook,
+        StoredEvent,
+        VersionConflictError,
+    )
+    from ace.skillbook.stores import has_scheme
 
 __all__ = [
     "AlreadyCommittedError",
     "AppliedOperation",
     "BlameEntry",
+    "Commit",
     "EventRefusedError",
+    "Head",
     "HistoryEntry",
+    "ProgressRow",
     "SampleKey",
+    "SkillRow",
     "Skillbook",
     "SkillbookChangedError",
     "SkillbookDiff",
@@ -41,18 +57,28 @@ __all__ = [
     "SkillbookStoreError",
     "SkippedOperation",
     "SourceSummary",
+    "StoredBook",
+    "StoredEvent",
     "UpdateReport",
     "VersionConflictError",
+    "has_scheme",
 ]
 
 _HOMES = {
     "AlreadyCommittedError": "store",
     "BlameEntry": "history",
+    "Commit": "store",
+    "Head": "store",
     "HistoryEntry": "history",
+    "ProgressRow": "store",
     "SampleKey": "store",
+    "SkillRow": "store",
     "SkillbookDiff": "history",
     "SkillbookStore": "store",
+    "StoredBook": "store",
+    "StoredEvent": "store",
     "VersionConflictError": "store",
+    "has_scheme": "stores",
 }
 
 

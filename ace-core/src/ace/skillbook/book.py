@@ -55,6 +55,7 @@ class Skillbook(WritableSkillbook):
     ) -> None:
         super().__init__(clock=clock, count_tokens=count_tokens, ranker=ranker)
         self._files = JsonFiles()
+        self._store_place: Path | str | None = None
 
     @classmethod
     def open(cls, path: str | Path, *, store: SkillbookStore | None = None, clock: Clock = system_clock) -> Skillbook:
@@ -74,14 +75,13 @@ class Skillbook(WritableSkillbook):
         kind = None if store is not None else find_store(path)
         if kind is not None:
             store = kind.open(str(path))
-        path = Path(path)
         book = cls(clock=clock)
         if store is not None:
             book._bind(path, store)
-        elif path.exists():
-            book._read(path)
+        elif (file := Path(path)).exists():
+            book._read(file)
         else:
-            book._files.home = real_path(path)
+            book._files.home = real_path(file)
             book._journal = Journal(book._state)
         return book
 
@@ -111,11 +111,10 @@ class Skillbook(WritableSkillbook):
         """
         kind, location = find_store(path), path
         path = Path(path)
-        suffix = path.suffix.lower()
         with self._lock:
             if kind is not None:
-                self._save_to_store(path, location)
-            elif suffix in TEXT_SUFFIXES:
+                self._save_to_store(location)
+            elif path.suffix.lower() in TEXT_SUFFIXES:
                 raise ValueError(
                     f"{path}: a skillbook is saved as .json or .db; for text use as_markdown or as_playbook"
                 )
@@ -250,24 +249,24 @@ class Skillbook(WritableSkillbook):
             self._state.become(state_from(self._files.read(path)))
         self._journal = Journal(self._state)
 
-    def _bind(self, path: Path, store: SkillbookStore) -> None:
+    def _bind(self, location: str | Path, store: SkillbookStore) -> None:
         from ace.skillbook.binding import StoreBinding  # for those who use a store
 
         binding = StoreBinding(store)
         try:
             binding.load(self._state)
         except SkillbookFileError as error:
-            raise error.at(path) from error
+            raise error.at(location) from error
         self._binding = binding
         self._journal = Journal(self._state)
-        self._files.home = real_path(path)
+        self._store_place = _store_place(location)
 
-    def _save_to_store(self, path: Path, location: str | Path) -> None:
-        if self._binding is not None and real_path(path) == self._files.home:
+    def _save_to_store(self, location: str | Path) -> None:
+        if self._binding is not None and _store_place(location) == self._store_place:
             self.commit()
             return
-        if path.exists():
-            raise FileExistsError(f"{path}: there is a store already; open it and use import_skills to add to it")
+        if not has_scheme(location) and Path(location).exists():
+            raise FileExistsError(f"{location}: there is a store already; open it and use import_skills to add to it")
         with type(self).open(location, clock=self._clock) as copy:
             if copy.version:
                 raise FileExistsError(f"{location}: there is a skillbook already; open it and use import_skills")
@@ -286,6 +285,11 @@ class Skillbook(WritableSkillbook):
                 "this skillbook keeps no history; Skillbook.open('skills.db') opens one that does"
             )
         return self._binding
+
+
+def _store_place(location: str | Path) -> str | Path:
+    """Return what two locations of the same store have in common, whatever the working folder is by then."""
+    return location if has_scheme(location) else real_path(location)
 
 
 def _read_text_file(path: Path, at: str) -> BookContents:

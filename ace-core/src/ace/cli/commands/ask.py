@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -14,6 +13,7 @@ from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.run_counts import RunCounts
+from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import chosen_model, client_from_settings, told_plainly
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
@@ -67,8 +67,8 @@ def command(
             output = _answer(client, asked, context, Skillbook())
             cited = {}
         else:
-            path = Path(settings.skillbook)
-            with opened_skillbook(path, is_dry_run=True, must_exist=True) as (book, _):
+            place = SkillbookPlace(settings.skillbook)
+            with opened_skillbook(place, is_dry_run=True, must_exist=True) as (book, _):
                 fetch_if_missing(chosen_model(settings), assume_yes=yes)
                 output = _answer(client, asked, context, book)
                 cited = {each: _content(book, each) for each in output.skill_ids}

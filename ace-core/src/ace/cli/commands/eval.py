@@ -16,8 +16,9 @@ from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.measurement import Measurement, MeasurementStopped
-from ace.cli.learning.opened_skillbook import VALIDATION_LOG, opened_skillbook, skillbook_files
+from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.sample_files import all_samples
+from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import answers_depend_on, check_model, chosen_model, client_from_settings
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag
 from ace.cli.settings import Settings, load_settings
@@ -92,9 +93,9 @@ def command(
     """
     flags = {**model_options.flags(), "workers": options.workers, "max_cost": options.max_cost}
     settings = load_settings({**flags, "skillbook": skillbook[0] if skillbook else None})
-    targets = [Path(each) for each in dict.fromkeys(skillbook or [settings.skillbook])]
+    targets = [SkillbookPlace(each) for each in dict.fromkeys(skillbook or [settings.skillbook])]
     _check(options, targets)
-    left_out = frozenset[Path]().union(*map(skillbook_files, targets))
+    left_out = frozenset[Path]().union(*(target.own_files() for target in targets))
     samples = all_samples(path, limit=options.limit, shuffle=options.shuffle, left_out=left_out)
     client = client_from_settings(settings)
     with warnings_shown(), _opened(targets) as books:
@@ -118,7 +119,7 @@ def command(
     return WITH_FAILURES if report.comparison.baseline.failed or report.comparison.learned.failed else DONE
 
 
-def _check(options: EvaluationOptions, targets: Sequence[Path]) -> None:
+def _check(options: EvaluationOptions, targets: Sequence[SkillbookPlace]) -> None:
     if options.repeats < 1:
         raise UsageError(f"the option --repeats wants a whole number from 1, not {options.repeats}")
     if options.leave_one_out and len(targets) > 1:
@@ -126,18 +127,18 @@ def _check(options: EvaluationOptions, targets: Sequence[Path]) -> None:
 
 
 @contextmanager
-def _opened(targets: Sequence[Path]) -> Iterator[list[Skillbook]]:
+def _opened(targets: Sequence[SkillbookPlace]) -> Iterator[list[Skillbook]]:
     with ExitStack() as stack:
         yield [stack.enter_context(opened_skillbook(target, is_dry_run=True, must_exist=True))[0] for target in targets]
 
 
-def _warn_of_learned(samples: Sequence[Sample], target: Path, book: Skillbook) -> None:
+def _warn_of_learned(samples: Sequence[Sample], target: SkillbookPlace, book: Skillbook) -> None:
     """Say which samples taught a skill: to answer those right proves nothing."""
     taught = {source.sample_question for skill in book.skills() for source in skill.sources}
     learned = [sample for sample in samples if sample.question in taught]
     if learned:
         note(
-            f"ace: warning: {len(learned)} of {len(samples)} samples taught a skill of {str(target)!r}, such as "
+            f"ace: warning: {len(learned)} of {len(samples)} samples taught a skill of {target.location!r}, such as "
             f"{learned[0].id}; what they show proves nothing"
         )
 
@@ -170,11 +171,11 @@ def _measurement(
     )
 
 
-def _training_of(target: Path) -> Sequence[ValidationPoint]:
+def _training_of(target: SkillbookPlace) -> Sequence[ValidationPoint]:
     """Return the validations of the last training of a skillbook, which `ace train --validate` keeps beside it."""
     from ace.evaluation import TrainingLog
 
-    log = TrainingLog(target.with_name(target.name + VALIDATION_LOG))
+    log = TrainingLog(target.validation_log)
     return [] if log.last_run is None else log.points_of(log.last_run)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from ace.cli.learning.opened_skillbook import is_store
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.run_plan import LearningCommand, RunPlan
+from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
 
@@ -60,7 +59,13 @@ class Learn(LearningCommand):
     name = "learn"
 
     def runner(
-        self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool, allow: Sequence[GuardedKind]
+        self,
+        client: LLMClientLike,
+        book: Skillbook,
+        place: SkillbookPlace,
+        *,
+        merge: bool,
+        allow: Sequence[GuardedKind],
     ) -> TraceAnalyser:
         """Return a runner with the two roles that look back."""
         from ace.implementations import reflector_for, skill_manager_for
@@ -76,10 +81,10 @@ class Learn(LearningCommand):
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
             allow=allow,
-            extra_steps=[] if is_store(path) else [SaveSkillbookStep(path, book)],
+            extra_steps=[] if place.keeps_history else [SaveSkillbookStep(place.location, book)],
         )
         pipeline = Pipeline(steps, step_observer=StepEvents())
-        return TraceAnalyser(pipeline, book, failures_path=path.with_name("failures.jsonl"))
+        return TraceAnalyser(pipeline, book, failures_path=place.failures_file)
 
     def run_arguments(self, settings: Settings) -> dict[str, Any]:
         """Return the number of workers, if it was said."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from ace.cli.inputs import GatheredTraces
-from ace.cli.learning.opened_skillbook import is_store
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.run_plan import LearningCommand, Results, RunPlan
 from ace.cli.learning.sample_files import samples_in
+from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation
 from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
@@ -63,7 +62,7 @@ def command(
     """
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
     plan = RunPlan(
-        command=Train(environment, validation.checked(Path(settings.skillbook))),
+        command=Train(environment, validation.checked(SkillbookPlace(settings.skillbook))),
         paths=path,
         settings=settings,
         options=run,
@@ -87,7 +86,13 @@ class Train(LearningCommand):
         return samples_in(gathered)
 
     def runner(
-        self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool, allow: Sequence[GuardedKind]
+        self,
+        client: LLMClientLike,
+        book: Skillbook,
+        place: SkillbookPlace,
+        *,
+        merge: bool,
+        allow: Sequence[GuardedKind],
     ) -> ACE:
         """Return a runner with all three roles."""
         from ace.environments import SimpleEnvironment
@@ -98,6 +103,7 @@ class Train(LearningCommand):
         from ace.runners.step_events import StepEvents
         from ace.steps.save_skillbook import SaveSkillbookStep
 
+        is_saved_here = not place.keeps_history and not self.validation.validate
         steps = ACE.build_steps(
             agent=agent_for(client),
             reflector=reflector_for(client),
@@ -106,12 +112,17 @@ class Train(LearningCommand):
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
             allow=allow,
-            extra_steps=[] if is_store(path) or self.validation.validate else [SaveSkillbookStep(path, book)],
+            extra_steps=[SaveSkillbookStep(place.location, book)] if is_saved_here else [],
         )
-        return ACE(Pipeline(steps, step_observer=StepEvents()), book, failures_path=path.with_name("failures.jsonl"))
+        return ACE(Pipeline(steps, step_observer=StepEvents()), book, failures_path=place.failures_file)
 
     def run(
-        self, runner: ACE | TraceAnalyser, inputs: Sequence[Any], settings: Settings, place: Path, **arguments: Any
+        self,
+        runner: ACE | TraceAnalyser,
+        inputs: Sequence[Any],
+        settings: Settings,
+        place: SkillbookPlace,
+        **arguments: Any,
     ) -> Results:
         """Run, and validate where that was asked for."""
         if not self.validation.validate:
@@ -124,6 +135,10 @@ class Train(LearningCommand):
     def run_arguments(self, settings: Settings) -> dict[str, Any]:
         """Return the number of workers; an agent works alone unless it was said."""
         return {"workers": settings.workers or 1}
+
+    def can_resume(self, place: SkillbookPlace) -> bool:
+        """Tell whether a run can be resumed; one that is validated needs the log of its validations for that."""
+        return place.keeps_history and (not self.validation.validate or place.validation_log is not None)
 
     def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
         """Return how many answers were right in each epoch. A sample that failed is a wrong answer."""

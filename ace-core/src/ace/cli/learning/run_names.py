@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ace.cli.console import note
-from ace.cli.errors import UsageError
 from ace.cli.inputs import STANDARD_INPUT
 from ace.runners import unfinished_runs
 
@@ -31,14 +30,9 @@ def chosen_run(
         options: What else makes it another run, such as the number of epochs.
         book: The skillbook, which knows what was broken off.
         resume: Whether the user wants to go on.
-
-    Raises:
-        UsageError: The book keeps no record of runs.
     """
     beginning = f"{command}-{_hash_of(paths, options)}-"
     if resume:
-        if book.store is None:
-            raise UsageError("--resume needs a skillbook that keeps what each run has done: give --skillbook NAME.db")
         begun = [each.run_id for each in unfinished_runs(book) if each.run_id.startswith(beginning)]
         if begun:
             return begun[-1], True

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ace.cli.console import print_json, print_text
@@ -13,12 +12,13 @@ from ace.cli.errors import UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.inputs import GatheredTraces, gather_traces, readable_records
 from ace.cli.learning.log_lines import warnings_shown
-from ace.cli.learning.opened_skillbook import opened_skillbook, skillbook_files
+from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.report_output import print_report, report_as_json
 from ace.cli.learning.run_counts import RunCounts
 from ace.cli.learning.run_names import chosen_run
 from ace.cli.learning.run_options import RunOptions
-from ace.cli.learning.session import ending, run_learning
+from ace.cli.learning.session import ending, how_to_go_on, run_learning
+from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import check_model, chosen_model, client_from_settings
 from ace.cli.settings import Settings
 from ace.protocols.observers import observing
@@ -54,20 +54,31 @@ class LearningCommand(ABC):
 
     @abstractmethod
     def runner(
-        self, client: LLMClientLike, book: Skillbook, path: Path, *, merge: bool, allow: Sequence[GuardedKind]
+        self,
+        client: LLMClientLike,
+        book: Skillbook,
+        place: SkillbookPlace,
+        *,
+        merge: bool,
+        allow: Sequence[GuardedKind],
     ) -> ACE | TraceAnalyser:
         """Return the runner.
 
         Args:
             client: The client of its roles.
             book: The skillbook that learns.
-            path: Where it is open.
+            place: Where it is open.
             merge: Whether similar skills are merged.
             allow: What is learned although the guard would leave it out.
         """
 
     def run(
-        self, runner: ACE | TraceAnalyser, inputs: Sequence[Any], settings: Settings, place: Path, **arguments: Any
+        self,
+        runner: ACE | TraceAnalyser,
+        inputs: Sequence[Any],
+        settings: Settings,
+        place: SkillbookPlace,
+        **arguments: Any,
     ) -> Results:
         """Run.
 
@@ -87,6 +98,14 @@ class LearningCommand(ABC):
             settings: The settings of the command line.
         """
         return {}
+
+    def can_resume(self, place: SkillbookPlace) -> bool:
+        """Tell whether a run that is broken off can be resumed.
+
+        Args:
+            place: The skillbook that learns.
+        """
+        return place.keeps_history
 
     def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
         """Return what this command reports beside the common report, as JSON values.
@@ -123,7 +142,10 @@ class RunPlan:
         Raises:
             UsageError: Something is wrong with what was asked for. Nothing was learned then.
         """
-        target = Path(self.settings.skillbook)
+        target = SkillbookPlace(self.settings.skillbook)
+        if self.options.resume:
+            self._check_resumable(target)
+        way_on = how_to_go_on(target, can_resume=self.command.can_resume(target), is_dry_run=self.options.dry_run)
         client = client_from_settings(self.settings)
         counts = RunCounts()
         with (
@@ -148,6 +170,7 @@ class RunPlan:
                 total=len(inputs) * self.settings.epochs,
                 noun=self.command.noun,
                 quiet=self.as_json,
+                way_on=way_on,
             )
             report = counts.report(book, read=len(inputs), problems=gathered.problems, failed=runner.failures)
             further = self.command.further_results(results[0], self.settings.epochs) if results else {}
@@ -166,11 +189,25 @@ class RunPlan:
             print_report(report, title=title, noun=self.command.noun)
             for line in self.command.further_lines(further) if further else ():
                 print_text(line)
-        return ending(stopped_by, target, has_failures=bool(report.failures))
+        return ending(stopped_by, way_on, has_failures=bool(report.failures))
 
-    def _gathered(self, skillbook: Path) -> GatheredTraces:
+    def _check_resumable(self, place: SkillbookPlace) -> None:
+        if not place.keeps_history:
+            raise UsageError("--resume needs a skillbook that keeps what each run has done: give --skillbook NAME.db")
+        if not self.command.can_resume(place):
+            raise UsageError(
+                f"--resume needs the log of the validations, which is kept beside a file, and {place.location!r} is "
+                "none: leave out --validate, or train into a .db file"
+            )
+        if self.options.dry_run and place.file is None:
+            raise UsageError(
+                f"a dry run on {place.location!r} is made on a copy that does not know what was broken off: "
+                "leave out --resume or --dry-run"
+            )
+
+    def _gathered(self, skillbook: SkillbookPlace) -> GatheredTraces:
         return gather_traces(
-            self.paths, limit=self.options.limit, shuffle=self.options.shuffle, left_out=skillbook_files(skillbook)
+            self.paths, limit=self.options.limit, shuffle=self.options.shuffle, left_out=skillbook.own_files()
         )
 
     def _run_name(self, book: Skillbook) -> tuple[str, bool]:
@@ -190,7 +227,7 @@ class RunPlan:
         self,
         runner: ACE | TraceAnalyser,
         inputs: Sequence[Any],
-        place: Path,
+        place: SkillbookPlace,
         token: CancellationToken,
         name: str,
         *,

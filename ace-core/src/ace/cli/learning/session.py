@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ace.cli.console import note
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES
 from ace.cli.learning.interruption import run_interruptibly
-from ace.cli.learning.opened_skillbook import is_store, saved_elsewhere
+from ace.cli.learning.opened_skillbook import saved_elsewhere
 from ace.cli.learning.progress import progress_shown
 from ace.cli.learning.run_counts import RunCounts
+from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
 from ace.runners.not_written import SkillbookNotWrittenError
@@ -25,23 +25,25 @@ __all__ = ["ending", "how_to_go_on", "run_learning"]
 def run_learning(
     run: Callable[[CancellationToken], object],
     book: Skillbook,
-    path: Path,
+    place: SkillbookPlace,
     counts: RunCounts,
     *,
     total: int,
     noun: str,
     quiet: bool,
+    way_on: str,
 ) -> str:
     """Run, show the progress, and end softly at the first signal and at once at the second.
 
     Args:
         run: Starts the run with a token, and returns when it is over.
         book: The skillbook that learns.
-        path: Where it is open.
+        place: Where it is open.
         counts: Counts what happens.
         total: How many inputs there are, over all epochs.
         noun: What one input is called.
         quiet: Whether to show no progress.
+        way_on: What `how_to_go_on` returned.
 
     Returns:
         What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, `early_stopping`,
@@ -56,45 +58,49 @@ def run_learning(
 
         def stop_at_once() -> None:
             progress.close()
-            if not is_store(path):
-                book.save_to_file(path, merge=True)
-            note(f"ace: stopped at once; {how_to_go_on(path)}")
+            if not place.keeps_history:
+                book.save_to_file(place.location, merge=True)
+            note(f"ace: stopped at once; {way_on}")
 
         try:
             run_interruptibly(lambda: run(token), on_first=stop_softly, on_second=stop_at_once)
         except SkillbookNotWrittenError as error:
             progress.close()
             note(f"ace: {error.reason}")
-            if not is_store(path):
-                note(f"ace: what was learned is in {str(saved_elsewhere(book, path))!r}, until you move it")
+            if not place.keeps_history:
+                note(f"ace: what was learned is in {str(saved_elsewhere(book, place))!r}, until you move it")
             return "skillbook_not_written"
     return token.reason
 
 
-def how_to_go_on(path: Path) -> str:
-    """Return what to type after a run was broken off.
+def how_to_go_on(place: SkillbookPlace, *, can_resume: bool, is_dry_run: bool) -> str:
+    """Return what to do after a run was broken off.
 
     Args:
-        path: The skillbook.
+        place: The skillbook.
+        can_resume: Whether the run can be resumed.
+        is_dry_run: Whether nothing was to be kept.
     """
-    if is_store(path):
+    if is_dry_run:
+        return "this was a dry run, and nothing was written"
+    if can_resume:
         return "what was learned is kept; the same command with --resume goes on"
-    return f"what was learned is kept; a run into {path.name!r} cannot go on, only start again (one into a .db can)"
+    return f"what was learned is kept; this run into {place.name!r} cannot go on, only start again (one into a .db can)"
 
 
-def ending(stopped_by: str, path: Path, *, has_failures: bool) -> int:
+def ending(stopped_by: str, way_on: str, *, has_failures: bool) -> int:
     """Say how to go on, where there is something left, and return the exit code.
 
     Args:
         stopped_by: What `run_learning` returned.
-        path: The skillbook.
+        way_on: What `how_to_go_on` returned.
         has_failures: Whether something was not learned from.
     """
     if stopped_by == "early_stopping":
         note("ace: ended early, since validation found nothing better")
         return WITH_FAILURES if has_failures else DONE
     if stopped_by:
-        note(f"ace: {_REASONS[stopped_by]}; {how_to_go_on(path)}")
+        note(f"ace: {_REASONS[stopped_by]}; {way_on}")
     if stopped_by == "cancelled":
         return INTERRUPTED
     return WITH_FAILURES if stopped_by or has_failures else DONE

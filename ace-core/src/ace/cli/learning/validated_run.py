@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from ace.cli.console import note
 from ace.cli.errors import UsageError
-from ace.cli.learning.opened_skillbook import VALIDATION_ANSWERS, VALIDATION_LOG, is_store
 from ace.cli.learning.sample_files import all_samples
+from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import answers_depend_on
 from ace.cli.options import Flag
 from ace.cli.wording import counted
@@ -43,7 +42,7 @@ class ValidationOptions:
     patience: int | None = None
     """End after so many validations in which nothing got better."""
 
-    def checked(self, skillbook: Path) -> ValidationOptions:
+    def checked(self, skillbook: SkillbookPlace) -> ValidationOptions:
         """Return the options, or say what is wrong with them.
 
         Args:
@@ -54,9 +53,9 @@ class ValidationOptions:
         """
         if not self.validate and (self.gate or self.patience is not None):
             raise UsageError("the options --gate and --patience need samples to validate on: give --validate FILE")
-        if self.gate and not is_store(skillbook):
+        if self.gate and not skillbook.keeps_history:
             raise UsageError(
-                f"the gate takes back what made the score fall, and {str(skillbook)!r} keeps no history; "
+                f"the gate takes back what made the score fall, and {skillbook.location!r} keeps no history; "
                 "give a skillbook that ends in .db"
             )
         for name, value in (("--validation-interval", self.validation_interval), ("--patience", self.patience)):
@@ -69,7 +68,7 @@ def run_with_validation(
     runner: ACE,
     inputs: Sequence[Any],
     settings: Settings,
-    place: Path,
+    place: SkillbookPlace,
     options: ValidationOptions,
     environment: Match,
     **arguments: Any,
@@ -102,13 +101,11 @@ def run_with_validation(
     except ValueError as error:
         raise UsageError(str(error)) from error
     agent = next(step.agent for step in runner.pipeline.steps if isinstance(step, AgentStep))
-    answers, log = (place.with_name(place.name + suffix) for suffix in (VALIDATION_ANSWERS, VALIDATION_LOG))
-    has_history = is_store(place)
     evaluator = Evaluator(
         agent,
         SimpleEnvironment(environment),
         workers=settings.workers or 1,
-        answers_path=answers if has_history else None,
+        answers_path=place.validation_answers,
         label=answers_depend_on(settings, environment),
     )
     course = ValidationCourse(
@@ -117,8 +114,8 @@ def run_with_validation(
         runner.skillbook,
         ValidationSettings(options.validation_interval, options.gate, options.patience),
         run_id=arguments["run_id"],
-        log=TrainingLog(log if has_history else None),
-        save_path=None if has_history else place,
+        log=TrainingLog(place.validation_log),
+        save_path=None if place.keeps_history else place.location,
         on_point=_tell,
     )
     try:

@@ -29,7 +29,7 @@ class Settings:
     api_key: str | None = field(repr=False)
     """The key, where it is not in the variable of the provider."""
     skillbook: str
-    """The path of the skillbook."""
+    """The path of the skillbook, or `scheme://...`."""
     max_tokens: int
     """The longest answer, in tokens."""
     temperature: float
@@ -84,9 +84,11 @@ def load_settings(
 def _take_file(
     path: Path, entries: Mapping[str, FileValue], values: dict[str, SettingValue], origins: dict[str, str]
 ) -> None:
+    from ace.skillbook.stores import has_scheme
+
     for name, (value, line) in entries.items():
         values[name] = value
-        if name == "skillbook" and isinstance(value, str):
+        if name == "skillbook" and isinstance(value, str) and not has_scheme(value):
             values[name] = str(path.parent / Path(value).expanduser())
         origins[name] = f"{path}, line {line}"
 

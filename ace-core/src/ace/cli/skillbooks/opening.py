@@ -13,7 +13,7 @@ from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.book import TEXT_SUFFIXES
 from ace.skillbook.stores import find_store, has_scheme
 
-__all__ = ["check_writable", "is_store", "location_of", "open_or_start", "opened", "save"]
+__all__ = ["check_writable", "is_store", "location_of", "open_at", "open_or_start", "opened", "save"]
 
 
 def location_of(skillbook: str | None) -> str:
@@ -62,7 +62,7 @@ def opened(location: str) -> Iterator[Skillbook]:
         raise UsageError(f"the skillbook {location!r} is a folder; give a file, such as {str(path / 'skills.db')!r}")
     if not has_scheme(location) and not path.exists():
         raise UsageError(f"there is no skillbook {location!r}; learn one with `ace learn`, or give --skillbook")
-    with _open(location) as book:
+    with open_at(location) as book:
         yield book
 
 
@@ -83,7 +83,7 @@ def open_or_start(location: str) -> Iterator[Skillbook]:
             raise UsageError(f"{location!r} is a folder; give a file, such as {str(Path(location) / 'skills.db')!r}")
         if not folder.is_dir():
             raise UsageError(f"there is no folder {str(folder)!r} for the skillbook; make it first")
-    with _open(location) as book:
+    with open_at(location) as book:
         yield book
 
 
@@ -122,8 +122,16 @@ def save(book: Skillbook, location: str, *, author: str) -> int | None:
 
 
 @contextmanager
-def _open(location: str) -> Iterator[Skillbook]:
-    is_store(location)
+def open_at(location: str) -> Iterator[Skillbook]:
+    """Open what is there, or start a skillbook there, without any further check.
+
+    Args:
+        location: Its file, or `scheme://...`.
+
+    Raises:
+        UsageError: No store has this scheme, or it cannot be read. The text says why, and what to do.
+    """
+    is_store(location)  # says so where no store has the scheme
     clock = clock_from_environment()
     try:
         book = Skillbook.open(location, clock=clock)

@@ -1,0 +1,71 @@
+"""`SkillbookPlace`: where the skillbook of a run is, and what is kept beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ace.cli.skillbooks.opening import is_store
+from ace.skillbook.stores import has_scheme
+
+__all__ = ["SkillbookPlace"]
+
+_COMPANIONS = ("-wal", "-shm", "-journal")
+
+
+@dataclass(frozen=True, slots=True)
+class SkillbookPlace:
+    """A file, or a place that only a store knows, such as `acme://team/skills`."""
+
+    location: str
+    """As the user gave it."""
+
+    def __str__(self) -> str:
+        return self.location
+
+    @property
+    def file(self) -> Path | None:
+        """The file; None where there is none."""
+        return None if has_scheme(self.location) else Path(self.location)
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether it is in a store, which keeps every change at once, and what each run has done.
+
+        Raises:
+            UsageError: No store has its scheme.
+        """
+        return is_store(self.location)
+
+    @property
+    def name(self) -> str:
+        """Its name in sentences."""
+        return self.location if self.file is None else self.file.name
+
+    @property
+    def failures_file(self) -> Path | None:
+        """The file that takes what was not learned from; None where nothing can be beside it."""
+        return None if self.file is None else self.file.with_name("failures.jsonl")
+
+    @property
+    def validation_log(self) -> Path | None:
+        """What a validated training keeps beside a store, so that it can be resumed; None where it keeps nothing."""
+        return self._beside(".validation.jsonl") if self.keeps_history else None
+
+    @property
+    def validation_answers(self) -> Path | None:
+        """The answers to validation samples, kept likewise."""
+        return self._beside(".answers.jsonl") if self.keeps_history else None
+
+    def own_files(self) -> frozenset[Path]:
+        """Return the files that belong to the skillbook, which are no traces."""
+        own = [self.file, self.failures_file, self.validation_log, self.validation_answers]
+        return frozenset(each.resolve() for each in [*own, *map(self._beside, _COMPANIONS)] if each is not None)
+
+    def existing_files(self) -> list[Path]:
+        """Return the file and what SQLite may have put beside it, as far as they are there; memory is left out."""
+        files = [self.file, *(self._beside(suffix) for suffix in _COMPANIONS if suffix != "-shm")]
+        return [each for each in files if each is not None and each.exists()]
+
+    def _beside(self, suffix: str) -> Path | None:
+        return None if self.file is None else self.file.with_name(self.file.name + suffix)

@@ -1,0 +1,169 @@
+"""`--skillbook scheme://...`: every command that takes a skillbook takes that of a plugin's store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.core.cli.vault_distribution import install_vault, vault_file
+from tests.support.command_line import Done, ace
+from tests.support.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.thorough
+
+PLACE = "vault://team/skills"
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return install_vault(tmp_path / "vault")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The working folder, in which nothing but the inputs may be."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def kept(tmp_path: Path) -> list[str]:
+    """The skills that the vault holds."""
+    with Skillbook.open(vault_file(tmp_path / "vault", "team/skills")) as book:
+        return [skill.content for skill in book.skills()]
+
+
+def write_lessons(path: Path, **fields: str) -> None:
+    lines = [{"question": f"What about w{number}?", **fields, "answer": f"LESSON w{number}"} for number in range(3)]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+
+
+def test_it_is_learned_into_asked_and_measured(
+    folder: Path, tmp_path: Path, environ: dict[str, str], model: list[str]
+) -> None:
+    write_lessons(folder / "runs.jsonl")
+
+    def run(*arguments: str) -> Done:
+        return ace(*arguments, "--skillbook", PLACE, folder=folder, environ=environ)
+
+    dry = run("learn", "runs.jsonl", "--dry-run", "--json", *model)
+    assert (dry.code, dry.data["skillbook"]) == (0, PLACE), dry.err
+    assert kept(tmp_path) == []
+    learned = run("learn", "runs.jsonl", "--lag", "0", *model)
+    assert learned.code == 0, learned.err
+    assert f"Learned into {PLACE}" in learned.out
+    assert kept(tmp_path) == [f"Remember LESSON w{number}." for number in range(3)]
+    asked = run("ask", "What about w1?", *model)
+    assert (asked.code, asked.out) == (0, "LESSON w1\n"), asked.err
+    measured = run("eval", "runs.jsonl", *model)
+    assert measured.code == 0, measured.err
+    assert measured.out.startswith("Accuracy 0.0% without skills, 100.0% with them")
+    trained = run("train", "runs.jsonl", *model)
+    assert trained.code == 0, trained.err
+    assert names_in(folder) == {"runs.jsonl"}
+
+
+def test_its_history_is_shown_and_changed(folder: Path, tmp_path: Path, environ: dict[str, str]) -> None:
+    (folder / "rules.md").write_text("- Check the units.\n- Round at the end.\n", encoding="utf-8")
+
+    def run(*arguments: str) -> Done:
+        done = ace("skillbook", *arguments, folder=folder, environ=environ)
+        assert done.code == 0, done.err
+        return done
+
+    book = ("--skillbook", PLACE)
+    run("import", "rules.md", *book)
+    assert kept(tmp_path) == ["Check the units.", "Round at the end."]
+    assert len(run("show", "--json", *book).data["skills"]) == 2
+    [first, _] = [skill["id"] for skill in run("show", "--json", *book).data["skills"]]
+    assert first in run("blame", first, *book).out
+    assert len(run("log", "--json", *book).data["versions"]) == 1
+    assert "Check the units." in run("diff", "0", "1", *book).out
+    run("export", "out.md", *book)
+    assert "Check the units." in (folder / "out.md").read_text(encoding="utf-8")
+    run("dedup", "--embedding-provider", "lexical", *book)
+    run("prune", *book)
+    run("rollback", "0", "--yes", *book)
+    assert kept(tmp_path) == []
+    run("merge", "rules.md", PLACE, "--output", "vault://other")
+    with Skillbook.open(vault_file(tmp_path / "vault", "other")) as merged:
+        assert len(merged) == 2
+    assert names_in(folder) == {"rules.md", "out.md"}
+
+
+def test_a_run_that_was_stopped_is_resumed(
+    folder: Path, tmp_path: Path, environ: dict[str, str], model: list[str], server: ScriptedServer
+) -> None:
+    (folder / "runs.jsonl").write_text(
+        '{"question": "a", "answer": "LESSON a"}\n{"question": "b", "answer": "REFUSED"}\n', encoding="utf-8"
+    )
+    command = ["learn", "runs.jsonl", "--lag", "0", "--skillbook", PLACE, *model]
+    stopped = ace(*command, "--fail-fast", folder=folder, environ=environ)
+    assert stopped.code == 1
+    assert "the same command with --resume goes on" in stopped.err
+    resumed = ace(*command, "--resume", "--json", folder=folder, environ=environ)
+    assert (resumed.code, resumed.data["traces"]["already_learned"]) == (1, 1), resumed.err
+    assert kept(tmp_path) == ["Remember LESSON a."]
+    # Where there is no folder for it, no `failures.jsonl` is written; the report says what failed.
+    assert names_in(folder) == {"runs.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["learn", "runs.jsonl", "--resume", "--dry-run"], "a copy that does not know what was broken off"),
+        (["train", "runs.jsonl", "--resume", "--validate", "more.jsonl"], "leave out --validate, or train into a .db"),
+    ],
+)
+def test_what_cannot_be_resumed_is_said(
+    arguments: list[str], said: str, folder: Path, environ: dict[str, str], model: list[str]
+) -> None:
+    write_lessons(folder / "runs.jsonl")
+    done = ace(*arguments, "--skillbook", PLACE, *model, folder=folder, environ=environ)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_a_validated_training_keeps_the_best_state_there(
+    folder: Path, environ: dict[str, str], model: list[str]
+) -> None:
+    write_lessons(folder / "runs.jsonl")
+    (folder / "more.jsonl").write_text('{"question": "What about w0, then?", "answer": "LESSON w0"}', encoding="utf-8")
+    arguments = ["train", "runs.jsonl", "--validate", "more.jsonl", "--gate", "--skillbook", PLACE, *model]
+    done = ace(*arguments, folder=folder, environ=environ)
+    assert done.code == 0, done.err
+    assert "validation after 3 samples" in done.err
+    assert names_in(folder) == {"runs.jsonl", "more.jsonl"}
+
+
+COMMANDS = [["learn", "runs.jsonl"], ["train", "runs.jsonl"], ["eval", "runs.jsonl"], ["ask", "What?"], ["show"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_an_unknown_scheme_and_a_closed_store_are_said(
+    command: list[str], folder: Path, environ: dict[str, str], model: list[str]
+) -> None:
+    write_lessons(folder / "runs.jsonl")
+    command = ["skillbook", "show"] if command == ["show"] else [*command, *model]
+    unknown = ace(*command, "--skillbook", "volt://team/skills", folder=folder, environ=environ)
+    assert (unknown.code, unknown.out) == (2, "")
+    assert unknown.err == "ace: no store is installed for 'volt://team/skills'; there are: 'sqlite', 'vault'\n"
+    closed = ace(*command, "--skillbook", "vault://sealed", folder=folder, environ=environ)
+    assert (closed.code, closed.out) == (2, "")
+    assert closed.err == "ace: vault://sealed: the vault is sealed; check that you may read it\n"
+    assert names_in(folder) == {"runs.jsonl"}
+
+
+def test_the_settings_of_a_project_can_name_it(folder: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    (folder / "rules.md").write_text("- Check the units.\n", encoding="utf-8")
+    (folder / "ace.toml").write_text(f'skillbook = "{PLACE}"\n', encoding="utf-8")
+    done = ace("skillbook", "import", "rules.md", folder=folder, environ=environ)
+    assert done.code == 0, done.err
+    assert kept(tmp_path) == ["Check the units."]
