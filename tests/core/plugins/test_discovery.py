@@ -92,6 +92,15 @@ def test_a_first_party_name_is_reserved_for_its_distribution() -> None:
     ]
 
 
+def test_names_that_users_cannot_tell_apart_are_one_name() -> None:
+    assert [type(plugin.problem) for plugin in found(("a_b", "one"), ("a__b", "two")).plugins] == [
+        PluginConflictError,
+        PluginConflictError,
+    ]
+    [stranger] = found(("claude__code", "stranger")).plugins
+    assert "reserved for 'ace-claude-code'" in str(stranger.problem)
+
+
 @pytest.mark.parametrize("name", ["local", "litellm", "sqlite", "ace"])
 def test_no_plugin_takes_a_name_of_ace_itself(name: str) -> None:
     [plugin] = found((name, "stranger")).plugins

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 from ace.plugins.api_version import check_api
 from ace.plugins.discovery import RESERVED, Discovery, InstalledPlugin, discover
-from ace.plugins.errors import PluginError, UnknownPluginError
-from ace.plugins.hooks import ENTRY_POINT_GROUP
+from ace.plugins.errors import PluginError, PluginLoadError, UnknownPluginError
+from ace.plugins.loading_lock import loading_lock
 from ace.plugins.selection import normalised
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ace.plugins.loading import LoadedPlugin
 
 __all__ = ["Catalogue", "CataloguedPlugin", "catalogue"]
+
+_logger = logging.getLogger(__name__)
 
 
 @final
@@ -35,8 +38,9 @@ class CataloguedPlugin:
     def __init__(self, installed: InstalledPlugin, loaded: LoadedPlugin | None = None) -> None:
         self.installed = installed
         self.error: PluginError | None = installed.problem
+        self.is_loading = False
+        """Whether its hook module is being imported, or its hooks are being called."""
         self._loaded = loaded
-        self._lock = threading.RLock()
 
     @property
     def is_loaded(self) -> bool:
@@ -89,17 +93,23 @@ class CataloguedPlugin:
         """
         from ace.plugins.loading import load
 
-        with self._lock:
-            if self._loaded is None:
-                if self.error is not None:
-                    raise self.error.with_traceback(None)  # else it would grow with each call
-                try:
-                    if self.source is not None:  # what is for another API is not even imported
-                        check_api(self.source.api, self.owner)
-                    self._loaded = load(self.installed)
-                except PluginError as error:
-                    self.error = error
-                    raise
+        with loading_lock:
+            if self._loaded is not None:
+                return self._loaded
+            if self.error is not None:
+                raise self.error.with_traceback(None)  # else it would grow with each call
+            if self.is_loading:
+                raise PluginLoadError(f"{self.owner}: it asks for itself while it is loaded; do that later")
+            self.is_loading = True
+            try:
+                if self.source is not None:  # what is for another API is not even imported
+                    check_api(self.source.api, self.owner)
+                self._loaded = load(self.installed)
+            except PluginError as error:
+                self.error = error
+                raise
+            finally:
+                self.is_loading = False
             return self._loaded
 
 
@@ -109,10 +119,11 @@ class Catalogue:
 
     Args:
         discovery: What is installed.
+        damaged: Sentences on distributions that could not be read.
     """
 
-    def __init__(self, discovery: Discovery) -> None:
-        self.warnings = discovery.warnings
+    def __init__(self, discovery: Discovery, damaged: Sequence[str] = ()) -> None:
+        self.warnings = (*damaged, *discovery.warnings)
         self._installed = [CataloguedPlugin(plugin) for plugin in discovery.plugins]
         self._temporary: list[CataloguedPlugin] = []
 
@@ -191,9 +202,12 @@ def catalogue() -> Catalogue:
     global _catalogue  # one for the process, made when it is first needed
     with _lock:
         if _catalogue is None:
-            from importlib_metadata import entry_points
+            from ace.plugins.metadata import read_entry_points
 
-            _catalogue = Catalogue(discover(entry_points(group=ENTRY_POINT_GROUP), os.environ))
+            entry_points, damaged = read_entry_points()
+            _catalogue = Catalogue(discover(entry_points, os.environ), damaged)
+            for warning in _catalogue.warnings:
+                _logger.warning("%s", warning)
         return _catalogue
 
 

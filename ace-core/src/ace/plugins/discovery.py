@@ -24,6 +24,9 @@ RESERVED: Final = {
     "openclaw": "ace-openclaw",
 }
 """Names of integrations, each with the one distribution that may use it."""
+_OWNERS: Final = {normalised(name): owner for name, owner in RESERVED.items()} | dict.fromkeys(
+    BUILT_IN_NAMES, "ace-core"
+)
 
 
 class _Metadata(Protocol):
@@ -140,10 +143,11 @@ def _problem(plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]) -> Plu
         return PluginLoadError(
             f"plugin {plugin.name!r} of {plugin.origin}: the name of the entry point must be written [a-z][a-z0-9_]*"
         )
-    owner = "ace-core" if plugin.name in BUILT_IN_NAMES else RESERVED.get(plugin.name)
+    name = normalised(plugin.name)  # users write hyphens or underscores, so `a_b` and `a__b` are one name
+    owner = _OWNERS.get(name)
     if owner is not None:
         return None if normalised(plugin.distribution) == owner else _reserved(plugin, owner)
-    claimants = [other for other in plugins if other.name == plugin.name and other.is_enabled]
+    claimants = [other for other in plugins if normalised(other.name) == name and other.is_enabled]
     return _conflict(plugin.name, claimants) if plugin.is_enabled and len(claimants) > 1 else None
 
 

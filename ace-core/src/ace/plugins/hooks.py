@@ -114,7 +114,7 @@ def ace_observers() -> Iterable[ObserverSpec]:
 
 @_hookspec
 def ace_stores() -> Iterable[StoreSpec]:
-    """Give a store; `Skillbook.open("acme://team/skills")` then opens it.
+    """Give a store, an `ace.skillbook.SkillbookStore`; `Skillbook.open` and `--skillbook` then take `acme://team/skills`.
 
     Example:
         @hookimpl

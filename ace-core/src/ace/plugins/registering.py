@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ace.plugins.errors import PluginConflictError, PluginError
+from ace.plugins.loading_lock import loading_lock
 from ace.plugins.selection import is_strict
 from ace.plugins.specs import EmbedderSpec, LLMClientSpec, ObserverSpec, Spec, StoreSpec, TraceConverterSpec
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["fill", "forget"]
 
 _logger = logging.getLogger(__name__)
-_lock = threading.RLock()
 _working = False
 _done: set[tuple[str, str | None, bool]] = set()
 _tried: set[tuple[str, CataloguedPlugin]] = set()
@@ -43,17 +42,17 @@ def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
     global _working
     if (kind, name, built_in) in _done:
         return
-    with _lock:
+    with loading_lock:
         if _working:  # a plugin that is being loaded looks into a registry
             return
         _working = True
         try:
             _register_built_in(kind)
-            if not built_in:
-                _register_installed(kind, name)
+            is_complete = built_in or _register_installed(kind, name)
         finally:
             _working = False
-        _done.add((kind, name, built_in))
+        if is_complete:
+            _done.add((kind, name, built_in))
 
 
 def forget(plugin: CataloguedPlugin) -> None:
@@ -62,7 +61,7 @@ def forget(plugin: CataloguedPlugin) -> None:
     Args:
         plugin: The plugin.
     """
-    with _lock:
+    with loading_lock:
         for undo in _undo.pop(plugin, []):
             undo()
         _tried.difference_update({pair for pair in _tried if pair[1] is plugin})
@@ -82,14 +81,19 @@ def _register_built_in(kind: str) -> None:
         _built_in_kinds.add(kind)
 
 
-def _register_installed(kind: str, name: str | None) -> None:
+def _register_installed(kind: str, name: str | None) -> bool:
+    """Register what installed plugins give. Returns whether all have been asked: one that is being loaded is not."""
     from ace.plugins.catalogue import catalogue
 
     plugins = catalogue()
     if name in {plugin.installed.name for plugin in plugins.plugins() if plugin.installed.is_enabled}:
         plugins.find(str(name))  # raises where the name is in conflict
+    is_complete = True
     for plugin in plugins.giving(kind):
         if (kind, plugin) in _tried or name not in (None, plugin.installed.name):
+            continue
+        if plugin.is_loading:
+            is_complete = False
             continue
         try:
             loaded = plugin.load()
@@ -99,6 +103,7 @@ def _register_installed(kind: str, name: str | None) -> None:
                 raise
             _logger.warning("%s", error)
         _tried.add((kind, plugin))
+    return is_complete
 
 
 def _register(plugin: LoadedPlugin, spec: Spec) -> Callable[[], None]:

@@ -30,7 +30,7 @@ class ACERunner:
     """Takes inputs through a learning pipeline, epoch by epoch. It composes a pipeline; it is none.
 
     A runner for other inputs is a subclass with two methods: `run`, its public signature, which calls `_run`,
-    and `_build_context`, which makes a context of one input.
+    and `_build_context`, which makes a context of one input. Its `from_roles` may end in `_composed`.
 
     Args:
         pipeline: The steps, usually ending in `learning_tail`.

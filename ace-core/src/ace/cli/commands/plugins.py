@@ -83,15 +83,14 @@ def _check(name: str | None, as_json: bool) -> int:
     from ace.plugins.checking import check_plugins, foreign_providers_of_ace
 
     checked = check_plugins(name)
-    warnings = [
-        *catalogue().warnings,
-        *(
-            f"the distribution {other!r} brings an import package 'ace' too, which may hide that of ace-core; "
-            f"run: pip uninstall {other}, then install ace-core again"
-            for other in foreign_providers_of_ace()
-        ),
+    hiding = [
+        f"the distribution {other!r} brings an import package 'ace' too, which may hide that of ace-core; "
+        f"run: pip uninstall {other}, then install ace-core again"
+        for other in foreign_providers_of_ace()
     ]
-    _print([info for info, _ in checked], warnings, as_json, with_problems=False)
+    for warning in hiding:
+        note(f"ace: warning: {warning}")
+    _print([info for info, _ in checked], [*catalogue().warnings, *hiding], as_json, with_problems=False)
     for _, errors in checked:
         for error in errors:
             note(f"\n{error}")
@@ -104,8 +103,6 @@ def _print(infos: list[PluginInfo], warnings: list[str], as_json: bool, *, with_
     if as_json:
         print_json({"plugins": [asdict(info) for info in infos], "warnings": warnings})
         return
-    for warning in warnings:
-        note(f"ace: warning: {warning}")
     if not infos:
         print_text("There are no plugins.")
         return
