@@ -19,6 +19,8 @@ __all__ = [
 ]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
+_SUFFIX: Final = re.compile(r"\.[^/\\.A-Z]+")
 _TARGET: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -147,6 +149,14 @@ class StoreSpec(Spec):
         Spec.__post_init__(self)
         self._check_texts("schemes", self.schemes)
         self._check_texts("suffixes", self.suffixes)
+        for scheme in self.schemes:
+            if not _is_written(_SCHEME, scheme):
+                raise self._wrong("a scheme", "in small letters, such as 'acme'", scheme)
+        for suffix in self.suffixes:
+            if not _is_written(_SUFFIX, suffix):
+                raise self._wrong("a suffix", "in small letters, such as '.acme'", suffix)
+        if not self.schemes and not self.suffixes:
+            raise ValueError(f"StoreSpec {self.name!r}: give schemes or suffixes, or nobody can reach the store")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

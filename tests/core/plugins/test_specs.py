@@ -1,0 +1,34 @@
+"""A spec that is written wrong says so when it is made."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from ace.plugins import ExecuteStepSpec, StoreSpec, TraceConverterSpec
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"schemes": ("acme://",)}, "a scheme is written in small letters, such as 'acme', not 'acme://'"),
+        ({"schemes": ("Acme",)}, "a scheme is written in small letters, such as 'acme', not 'Acme'"),
+        ({"suffixes": ("acme",)}, "a suffix is written in small letters, such as '.acme', not 'acme'"),
+        ({"suffixes": (".ACME",)}, "a suffix is written in small letters, such as '.acme', not '.ACME'"),
+        ({"schemes": "acme"}, "schemes is written as a tuple of texts, not 'acme'"),
+        ({}, "give schemes or suffixes, or nobody can reach the store"),
+    ],
+)
+def test_a_store_that_no_location_would_reach_is_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        StoreSpec(name="acme", target="acme.store:Store", **fields)
+
+
+@pytest.mark.parametrize("reference", ["acme", "acme:", "acme.Result", "acme: Result", 7])
+def test_a_reference_is_written_in_one_way(reference: Any) -> None:
+    with pytest.raises(ValueError, match=re.escape("'package.module:attribute'")):
+        ExecuteStepSpec(name="acme", target="acme:Step", produces=reference)
+    with pytest.raises(ValueError, match=re.escape("'package.module:attribute'")):
+        TraceConverterSpec(name="acme", target="acme:Step", recognises=reference)
