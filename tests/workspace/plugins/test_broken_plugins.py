@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.workspace.plugins.sample_plugins import SAMPLES
 from tests.workspace.project import read_toml
 
 ERRORS = {
-    name: (expected["error"], expected["text"])
+    name: (expected["error"], expected["text"].replace("{pluggy}", version("pluggy")))
     for name, expected in read_toml(Path(__file__).with_name("expected_errors.toml")).items()
 }
 
