@@ -11,6 +11,7 @@ from ace.context import ACEStepContext
 from ace.implementations import Reflector, SkillManager
 from ace.protocols.reflector import ReflectorLike
 from ace.protocols.skill_manager import SkillManagerLike
+from ace.providers import LiteLLMClient
 from ace.runners import IntegrationRunner, LearningOptions
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
@@ -114,7 +115,7 @@ def test_exact_arguments_can_be_given_by_a_subclass(tmp_path: Path) -> None:
 
 
 def test_learning_options_go_to_learning_and_the_others_to_the_step() -> None:
-    client: Any = object()
+    client = LiteLLMClient("openai/none", api_key="none")
     with pytest.raises(TypeError, match="'loud'"):
         Sea.from_model("Ann", ace_llm=client, loud=True)
     with pytest.raises(ValueError, match="skillbook or skillbook_path"):
