@@ -170,6 +170,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.skillbook")
     session.run("python", "-m", "benchmarks.learning", "--quick")
     session.run("python", "-m", "benchmarks.similarity")
+    session.run("python", "-m", "benchmarks.comparison")
 
 
 def project_table(distribution: str) -> dict[str, Any]:

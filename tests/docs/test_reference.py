@@ -32,7 +32,7 @@ def has_own_docstring(name: str, value: object) -> bool:
     return bool(value.__doc__) and not str(value.__doc__).startswith(f"{name}(")
 
 
-@pytest.mark.parametrize("module", PUBLIC_MODULES)
+@pytest.mark.parametrize("module", PUBLIC_MODULES + INTEGRATIONS)
 def test_every_public_module_has_a_page(module: str) -> None:
     pages = [page.read_text(encoding="utf-8").splitlines() for page in REFERENCE.glob("*.md")]
     assert any(f".. automodule:: {module}" in page for page in pages), f"docs/reference has no page for {module}"
@@ -45,7 +45,7 @@ def test_every_public_name_is_listed_before_it_is_loaded(module: str) -> None:
     assert set(getattr(imported, "__all__", [])) <= set(dir(imported))
 
 
-@pytest.mark.parametrize("module", PUBLIC_MODULES)
+@pytest.mark.parametrize("module", PUBLIC_MODULES + INTEGRATIONS)
 def test_every_public_name_has_a_docstring(module: str) -> None:
     assert undocumented(module) == []
 
