@@ -11,7 +11,7 @@ import pytest
 
 from ace.environments import SimpleEnvironment
 from ace.pipeline import CancellationToken, PipelineCancelled
-from ace.protocols.llm import Usage
+from ace.protocols.llm import StructuredAnswer, Usage
 from ace.protocols.model_calls import note_model_call
 from ace.protocols.observers import Event, RunEnded, SampleEnded, observing
 from ace.providers import LiteLLMClient
@@ -33,10 +33,12 @@ def traces(count: int) -> list[dict[str, str]]:
 class Priced(LiteLLMClient):
     """A client whose price list says a cent for each call."""
 
-    def complete_messages(self, messages: Any, **kwargs: Any) -> Any:
-        response = super().complete_messages(messages, **kwargs)
+    def complete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        answer = super().complete_structured(prompt, response_model, **kwargs)
         note_model_call("priced", Usage(calls=1, cost=0.01), 0.0)
-        return response
+        return answer
 
 
 def test_what_is_inside_a_step_finishes_and_what_is_queued_can_be_resumed(tmp_path: Path) -> None:

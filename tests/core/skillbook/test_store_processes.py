@@ -78,6 +78,28 @@ def test_processes_that_add_in_different_sections_share_one_counter(tmp_path: Pa
         assert book.as_of(book.version or 0).dumps() == book.dumps()
 
 
+OPENING = """
+import sys, time
+from ace.skillbook import Skillbook
+folder, start = sys.argv[1], float(sys.argv[2])
+for number in range(30):
+    time.sleep(max(0, start + number / 20 - time.time()))
+    with Skillbook.open(f"{folder}/{number}.db") as book:
+        book.add_skill("a", "x")
+"""
+
+
+def test_processes_that_begin_a_store_at_once_share_it(tmp_path: Path) -> None:
+    start = str(time.time() + 2)
+    processes = [start_python(OPENING, str(tmp_path), start) for _ in range(4)]
+    for process in processes:
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, errors
+    for number in range(30):
+        with Skillbook.open(tmp_path / f"{number}.db") as book:
+            assert [skill.id for skill in book] == ["a-00001", "a-00002", "a-00003", "a-00004"]
+
+
 LEARNING_UNTIL_KILLED = """
 import sys
 from ace.skillbook import SampleKey, Skillbook

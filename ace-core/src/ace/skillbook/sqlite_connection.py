@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from ace.skillbook.sqlite_schema import bring_up_to_date
 
 BUSY_SECONDS: Final = 60
 """How long a writer waits for another one. Each holds the file for about a millisecond."""
+_SECONDS_BETWEEN_TRIES: Final = 0.005
 
 
 def open_connection(path: Path) -> sqlite3.Connection:
@@ -31,7 +33,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
         try:
             bring_up_to_date(connection, path)
             if not frozen:
-                connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                _write_ahead(connection)
                 connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
@@ -41,6 +43,19 @@ def open_connection(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         raise SkillbookFileError(f"no skillbook in SQLite: {error}", path=path) from error
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Have changes go to a log. SQLite does not wait by itself for another process that does the same just now."""
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
 def _is_frozen(path: Path) -> bool:

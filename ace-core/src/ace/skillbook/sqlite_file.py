@@ -51,7 +51,7 @@ class SqliteFile:
                 yield connection
             finally:
                 if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                    connection.rollback()
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -64,7 +64,7 @@ class SqliteFile:
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                    connection.rollback()
                 raise
 
     def close(self) -> None:

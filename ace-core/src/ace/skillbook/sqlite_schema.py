@@ -64,7 +64,12 @@ def bring_up_to_date(
     Raises:
         SkillbookFileError: If the file is a database of something else, or of a newer ace.
     """
-    if _version(connection, path, len(migrations)) == len(migrations):
+    connection.execute("BEGIN")  # else another process may create the tables between one question and the next
+    try:
+        version = _version(connection, path, len(migrations))
+    finally:
+        connection.rollback()
+    if version == len(migrations):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -81,7 +86,7 @@ def bring_up_to_date(
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        connection.rollback()
         raise
 
 

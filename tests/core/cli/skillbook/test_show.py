@@ -32,9 +32,14 @@ SKILL = {
     "status": str,
     "sources": [SOURCE],
     "merged_into": str | None,
-    "use": dict | None,
 }
-SHOWN = {"schema": int, "command": str, "skillbook": str, "version": int | None, "skills": [SKILL]}
+SHOWN = {
+    "schema": int,
+    "command": str,
+    "skillbook": str,
+    "version": int | None,
+    "skills": [{**SKILL, "use": dict | None}],
+}
 
 
 def test_a_table_of_the_active_skills(store: Path, run: Run) -> None:

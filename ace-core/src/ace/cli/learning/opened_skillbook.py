@@ -36,7 +36,7 @@ def opened_skillbook(
     if place.file is not None:
         _check_file(place.file, must_exist=must_exist)
         if not is_dry_run:
-            _check_folder(place.file.absolute().parent, is_written=not place.keeps_history)
+            _check_folder(place.file.parent, is_written=not place.keeps_history)
     with tempfile.TemporaryDirectory(prefix="ace-dry-run-") as folder:
         used = _copied(place, Path(folder)) if is_dry_run else place
         with open_at(used.location) as book:
