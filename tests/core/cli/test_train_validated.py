@@ -14,6 +14,8 @@ from tests.core.evaluation.world import served
 from tests.support.command_line import ace
 from tests.support.scripted_server import ScriptedRequest
 
+pytestmark = pytest.mark.thorough
+
 OPTIONS = ["--environment", "exact", "--lag", "0", "--no-merge", "--validation-interval", "2"]
 
 

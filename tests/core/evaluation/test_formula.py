@@ -9,6 +9,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from ace.environments import Sample, SimpleEnvironment
 from ace.evaluation import EvaluationReport, Evaluator, Trainer, ValidationSettings, compare, html_page
 from ace.implementations.roles_for_client import agent_for, reflector_for, skill_manager_for
@@ -16,6 +18,8 @@ from ace.providers.local import LocalLLMClient
 from ace.providers.local.catalogue import DEFAULT_MODEL
 from tests.requirement import missing
 from tests.support.local_models import needed_model
+
+pytestmark = pytest.mark.thorough
 
 
 def questions(name: str, count: int) -> list[Sample]:
