@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["instance_of", "whole_number", "with_method"]
+import os
+
+__all__ = ["file_path", "instance_of", "whole_number", "with_method"]
 
 
 def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> int:
@@ -42,6 +44,27 @@ def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> No
     """
     if not isinstance(value, kind):
         raise TypeError(f"{name} is a {kind.__name__}, not {_shown(value)}{f'; {advice}' if advice else ''}")
+
+
+def file_path(name: str, value: object, *, advice: str = "") -> None:
+    """Refuse what is no path.
+
+    Args:
+        name: The name of the argument.
+        value: What was given.
+        advice: What to do instead.
+
+    Raises:
+        TypeError: It is neither a text nor a path.
+
+    Example:
+        >>> file_path("checkpoint_dir", 5)
+        Traceback (most recent call last):
+        ...
+        TypeError: checkpoint_dir is a path, not 5
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} is a path, not {_shown(value)}{f'; {advice}' if advice else ''}")
 
 
 def with_method(name: str, value: object, method: str, *, advice: str = "") -> None:

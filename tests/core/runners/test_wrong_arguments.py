@@ -106,3 +106,17 @@ def test_the_interval_of_a_step(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="interval is a number of samples from 1, not '3'"):
         CheckpointStep(tmp_path, Skillbook(), interval="3")  # type: ignore[arg-type]  # the mistake that is tested
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("skillbook_path", 5, "skillbook_path is a path, not 5; give a Skillbook as skillbook"),
+        ("checkpoint_dir", 5, "checkpoint_dir is a path, not 5"),
+        ("dedup_config", "lexical", "dedup_config is a DeduplicationConfig, not 'lexical'"),
+    ],
+)
+def test_an_option_of_learning(name: str, value: Any, message: str) -> None:
+    roles: Any = NeverAsked()
+    with pytest.raises(TypeError, match=re.escape(message)):
+        TraceAnalyser.from_roles(reflector=roles, skill_manager=roles, **{name: value})

@@ -87,6 +87,15 @@ def test_update_moves_a_skill_to_another_section(book: Skillbook) -> None:
     assert book.sections() == {"b": ["b-00002", "a-00001"]}
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_an_embedding_has_finite_numbers(book: Skillbook, number: float) -> None:
+    book.add_skill("a", "Old.")
+    with pytest.raises(ValueError, match="finite"):
+        book.set_embeddings({"a-00001": [1.0, number]})
+    skill = book.get_skill("a-00001")
+    assert skill is not None and skill.embedding is None
+
+
 def test_an_embedding_goes_with_its_content(book: Skillbook) -> None:
     book.add_skill("a", "Old.")
     book.set_embeddings({"a-00001": [1.0, 0.5], "nobody": [1.0]})

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ace.arguments import instance_of, whole_number, with_method
+from ace.arguments import file_path, instance_of, whole_number, with_method
+from ace.protocols.deduplication import DeduplicationConfig
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.stores import find_store, has_scheme
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import StepProtocol
-    from ace.protocols.deduplication import DeduplicationConfig, DeduplicationManagerLike
+    from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
     from ace.steps.copy_guard import GuardedKind
@@ -41,7 +42,7 @@ class LearningSettings:
     """What all runners can be told about learning.
 
     Raises:
-        TypeError: The skillbook is something else.
+        TypeError: The skillbook, a path or the settings of deduplication are something else.
         ValueError: Two settings exclude each other, one makes no sense, or the path cannot hold a skillbook.
 
     Example:
@@ -75,6 +76,12 @@ class LearningSettings:
     def __post_init__(self) -> None:
         if self.skillbook is not None:
             instance_of("skillbook", self.skillbook, Skillbook, advice="give the path of one as skillbook_path")
+        if self.skillbook_path is not None:
+            file_path("skillbook_path", self.skillbook_path, advice="give a Skillbook as skillbook")
+        if self.checkpoint_dir is not None:
+            file_path("checkpoint_dir", self.checkpoint_dir)
+        if self.dedup_config is not None:
+            instance_of("dedup_config", self.dedup_config, DeduplicationConfig)
         whole_number("dedup_interval", self.dedup_interval, of="samples")
         whole_number("checkpoint_interval", self.checkpoint_interval, of="samples")
         if self.skillbook is not None and self.skillbook_path is not None:

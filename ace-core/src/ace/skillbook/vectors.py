@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from array import array
 from collections.abc import Sequence
@@ -13,6 +14,9 @@ from ace.skillbook.errors import SkillbookFileError
 def pack_vector(values: Sequence[float] | bytes) -> bytes:
     """Return the numbers as float32 bytes; bytes are taken to be packed already.
 
+    Raises:
+        ValueError: A number is infinite or none at all, or the bytes are no vector.
+
     Example:
         >>> pack_vector([1.0, 0.5]).hex()
         '0000803f0000003f'
@@ -22,6 +26,8 @@ def pack_vector(values: Sequence[float] | bytes) -> bytes:
             raise ValueError(f"a packed vector has 4 bytes a number; {len(values)} bytes are no such vector")
         return values
     packed = array("f", values)
+    if not math.isfinite(sum(packed)):
+        raise ValueError("a vector has finite numbers only")
     if sys.byteorder == "big":
         packed.byteswap()
     return packed.tobytes()
@@ -49,5 +55,5 @@ def vector_bytes(value: Any, place: str) -> bytes | None:
         raise SkillbookFileError("this must be a list of numbers", place=place)
     try:
         return pack_vector(value)
-    except OverflowError as error:
+    except (OverflowError, ValueError) as error:
         raise SkillbookFileError("a number is too large for an embedding", place=place) from error
