@@ -53,12 +53,15 @@ class Segment(Generic[C]):
     def _run_observed(
         self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
     ) -> C:
+        context_class = ctx.__class__
         for name, call in self._calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
             notify_before(hooks, name, ctx)
-            ctx = returned_context(call(ctx), name)
+            ctx = call(ctx)
+            if ctx.__class__ is not context_class:
+                context_class = returned_context(ctx, name).__class__
             notify_after(hooks, name, ctx)
         return ctx
 
@@ -81,12 +84,15 @@ class Segment(Generic[C]):
     async def _run_async_observed(
         self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
     ) -> C:
+        context_class = ctx.__class__
         for name, call in self._async_calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
             notify_before(hooks, name, ctx)
-            ctx = returned_context(await call(ctx), name)
+            ctx = await call(ctx)
+            if ctx.__class__ is not context_class:
+                context_class = returned_context(ctx, name).__class__
             notify_after(hooks, name, ctx)
         return ctx
 
