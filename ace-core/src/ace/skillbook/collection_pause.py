@@ -12,7 +12,8 @@ def paused_collection() -> Iterator[None]:
     """Keep the garbage collector still while objects are made that will stay.
 
     Reading a book makes some hundred thousand objects, none of them garbage; looking for garbage among them
-    would take as long as parsing. Where somebody else has switched the collector off, it stays off.
+    would take as long as parsing, and once more when the collector is switched on again. So they are put among
+    the old objects unseen. Where somebody else has switched the collector off, or frozen objects, that stays.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -20,4 +21,7 @@ def paused_collection() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
