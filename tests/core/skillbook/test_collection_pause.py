@@ -15,7 +15,7 @@ from ace import Skillbook
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     book = Skillbook()
-    for number in range(50):
+    for number in range(6_000):
         book.add_skill("maths", f"Check step {number}.")
     book.save_to_file(tmp_path / "skills.json")
     return tmp_path / "skills.json"
@@ -29,14 +29,24 @@ def collector() -> Iterator[None]:
     gc.enable()
 
 
-def test_what_was_read_counts_as_old(file: Path) -> None:
+def young_objects() -> set[int]:
+    generations = (0, 1) if sys.version_info < (3, 14) else (0,)  # the second one is old, too, from 3.14 on
+    return {id(each) for generation in generations for each in gc.get_objects(generation)}
+
+
+def test_the_skills_of_a_large_file_count_as_old(file: Path) -> None:
     gc.collect()
     skills = Skillbook.load_from_file(file).skills()
-    generations = (0, 1) if sys.version_info < (3, 14) else (0,)  # the second one is old, too, from 3.14 on
-    young = {id(each) for generation in generations for each in gc.get_objects(generation)}
-    assert len(skills) == 50
-    assert not young & {id(skill) for skill in skills}
+    assert not young_objects() & {id(skill) for skill in skills}
     assert gc.isenabled()
+
+
+def test_a_small_book_makes_nothing_old(tmp_path: Path) -> None:
+    Skillbook().save_to_file(tmp_path / "skills.json")
+    gc.collect()
+    mine: list[object] = [[]]
+    Skillbook.load_from_file(tmp_path / "skills.json")
+    assert id(mine) in young_objects()
 
 
 def test_a_collector_that_was_off_stays_off(file: Path) -> None:

@@ -8,28 +8,23 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, final
 
-from ace.skill import SimilarityDecision, Skill
 from ace.skillbook import history
 from ace.skillbook.changes import apply_event
-from ace.skillbook.checked import decision_pair
 from ace.skillbook.collection_pause import paused_collection
-from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError
+from ace.skillbook.errors import SkillbookStoreError
 from ace.skillbook.event_codec import encode_events, event_dict
 from ace.skillbook.events import Embedded, RolledBack, touched_ids
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
 from ace.skillbook.journal import Journal, Rebase, Refusal
-from ace.skillbook.json_read import read_entries
-from ace.skillbook.json_write import skill_dict
 from ace.skillbook.state import BookState
 from ace.skillbook.store import (
     AlreadyCommittedError,
     Commit,
-    Head,
     SampleKey,
     SkillbookStore,
-    SkillRow,
     VersionConflictError,
 )
+from ace.skillbook.stored_rows import decision_json, head_of, row_of, state_of
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +80,7 @@ class StoreBinding:
         """Make the book what the store holds."""
         with paused_collection():
             stored = self.store.load()
-            state.become(_state_of(stored.skills, stored.decisions, stored.head))
+            state.become(state_of(stored.skills, stored.decisions, stored.head))
         self.version = stored.head.version
 
     def catch_up(self, state: BookState, journal: Journal, rebase: Rebase) -> None:
@@ -148,14 +143,14 @@ class StoreBinding:
         while True:
             self.catch_up(state, journal, Rebase())
             old = history.rolled_back(state, self.state_at(version))
-            rows = [_row(skill, old.positions[skill.id]) for skill in old.ordered_skills().values()]
-            decisions = [(*pair, _decision_json(decision)) for pair, decision in sorted(old.decisions.items())]
+            rows = [row_of(skill, old.positions[skill.id]) for skill in old.ordered_skills().values()]
+            decisions = [(*pair, decision_json(decision)) for pair, decision in sorted(old.decisions.items())]
             commit = Commit(
                 expected_version=self.version,
                 at=at,
                 author=author,
                 operations=encode_events([RolledBack(version)]),
-                head=_head(self.version + 1, old),
+                head=head_of(self.version + 1, old),
                 changed=rows,
                 decisions=decisions,
                 replaces_all=True,
@@ -207,17 +202,17 @@ class StoreBinding:
             elif id not in written:
                 vectors.append((id, skill.embedding))
             else:
-                changed.append(_row(skill, state.positions[id]))
+                changed.append(row_of(skill, state.positions[id]))
         decisions: list[tuple[str, str, str | None]] = []
         for first, second in journal.changed_pairs():
             decision = state.decisions.get((first, second))
-            decisions.append((first, second, None if decision is None else _decision_json(decision)))
+            decisions.append((first, second, None if decision is None else decision_json(decision)))
         return Commit(
             expected_version=self.version,
             at=note.at,
             author=note.author,
             operations=encode_events(journal.events),
-            head=_head(self.version + 1, state),
+            head=head_of(self.version + 1, state),
             changed=changed,
             removed=removed,
             decisions=decisions,
@@ -233,47 +228,3 @@ def _wait(tries: int) -> None:
     import random  # needed under contention only, and slow to import
 
     time.sleep(random.random() * 0.002 * min(tries, 20))
-
-
-def _head(version: int, state: BookState) -> Head:
-    return Head(version, state.next_id, state.id_floor, state.next_position)
-
-
-def _row(skill: Skill, position: int) -> SkillRow:
-    data = json.dumps(skill_dict(skill), ensure_ascii=False, separators=(",", ":"))
-    return SkillRow(skill.id, position, data, skill.embedding)
-
-
-def _decision_json(decision: SimilarityDecision) -> str:
-    return json.dumps(decision.to_dict(), ensure_ascii=False)
-
-
-def _fields(rows: Sequence[SkillRow]) -> list[dict[str, object]]:
-    """Return the fields of all rows: in one go, and one by one to find what is wrong."""
-    try:
-        together: list[dict[str, object]] = json.loads(f"[{','.join(row.data for row in rows)}]")
-        return together
-    except json.JSONDecodeError:
-        return [_field_values(row) for row in rows]
-
-
-def _field_values(row: SkillRow) -> dict[str, object]:
-    try:
-        fields: dict[str, object] = json.loads(row.data)
-    except json.JSONDecodeError as error:
-        raise SkillbookFileError(f"no valid JSON: {error}", place=f"skills[{row.id!r}]") from error
-    return fields
-
-
-def _state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]], head: Head) -> BookState:
-    state = BookState()
-    skills = read_entries({row.id: fields for row, fields in zip(rows, _fields(rows), strict=True)})
-    for row, skill in zip(rows, skills, strict=True):
-        if row.embedding is not None:
-            skill = skill.replace(embedding=row.embedding)
-        state.put(skill, row.position)
-    for first, second, data in decisions:
-        pair, decision = decision_pair("", {**json.loads(data), "skill_ids": [first, second]})
-        state.decisions[pair] = decision
-    state.next_id, state.id_floor, state.next_position = head.next_id, head.id_floor, head.next_position
-    return state

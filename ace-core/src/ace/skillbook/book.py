@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ace.durable_file import real_path
 from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.contents import BookContents, state_from
-from ace.skillbook.errors import SkillbookFileError, SkillbookHistoryError
-from ace.skillbook.journal import Journal, Rebase
+from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.journal import Journal
 from ace.skillbook.json_file import JsonFiles, whole_file
 from ace.skillbook.json_read import read_text
 from ace.skillbook.reading import Clock, system_clock
@@ -19,17 +19,16 @@ from ace.skillbook.selection import Ranker, TokenCounter, estimate_tokens
 from ace.skillbook.skill_folder import write_skill_folder
 from ace.skillbook.state import BookState
 from ace.skillbook.stores import find_store, has_scheme
-from ace.skillbook.writing import WritableSkillbook, logger
+from ace.skillbook.versioned import VersionedSkillbook
+from ace.skillbook.writing import logger
 
 if TYPE_CHECKING:
-    from ace.skillbook.binding import StoreBinding
-    from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
     from ace.skillbook.store import SkillbookStore
 
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
 
 
-class Skillbook(WritableSkillbook):
+class Skillbook(VersionedSkillbook):
     """A collection of skills. Thread-safe.
 
     Args:
@@ -166,54 +165,6 @@ class Skillbook(WritableSkillbook):
 
         return cls._holding(read_text_book(text, clock().isoformat(timespec="microseconds")))
 
-    @property
-    def store(self) -> SkillbookStore | None:
-        """The store behind this book, or None.
-
-        Raises:
-            SkillbookStoreError: The book was closed.
-        """
-        return None if self._binding is None else self._binding.store
-
-    @property
-    def version(self) -> int | None:
-        """The version of the store that this book stands on, or None."""
-        return None if self._binding is None else self._binding.version
-
-    def refresh(self) -> None:
-        """Take over what other processes committed to the store; without one, nothing happens."""
-        with self._lock:
-            if self._binding is not None and self._journal is not None:
-                self._binding.catch_up(self._state, self._journal, Rebase())
-
-    def history(self, after: int = 0) -> list[HistoryEntry]:
-        """Return the versions above `after`, oldest first."""
-        return self._bound().entries(after)
-
-    def as_of(self, version: int) -> Skillbook:
-        """Return the book as it was at a version, in memory; 0 is the empty beginning."""
-        return self._detached(self._bound().state_at(version))
-
-    def diff(self, first: int, second: int) -> SkillbookDiff:
-        """Return how the second version differs from the first."""
-        return self._bound().difference(first, second)
-
-    def rollback(self, version: int, *, author: str = "") -> int:
-        """Make the book what it was at a version. That is a new version, so it can be taken back too.
-
-        Returns:
-            The new version.
-        """
-        with self._lock:
-            binding = self._bound()
-            assert self._journal is not None
-            self.commit()
-            return binding.roll_back(self._state, self._journal, version, self._now(), author)
-
-    def blame(self, skill_id: str) -> list[BlameEntry]:
-        """Return every change that touched a skill, oldest first."""
-        return self._bound().blame(skill_id)
-
     def close(self) -> None:
         """Commit what was deferred and release the store; a JSON or memory book has nothing to release.
 
@@ -234,11 +185,6 @@ class Skillbook(WritableSkillbook):
     def _holding(cls, contents: BookContents) -> Skillbook:
         book = cls()
         book._state.become(state_from(contents))
-        return book
-
-    def _detached(self, state: BookState) -> Skillbook:
-        book = type(self)(clock=self._clock, count_tokens=self._count_tokens, ranker=self._ranker)
-        book._state.become(state)
         return book
 
     def _read(self, path: Path) -> None:
@@ -278,13 +224,6 @@ class Skillbook(WritableSkillbook):
             if written is not self._state:
                 self._state.become(written)
             self._journal = Journal(self._state)
-
-    def _bound(self) -> StoreBinding:
-        if self._binding is None:
-            raise SkillbookHistoryError(
-                "this skillbook keeps no history; Skillbook.open('skills.db') opens one that does"
-            )
-        return self._binding
 
 
 def _store_place(location: str | Path) -> str | Path:

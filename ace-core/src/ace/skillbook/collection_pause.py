@@ -1,10 +1,14 @@
-"""Reading a large book without the garbage collector walking it again and again."""
+"""Making the objects of a large book without the garbage collector walking them again and again."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 from collections.abc import Iterator
+from typing import Final
+
+MANY_OBJECTS: Final = 10_000
+"""From how many new objects on the collector is spared looking at them."""
 
 
 @contextlib.contextmanager
@@ -13,7 +17,8 @@ def paused_collection() -> Iterator[None]:
 
     Reading a book makes some hundred thousand objects, none of them garbage; looking for garbage among them
     would take as long as parsing, and once more when the collector is switched on again. So they are put among
-    the old objects unseen. Where somebody else has switched the collector off, or frozen objects, that stays.
+    the old objects unseen, if they are many. Where somebody else has switched the collector off, or frozen
+    objects, that stays.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -21,7 +26,7 @@ def paused_collection() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():
+            if gc.get_count()[0] >= MANY_OBJECTS and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
