@@ -42,17 +42,17 @@ def apply_event(state: BookState, event: Event) -> Event:
     match event:
         case Added():
             return _add(state, event)
-        case Updated():
-            _update(state, event)
-        case Tagged():
-            skill = _existing(state, event.skill_id)
-            state.put(skill.replace(**_raised(skill, event.counters), updated_at=event.at))
         case Removed():
             skill = _existing(state, event.skill_id)
             if event.soft:
                 state.put(skill.replace(status=INVALID, updated_at=event.at))
             else:
                 state.remove(event.skill_id)
+        case Updated():
+            _update(state, event)
+        case Tagged():
+            skill = _existing(state, event.skill_id)
+            state.put(skill.replace(**_raised(skill, event.counters), updated_at=event.at))
         case Merged():
             _merge(state, event)
         case Kept():

@@ -45,9 +45,10 @@ def added(
         skill_id, number = state.free_id(section)
     else:
         check_id(skill_id)
-    for name, text in (("justification", justification), ("evidence", evidence)):
-        if text is not None:
-            check_text(text, name)
+    if justification is not None:
+        check_text(justification, "justification")
+    if evidence is not None:
+        check_text(evidence, "evidence")
     skill = skill_from_fields(
         {
             "id": skill_id,

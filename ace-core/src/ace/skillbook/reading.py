@@ -41,7 +41,6 @@ class ReadableSkillbook:
         self._ranker: Ranker = ranker if ranker is not None else LexicalRanker()
         self._lock = threading.RLock()
         self._state = BookState()
-        self._state.watch = self._skill_changed
         self._prompts: dict[str, PromptCache] = {}
 
     def __len__(self) -> int:
@@ -209,6 +208,7 @@ class ReadableSkillbook:
         cache = self._prompts.get(format)
         if cache is None:
             cache = self._prompts[format] = PromptCache(FORMATS[format])
+            self._state.watch = self._skill_changed
         return cache
 
     def _skill_changed(self, before: Skill | None, after: Skill | None) -> None:
@@ -216,4 +216,4 @@ class ReadableSkillbook:
             cache.skill_changed(before, after)
 
     def _now(self) -> str:
-        return self._clock().isoformat(timespec="microseconds")
+        return self._clock().isoformat("T", "microseconds")
