@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ace.skill import Skill, similarity_pair
+from ace.skill import SimilarityDecision, Skill, similarity_pair
 from ace.skillbook.checked import decision_pair
 from ace.skillbook.events import (
     Added,
@@ -113,7 +113,7 @@ def _event(fields: dict[str, Any]) -> Event:
             raise ValueError(f"an event of the unknown kind {kind!r}; a newer ace wrote it")
 
 
-def _pair(fields: dict[str, Any]) -> Any:
+def _pair(fields: dict[str, Any]) -> tuple[tuple[str, str], SimilarityDecision]:
     rest = {name: value for name, value in fields.items() if name != "kind"}
     return decision_pair(",".join(similarity_pair(*fields["skill_ids"])), rest)
 
