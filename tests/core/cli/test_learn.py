@@ -2,14 +2,16 @@
 
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ace.skillbook import Skillbook
 from tests.support.command_line import Done, ace
-from tests.support.scripted_server import ScriptedServer
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
@@ -61,7 +63,8 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
         *("schema", "command", "skillbook", "dry_run", "model", "run", "stopped_by"),
         *("traces", "failures", "skills", "left_out", "new_skills", "model_use"),
     }
-    assert report["traces"] == {"read": 7, "learned": 6, "already_learned": 0, "failed": 2, "not_begun": 0}
+    counts = {"read": 7, "learned": 6, "already_learned": 0, "failed": 2, "unreadable": 1, "not_begun": 0}
+    assert report["traces"] == counts
     unused = ("updated", "tagged", "merged", "removed", "skipped")
     assert report["skills"] == {"added": 5, "total": 5, **dict.fromkeys(unused, 0)}
     assert [(each["place"], each["stage"]) for each in report["failures"]] == [
@@ -77,6 +80,44 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
     assert (use["input_tokens"], use["output_tokens"]) == (server.input_tokens, server.output_tokens)
     failed = (tmp_path / "failures.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["raw_answers"][0] for line in failed] == ["no JSON at all"]
+
+
+def test_what_could_not_be_read_is_told_apart_from_what_failed(here: Run, tmp_path: Path, model: list[str]) -> None:
+    (tmp_path / "logs").mkdir()
+    for name, text in (("good.txt", "LESSON a"), ("bad.txt", "UNUSABLE"), ("cut.json", '{"cut')):
+        (tmp_path / "logs" / name).write_text(text, encoding="utf-8")
+    done = here("learn", "logs", *model)
+    table = [line.split("  ", 1) for line in done.out.splitlines() if line.startswith(("traces", "failed"))]
+    assert {name: number.strip() for name, number in table} == {
+        "traces read": "2",
+        "traces learned": "1",
+        "failed": "2, of which 1 could not be read",
+    }
+
+
+def test_what_a_stopped_run_did_not_begin_is_not_counted_as_failed(here: Run, logs: Path, model: list[str]) -> None:
+    (logs / "0.txt").write_text("UNUSABLE", encoding="utf-8")
+    done = here("learn", "logs", "--lag", "0", "--fail-fast", *model)
+    counted = [line for line in done.err.splitlines() if "of 7 traces" in line]
+    assert counted[-1] == "1 of 7 traces, 0 new skills, 1 failed"
+
+
+@pytest.mark.parametrize("name", ["skills.db", "skills.json"])
+def test_a_run_leaves_nothing_in_the_folder_for_temporary_files(tmp_path: Path, logs: Path, name: str) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    seen: set[str] = set()
+    answer = learning_script()
+
+    def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
+        seen.update(path.name for path in temporary.iterdir())
+        return answer(request)
+
+    with ScriptedServer(script) as server:
+        reached = ["--skillbook", name, "--model", "openai/scripted", "--api-base", server.api_base]
+        done = ace("learn", "logs", *reached, folder=tmp_path, environ={"TMPDIR": str(temporary)})
+    assert done.code == 0, done.err
+    assert seen == set()
 
 
 def test_what_a_model_wanted_in_vain_is_told_once_in_the_report(tmp_path: Path, model: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -79,7 +80,7 @@ def command(
                 "answer": output.final_answer,
                 "reasoning": output.reasoning,
                 "skills": [{"id": each, "content": content} for each, content in cited.items()],
-                "model_use": counts.use_as_json(),
+                "model_use": asdict(counts.use),
             }
         )
         return 0

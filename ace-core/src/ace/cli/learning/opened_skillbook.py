@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from ace.cli.errors import UsageError
@@ -27,7 +27,7 @@ def opened_skillbook(
         is_dry_run: Whether to work on a copy, so that nothing is written.
         must_exist: Whether a skillbook that is not there is an error. (Of a `scheme://` only its store knows that.)
 
-    Returns:
+    Yields:
         The book, and the place that it is open at.
 
     Raises:
@@ -37,10 +37,8 @@ def opened_skillbook(
         _check_file(place.file, must_exist=must_exist)
         if not is_dry_run:
             _check_folder(place.file.parent, is_written=not place.keeps_history)
-    with tempfile.TemporaryDirectory(prefix="ace-dry-run-") as folder:
-        used = _copied(place, Path(folder)) if is_dry_run else place
-        with open_at(used.location) as book:
-            yield book, used
+    with _copied(place) if is_dry_run else nullcontext(place) as used, open_at(used.location) as book:
+        yield book, used
 
 
 def _check_file(path: Path, *, must_exist: bool) -> None:
@@ -86,12 +84,16 @@ def _check_folder(folder: Path, *, is_written: bool) -> None:
         ) from error
 
 
-def _copied(place: SkillbookPlace, folder: Path) -> SkillbookPlace:
-    if place.file is None:
-        copy = folder / "skills.db"
-        with open_at(place.location) as book:
-            book.save_to_file(copy)
-        return SkillbookPlace(str(copy))
-    for each in place.existing_files():
-        shutil.copyfile(each, folder / each.name)
-    return SkillbookPlace(str(folder / place.file.name))
+@contextmanager
+def _copied(place: SkillbookPlace) -> Iterator[SkillbookPlace]:
+    with tempfile.TemporaryDirectory(prefix="ace-dry-run-") as name:
+        folder = Path(name)
+        if place.file is None:
+            copy = folder / "skills.db"
+            with open_at(place.location) as book:
+                book.save_to_file(copy)
+        else:
+            copy = folder / place.file.name
+            for each in place.existing_files():
+                shutil.copyfile(each, folder / each.name)
+        yield SkillbookPlace(str(copy))

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ace.cli.console import is_terminal, note
 from ace.cli.wording import counted
+from ace.pipeline import PipelineCancelled
 from ace.protocols.observers import Event, SampleEnded, SkillsChanged
 
 __all__ = ["Progress", "progress_shown"]
@@ -73,6 +74,8 @@ class _Counted:
         if isinstance(event, SkillsChanged):
             self.added += sum(change.kind == "ADD" for change in event.applied)
         if not isinstance(event, SampleEnded):
+            return False
+        if isinstance(event.error, PipelineCancelled):  # not begun, or not finished, since the run was stopped
             return False
         self.ended += 1
         self.failed += event.error is not None

@@ -35,6 +35,7 @@ def report_as_json(report: RunReport) -> dict[str, object]:
             "learned": report.learned,
             "already_learned": report.already_learned,
             "failed": len(report.failures),
+            "unreadable": report.unreadable,
             "not_begun": report.not_begun,
         },
         "failures": [{**asdict(failure), "reason": redact(failure.reason)} for failure in report.failures],
@@ -82,12 +83,15 @@ def _rows(report: RunReport, noun: str) -> list[list[str]]:
     cost = "unknown" if use.calls and use.unpriced_calls == use.calls else f"${use.cost:.4f}"
     if 0 < use.unpriced_calls < use.calls:
         cost += f" and {counted(use.unpriced_calls, 'call')} of unknown price"
+    failed = str(len(report.failures))
+    if report.unreadable:
+        failed += f", of which {report.unreadable} could not be read"
     rows = [
         (f"{noun}s read", str(report.read)),
         (f"{noun}s learned", str(report.learned)),
         ("learned by an earlier run", str(report.already_learned) if report.already_learned else ""),
-        ("failed", str(len(report.failures))),
-        ("left for --resume", str(report.not_begun) if report.not_begun else ""),
+        ("failed", failed),
+        ("left when the run was stopped", str(report.not_begun) if report.not_begun else ""),
         ("skills added", str(skills.added)),
         ("skills updated", str(skills.updated)),
         ("skills tagged", str(skills.tagged)),

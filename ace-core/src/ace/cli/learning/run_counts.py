@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ace.cli.learning.run_report import Failure, LeftOut, ModelUse, NewSkill, RunReport, SkillCounts, place_of
+from ace.pipeline import PipelineCancelled
 from ace.protocols.observers import Event, ModelCalled, SampleEnded, SkillsChanged
 
 if TYPE_CHECKING:
@@ -26,13 +28,12 @@ class RunCounts:
 
     learned: int = 0
     already_learned: int = 0
-    failed: int = 0
     not_finished: int = 0
-    _changes: dict[str, int] = field(default_factory=dict)
+    use: ModelUse = field(default_factory=ModelUse)
+    """What the model was asked."""
+    _changes: Counter[str] = field(default_factory=Counter)
     _added: dict[str, None] = field(default_factory=dict)
     _left_out: list[LeftOut] = field(default_factory=list)
-    _calls: list[int] = field(default_factory=lambda: [0, 0, 0, 0, 0])
-    _cost: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, event: Event) -> None:
@@ -45,33 +46,6 @@ class RunCounts:
             elif isinstance(event, ModelCalled):
                 self._count_call(event)
 
-    @property
-    def cost(self) -> float:
-        """US dollars so far, over the calls whose price is known."""
-        return self._cost
-
-    @property
-    def unpriced_calls(self) -> int:
-        """How many calls have no known price."""
-        return self._calls[3]
-
-    @property
-    def use(self) -> ModelUse:
-        """What the model was asked so far."""
-        calls, input_tokens, output_tokens, unpriced, recorded = self._calls
-        return ModelUse(
-            calls=calls,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-            cost=self._cost,
-            unpriced_calls=unpriced,
-            recorded_calls=recorded,
-        )
-
-    def use_as_json(self) -> dict[str, int | float]:
-        """Return what the model was asked so far, as JSON values."""
-        return asdict(self.use)
-
     def report(
         self, book: Skillbook, *, read: int, problems: Sequence[InputProblem], failed: Sequence[FailedSample]
     ) -> RunReport:
@@ -83,7 +57,7 @@ class RunCounts:
             problems: What could not be read.
             failed: What failed in the run.
         """
-        count = self._changes.get
+        count = self._changes
         return RunReport(
             read=read,
             learned=self.learned,
@@ -94,11 +68,11 @@ class RunCounts:
                 *(Failure(place_of(each.trace_id), _shortened(each.error), each.step) for each in failed),
             ],
             skills=SkillCounts(
-                added=count("ADD", 0),
-                updated=count("UPDATE", 0),
-                tagged=count("TAG", 0),
-                merged=count("MERGE", 0),
-                removed=count("REMOVE", 0) + count("DELETE", 0),
+                added=count["ADD"],
+                updated=count["UPDATE"],
+                tagged=count["TAG"],
+                merged=count["MERGE"],
+                removed=count["REMOVE"] + count["DELETE"],
                 skipped=len(self._left_out),
                 total=len(book),
             ),
@@ -108,32 +82,34 @@ class RunCounts:
         )
 
     def _count_sample(self, event: SampleEnded) -> None:
-        from ace.pipeline import PipelineCancelled
-
         if event.already_learned:
             self.already_learned += 1
         elif event.error is None:
             self.learned += 1
         elif isinstance(event.error, PipelineCancelled):
             self.not_finished += 1
-        else:
-            self.failed += 1
 
     def _count_changes(self, event: SkillsChanged) -> None:
         for change in event.applied:
-            self._changes[change.kind] = self._changes.get(change.kind, 0) + 1
+            self._changes[change.kind] += 1
             if change.kind == "ADD":
                 self._added[change.skill_id] = None
         place = place_of(event.trace_id)
         self._left_out += [LeftOut(each.kind, each.skill_id, each.reason, place) for each in event.skipped]
 
     def _count_call(self, event: ModelCalled) -> None:
+        before = self.use
         if event.recorded:
-            self._calls[4] += 1
+            self.use = replace(before, recorded_calls=before.recorded_calls + 1)
             return
-        for place, number in enumerate((1, event.input_tokens, event.output_tokens, int(event.cost is None))):
-            self._calls[place] += number
-        self._cost += event.cost or 0.0
+        self.use = replace(
+            before,
+            calls=before.calls + 1,
+            input_tokens=before.input_tokens + event.input_tokens,
+            output_tokens=before.output_tokens + event.output_tokens,
+            cost=before.cost + (event.cost or 0.0),
+            unpriced_calls=before.unpriced_calls + (event.cost is None),
+        )
 
 
 def _new_skills(book: Skillbook, added: dict[str, None]) -> list[NewSkill]:

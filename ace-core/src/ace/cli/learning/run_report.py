@@ -25,12 +25,12 @@ class SkillCounts:
 class ModelUse:
     """What the model was asked, and what that cost."""
 
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost: float
-    unpriced_calls: int
-    recorded_calls: int
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    unpriced_calls: int = 0
+    recorded_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,18 @@ class RunReport:
     already_learned: int
     """How many of them an earlier, broken off run had learned."""
     not_begun: int
-    """How many were left for `--resume`."""
+    """How many were not begun, or not finished, since the run was stopped."""
     failures: Sequence[Failure]
+    """What was not learned from: what could not be read first, then what failed in the run."""
     skills: SkillCounts
     new_skills: Sequence[NewSkill]
     left_out: Sequence[LeftOut]
     use: ModelUse
+
+    @property
+    def unreadable(self) -> int:
+        """How many of the failures could not even be read."""
+        return sum(failure.stage == "input" for failure in self.failures)
 
 
 def place_of(trace_id: str) -> str:
