@@ -141,11 +141,17 @@ def in_turn(*replies: Reply | str | Mapping[str, Any]) -> Script:
 
 
 class ScriptedServer:
-    """The server; use it in a `with` block. It listens on a free port of 127.0.0.1."""
+    """The server; use it in a `with` block. It listens on a free port of 127.0.0.1.
 
-    def __init__(self, script: Script, *, embedding_size: int = 64) -> None:
+    `embedding_rows` is what it sends in the place of vectors that fit the texts.
+    """
+
+    def __init__(
+        self, script: Script, *, embedding_size: int = 64, embedding_rows: Sequence[object] | None = None
+    ) -> None:
         self.script = script
         self.embedding_size = embedding_size
+        self.embedding_rows = embedding_rows
         self._requests: list[ScriptedRequest] = []
         self._lock = threading.Lock()
         self._errors: list[BaseException] = []
@@ -314,7 +320,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_embeddings(self, body: Mapping[str, Any]) -> None:
         given = body.get("input")
         texts = [given] if isinstance(given, str) else list(given or [])
-        data = [
+        data: list[object] = [
             {
                 "object": "embedding",
                 "index": place,
@@ -322,6 +328,8 @@ class _Handler(BaseHTTPRequestHandler):
             }
             for place, text in enumerate(texts)
         ]
+        if self.scripted.embedding_rows is not None:
+            data = list(self.scripted.embedding_rows)
         tokens = sum(_tokens(str(text)) for text in texts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         self._send_json(200, {"object": "list", "data": data, "model": body.get("model"), "usage": usage})

@@ -127,12 +127,20 @@ def embed(request: Mapping[str, Any]) -> Vectors | Failed:
         raw = litellm.embedding(**request, **_OWN_RETRIES)
     except Exception as error:
         return _failure(litellm, error, request)
-    rows = sorted(raw.data or [], key=lambda row: int(row["index"]))
-    vectors = tuple([float(number) for number in row["embedding"]] for row in rows)
+    vectors = _vectors_of(raw)
     wanted = len(request["input"])
     if len(vectors) != wanted or len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
         return Failed(f"the server gave {len(vectors)} usable vectors for {wanted} texts", 200)
     return Vectors(vectors, _usage_of(litellm, raw, request["model"]))
+
+
+def _vectors_of(raw: Any) -> tuple[Sequence[float], ...]:
+    """Return the vectors in the order of the texts; none if one of them cannot be used."""
+    try:
+        rows = sorted(raw.data or [], key=lambda row: int(row["index"]))
+        return tuple([float(number) for number in row["embedding"]] for row in rows)
+    except (KeyError, TypeError, ValueError):  # litellm hands on what the server sent
+        return ()
 
 
 def count_tokens(model: str, text: str) -> int:
