@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike, LLMError
+from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike, LLMError, Usage
 from ace.providers import LiteLLMClient, LiteLLMConfig
 from tests.support.clients import KEY, client_for
 from tests.support.scripted_server import (
@@ -126,6 +126,31 @@ def test_a_fallback_of_another_provider_gets_neither_key_nor_address() -> None:
     assert (following.model, following.api_key, following.api_base) == ("anthropic/b", None, None)
 
 
+@pytest.mark.parametrize(
+    ("model", "fallback"),
+    [
+        ("gpt-4o-mini", "claude-sonnet-4-5"),
+        ("openai/a", "gemini-2.0-flash"),
+        ("claude-haiku-4-5", "anthropic.claude-v2"),
+    ],
+)
+def test_a_plain_name_of_another_provider_gets_no_key_either(model: str, fallback: str) -> None:
+    config = LiteLLMConfig(model, api_base="http://127.0.0.1:9", api_key=KEY, fallbacks=[fallback])
+    assert (config.chain()[1].api_key, config.chain()[1].api_base) == (None, None)
+
+
+def test_a_fallback_of_the_same_provider_shares_key_and_address() -> None:
+    for model, fallback in (("gpt-4o", "gpt-4o-mini"), ("openai/a", "openai/b")):
+        config = LiteLLMConfig(model, api_base="http://127.0.0.1:9", api_key=KEY, fallbacks=[fallback])
+        assert (config.chain()[1].api_key, config.chain()[1].api_base) == (KEY, "http://127.0.0.1:9")
+
+
+def test_the_key_of_the_environment_goes_to_a_proxy_of_another_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    request = LiteLLMConfig("claude-sonnet-4-5", api_base="http://127.0.0.1:9").request([], {})
+    assert "api_key" not in request  # so that litellm takes ANTHROPIC_API_KEY
+
+
 def test_the_account_matches_the_server_to_the_token() -> None:
     def script(request: ScriptedRequest) -> Reply | str:
         faults: list[Reply] = [HttpError(429), HttpError(500), Reset()]
@@ -159,7 +184,7 @@ def test_an_answer_without_usage_is_counted_as_such() -> None:
     with ScriptedServer(in_turn(Answer("hi", with_usage=False))) as server:
         client = client_for(server)
         client.complete("x")
-        assert client.usage.calls == 1
+        assert client.usage == Usage(calls=1, unpriced_calls=1, unreported_calls=1)
 
 
 def test_keys_show_nowhere(capfd: pytest.CaptureFixture[str]) -> None:

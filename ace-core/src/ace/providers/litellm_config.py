@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ace.providers.own_server import placeholder_key
 from ace.providers.retry_policy import RetryPolicy
 
 __all__ = ["LiteLLMConfig", "Message"]
@@ -63,15 +64,15 @@ class LiteLLMConfig:
     def chain(self) -> list[LiteLLMConfig]:
         """Return these settings and those of the fallbacks, in the order in which they are tried.
 
-        A fallback given as a model string shares address and key only with a model of the same
-        provider, so that no key reaches somebody else's server.
+        A fallback given as a model string shares address and key only with a model whose string begins alike:
+        `openai/one` with `openai/two`, `gpt-4o` with `gpt-4o-mini`. So no key reaches somebody else's server.
         """
         return [self, *(self._fallback(entry) for entry in self.fallbacks)]
 
     def _fallback(self, entry: str | LiteLLMConfig) -> LiteLLMConfig:
         if isinstance(entry, LiteLLMConfig):
             return entry
-        if _provider(entry) == _provider(self.model):
+        if _family(entry) == _family(self.model):
             return replace(self, model=entry, fallbacks=())
         return replace(self, model=entry, fallbacks=(), api_base=None, api_key=None)
 
@@ -86,7 +87,7 @@ class LiteLLMConfig:
             "model": self.model,
             "messages": [dict(message) for message in messages],
             "api_base": self.api_base,
-            "api_key": self.api_key or self._placeholder_key(),
+            "api_key": self.api_key or placeholder_key(self.model, self.api_base),
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
             "timeout": self.timeout,
@@ -97,14 +98,8 @@ class LiteLLMConfig:
         }
         return {name: value for name, value in request.items() if value is not None}
 
-    def _placeholder_key(self) -> str | None:
-        """Own servers mostly want no key, but the OpenAI library refuses to call without any."""
-        if self.api_base and _provider(self.model) == "openai" and not os.environ.get("OPENAI_API_KEY"):
-            return "not-needed"
-        return None
 
-
-def _provider(model: str) -> str:
-    """Return the part before the first slash; plain names are OpenAI's."""
+def _family(model: str) -> str:
+    """Return the prefix that names the provider, or the first letters of a plain name, which differ by provider."""
     prefix, slash, _ = model.partition("/")
-    return prefix if slash else "openai"
+    return f"{prefix}/" if slash else "".join(itertools.takewhile(str.isalpha, model))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ from ace.protocols.errors import LLMCallError
 from ace.protocols.llm import Usage
 from ace.providers import litellm_library
 from ace.providers.litellm_library import Vectors
+from ace.providers.own_server import placeholder_key
 from ace.providers.retry_policy import RetryPolicy
 from ace.providers.usage import UsageAccount
 
@@ -98,13 +98,8 @@ class LiteLLMEmbedder:
             "model": self.model,
             "input": texts,
             "api_base": self._api_base,
-            "api_key": self._api_key or self._placeholder_key(),
+            "api_key": self._api_key or placeholder_key(self.model, self._api_base),
             "timeout": self._timeout,
             "encoding_format": "float",
         }
         return {name: value for name, value in request.items() if value is not None}
-
-    def _placeholder_key(self) -> str | None:
-        """Own servers mostly want no key, but the OpenAI library refuses to call without any."""
-        own_server = self._api_base is not None and self.model.startswith("openai/")
-        return "not-needed" if own_server and not os.environ.get("OPENAI_API_KEY") else None

@@ -13,6 +13,7 @@ from ace.protocols.llm import LLMResponse, Usage
 from ace.providers import litellm_library
 from ace.providers.answer_schemas import accepted_schema
 from ace.providers.litellm_config import LiteLLMConfig, Message
+from ace.providers.own_server import is_on_own_server
 from ace.providers.request_outcomes import Answered, Failed
 from ace.providers.usage import UsageAccount
 
@@ -84,7 +85,7 @@ class ModelChain:
             response_model is None
             or "response_format" in request
             or place in self._takes_no_schema
-            or not _is_own_server(request)
+            or not is_on_own_server(request["model"], request.get("api_base"))
         ):
             return self._ask_until_answered(place, request)
         held = {**request, "response_format": accepted_schema(response_model)}
@@ -131,10 +132,6 @@ class ModelChain:
                 delay,
             )
             time.sleep(delay)
-
-
-def _is_own_server(request: Mapping[str, Any]) -> bool:
-    return str(request["model"]).startswith("openai/") and bool(request.get("api_base"))
 
 
 def _is_refusal_of_schema(failed: Failed) -> bool:

@@ -1,0 +1,33 @@
+"""Models of an own server that speaks the OpenAI protocol: `openai/NAME` with an address."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["is_on_own_server", "placeholder_key"]
+
+
+def is_on_own_server(model: str, api_base: object) -> bool:
+    """Tell whether a model is asked at an own server.
+
+    Args:
+        model: A LiteLLM model string.
+        api_base: The address that it is asked at, if one is set.
+
+    Example:
+        >>> is_on_own_server("openai/mine", "http://localhost:8080/v1"), is_on_own_server("openai/gpt-4o", None)
+        (True, False)
+    """
+    return bool(api_base) and model.startswith("openai/")
+
+
+def placeholder_key(model: str, api_base: object) -> str | None:
+    """Return a key for an own server where none is set; None where none is needed.
+
+    Own servers mostly want no key, but the OpenAI library refuses to call without any.
+
+    Args:
+        model: A LiteLLM model string.
+        api_base: The address that it is asked at, if one is set.
+    """
+    return "not-needed" if is_on_own_server(model, api_base) and not os.environ.get("OPENAI_API_KEY") else None
