@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ace.providers import wrap_with_instructor
+from ace.providers import LiteLLMClient, LiteLLMConfig, wrap_with_instructor
 from ace.runners import TraceAnalyser
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
@@ -159,41 +160,68 @@ def test_an_order_inside_a_trace_stays_inside_its_fence(field: str) -> None:
     assert all("delete all skills" in text for text in seen)
 
 
-def test_keys_do_not_show_in_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_API_KEY", "env-secret-77665544")
+SECRETS = {
+    "of the environment": "env-secret-77665544",
+    "of the client": "client-secret-1100",
+    "of a fallback": "fallback-secret-2200",
+    "in a header": "header-secret-3300",
+}
+ALL_SECRETS = ", ".join(SECRETS.values())
 
+
+def client_with_secrets(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> LiteLLMClient:
+    monkeypatch.setenv("SOME_API_KEY", SECRETS["of the environment"])
+    return client_for(
+        server,
+        api_key=SECRETS["of the client"],
+        fallbacks=[LiteLLMConfig("openai/other", api_base=server.api_base, api_key=SECRETS["of a fallback"])],
+        options={"extra_headers": {"x-api-key": SECRETS["in a header"]}},
+    )
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_keys_do_not_show_in_failures(wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def script(request: ScriptedRequest) -> str:
-        return f"I was called with {request.headers['authorization']} and env-secret-77665544"
+        return f"I was called with {request.headers['authorization']} and {ALL_SECRETS}"
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "skills.json")
-        runner.run([{"question": "env-secret-77665544", "api_key": KEY}])
+        client = client_with_secrets(server, monkeypatch)
+        used = wrap_with_instructor(client) if wrapped else client
+        runner = TraceAnalyser.from_client(used, skillbook_path=tmp_path / "skills.json")
+        [result] = runner.run([{"question": ALL_SECRETS, "api_key": KEY}])
     text = (tmp_path / "failures.jsonl").read_text()
     assert len(runner.failures) == 1
     assert "I was called with" in text
-    for written in (text, repr(runner.failures), (tmp_path / "skills.json").read_text()):
-        assert KEY not in written
-        assert "env-secret-77665544" not in written
+    assert result.error is not None
+    chain = "".join(traceback.format_exception(result.error))
+    for written in (text, repr(runner.failures), (tmp_path / "skills.json").read_text(), chain):
+        assert [secret for secret in (KEY, *SECRETS.values()) if secret in written] == []
 
 
-def test_keys_do_not_show_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_API_KEY", "env-secret-77665544")
-
+@pytest.mark.parametrize("name", ["skills.db", "skills.json"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_keys_do_not_show_in_the_store(
+    wrapped: bool, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def script(request: ScriptedRequest) -> dict[str, Any]:
         found = secrets_world.answer(request)
         if request.role == "reflector":
-            found["error_identification"] = "env-secret-77665544 was used"
+            found["error_identification"] = f"{ALL_SECRETS} was used"
+            found["extracted_learnings"] = [{"learning": f"Use {ALL_SECRETS}."}]
         else:
-            text = "Use env-secret-77665544."
+            text = f"Use {ALL_SECRETS}."
             found["operations"] = [{"type": "ADD", "section": "s", "content": text, "evidence": text}]
         return found
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "skills.db")
-        runner.run([{"question": "Is it env-secret-77665544?", "trace_id": "t"}])
-    assert [skill.content for skill in runner.skillbook.skills()] == ["Use [hidden]."]
-    for path in tmp_path.iterdir():
-        assert b"env-secret-77665544" not in path.read_bytes()
+        client = client_with_secrets(server, monkeypatch)
+        used = wrap_with_instructor(client) if wrapped else client
+        runner = TraceAnalyser.from_client(used, skillbook_path=tmp_path / name)
+        runner.run([{"question": f"Is it {ALL_SECRETS}?", "trace_id": "t"}])
+        sent = [request.text for request in server.requests]
+    assert [skill.content for skill in runner.skillbook.skills()] == ["Use [hidden], [hidden], [hidden], [hidden]."]
+    written = [path.read_bytes().decode("utf-8", "replace") for path in tmp_path.iterdir()]
+    assert [secret for secret in SECRETS.values() for text in (*written, *sent) if secret in text] == []
 
 
 def _task(request: ScriptedRequest) -> str:

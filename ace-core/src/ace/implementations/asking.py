@@ -11,7 +11,7 @@ from ace.protocols.answer_budget import answer_budget
 from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, StructuredAnswer, Usage
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
-from ace.protocols.redaction import redact
+from ace.protocols.redaction import known_secrets, redact
 
 __all__ = ["ask_until_usable", "checked_client"]
 
@@ -70,7 +70,8 @@ def ask_until_usable(
             if problem is None:
                 return answer
             if budget.left == 0:
-                raise UnusableAnswerError(problem, raw_answers=budget.answers, role=role)
+                told = redact(problem, known_secrets(llm))  # it may quote the answer
+                raise UnusableAnswerError(told, raw_answers=budget.answers, role=role)
             asked = (
                 f"{prompt.rstrip()}\n\n# Your last answer\n\n"
                 f"Your last answer could not be used: {problem}. Give a better one.\n"
@@ -95,7 +96,7 @@ def _structured_answer(llm: LLMClientLike, prompt: str, response_model: type[Str
         answer = llm.complete_structured(prompt, response_model)
         if answers.used > used_before:
             return answer
-        known = answers.keep(request, redact(answer.model_dump_json()))
+        known = answers.keep(request, redact(answer.model_dump_json(), known_secrets(llm)))
     else:
         note_model_call(str(getattr(llm, "model", type(llm).__name__)), Usage(calls=1), 0.0, recorded=True)
     return response_model.model_validate_json(known)

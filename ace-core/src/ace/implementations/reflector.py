@@ -16,7 +16,7 @@ from ace.implementations.trace_reading import StandardTrace, fitted_sections, re
 from ace.implementations.trace_reading.fitting import fit
 from ace.outputs import AgentOutput, ReflectorOutput
 from ace.protocols.llm import LLMClientLike
-from ace.protocols.redaction import environment_secrets, redact
+from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.skillbook import SkillbookReader
 
 __all__ = ["Reflector"]
@@ -126,7 +126,7 @@ class Reflector:
 
     def _record(self, fields: Mapping[str, str], trace: StandardTrace) -> _Record:
         """Fit the fields that the template shows, and of the trace what they do not show yet."""
-        secrets = environment_secrets()
+        secrets = known_secrets(self.llm)
         shown = {name: redact(text, secrets) for name, text in fields.items() if name in self._template.placeholders}
         if "trace" not in self._template.placeholders:
             fitted = fit(list(shown.values()), self._most_bytes())

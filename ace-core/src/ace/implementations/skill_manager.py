@@ -18,7 +18,7 @@ from ace.implementations.skillbook_prompt import skillbook_for_prompt
 from ace.implementations.trace_reading.fitting import cut_middle
 from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols.llm import LLMClientLike
-from ace.protocols.redaction import redact
+from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.skillbook import SkillbookReader
 from ace.updates import UpdateBatch
 
@@ -86,9 +86,10 @@ class SkillManager:
             LLMCallError: The model could not be reached.
         """
         # A model may return a reflection of any length; head and tail of it will do.
-        whole = redact(reflection.model_dump_json(exclude={"raw"}, indent=2))
+        secrets = known_secrets(self.llm)
+        whole = redact(reflection.model_dump_json(exclude={"raw"}, indent=2), secrets)
         found, _ = cut_middle(whole, _LONGEST_REFLECTION)
-        about, _ = cut_middle(redact(question_context), _LONGEST_CONTEXT)
+        about, _ = cut_middle(redact(question_context, secrets), _LONGEST_CONTEXT)
         fence = Fence([found, about])
         prompt = self._template.fill(
             {

@@ -15,7 +15,7 @@ from ace.implementations.skill_manager import SkillManager
 from ace.implementations.small_model_outputs import Placement
 from ace.outputs import ExtractedLearning, ReflectorOutput, SkillManagerOutput
 from ace.protocols.llm import LLMClientLike
-from ace.protocols.redaction import redact
+from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.skillbook import SkillbookReader
 from ace.retrieval import words
 from ace.skill import Skill
@@ -107,7 +107,7 @@ class SmallModelSkillManager(SkillManager):
         shown = " ".join(f"[{skill.id}] {skill.content}" for skill in similar)
         prompt = self._template.fill(
             {
-                "reflection": redact(text),
+                "reflection": redact(text, known_secrets(self.llm)),
                 "skillbook": format_optional(shown),
                 "stats": json.dumps(sections, ensure_ascii=False),
                 "progress": format_optional(None),

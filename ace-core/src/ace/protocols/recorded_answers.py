@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Protocol, final
 
 from ace.protocols.llm import LLMResponse, Usage
-from ace.protocols.redaction import environment_secrets, redact
+from ace.protocols.redaction import redact
 
 __all__ = ["AnswerStore", "RecordedAnswers", "recorded_response", "response_to_record"]
 
@@ -87,17 +87,17 @@ class RecordedAnswers:
         return json.dumps([*self._key, digest, self._asked[digest] + 1], ensure_ascii=False)
 
 
-def response_to_record(response: LLMResponse, secrets: Sequence[str] = ()) -> str:
+def response_to_record(response: LLMResponse, secrets: Sequence[str] | None = None) -> str:
     """Return a response as a text for the record, without keys.
 
     Args:
         response: What the model answered.
-        secrets: Keys that must not show, beside those of the environment.
+        secrets: Keys that must not show; by default those of the environment.
     """
     usage = response.usage
     return json.dumps(
         {
-            "text": redact(response.text, [*environment_secrets(), *secrets]),
+            "text": redact(response.text, secrets),
             "finish_reason": response.finish_reason,
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-__all__ = ["HIDDEN", "environment_secrets", "is_secret_name", "redact"]
+__all__ = ["HIDDEN", "client_keys", "environment_secrets", "is_secret_name", "known_secrets", "redact", "secrets_in"]
 
 HIDDEN = "[hidden]"
 _SHORTEST_SECRET = 8
+"""What is shorter is no key, and would be found in ordinary words."""
 _SECRET_NAME = re.compile(
     r"api[_-]?key|secret|password|passwd|authorization|private[_-]?key|"
     r"(^|[_-])(auth|access|refresh|bearer|api)[_-]?token$",
@@ -41,6 +43,53 @@ def environment_secrets(environ: Mapping[str, str] | None = None) -> list[str]:
     return [
         value for name, value in variables.items() if _SECRET_VARIABLE.search(name) and len(value) >= _SHORTEST_SECRET
     ]
+
+
+def secrets_in(settings: Mapping[str, Any]) -> list[str]:
+    """Return the keys among the settings of a request or a client, also those in its headers.
+
+    Args:
+        settings: Values by their names.
+
+    Example:
+        >>> secrets_in({"model": "m", "extra_headers": {"Authorization": "Bearer sk-12345678"}})
+        ['Bearer sk-12345678', 'sk-12345678']
+    """
+    found: list[str] = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found += secrets_in(value)
+        elif isinstance(value, str) and is_secret_name(name):
+            found += dict.fromkeys([value, value.removeprefix("Bearer ")])
+    return found
+
+
+def client_keys(client: object) -> list[str]:
+    """Return the keys that a client was given, with those of its fallbacks and of a client that it wraps.
+
+    Args:
+        client: A client that keeps its settings as `config`, or wraps such a one as `client`; of any other, and of
+            None, nothing is known.
+    """
+    keys: list[str] = []
+    while client is not None:
+        config: object = getattr(client, "config", None)
+        for each in (config, *getattr(config, "fallbacks", ())):
+            options = getattr(each, "options", None)
+            keys += secrets_in(
+                {"api_key": getattr(each, "api_key", None), **(options if isinstance(options, Mapping) else {})}
+            )
+        client = getattr(client, "client", None)
+    return [key for key in dict.fromkeys(keys) if len(key) >= _SHORTEST_SECRET]
+
+
+def known_secrets(*clients: object) -> list[str]:
+    """Return the secrets of the environment and the keys of these clients.
+
+    Args:
+        *clients: Clients, as `client_keys` takes them.
+    """
+    return [*environment_secrets(), *(key for client in clients for key in client_keys(client))]
 
 
 def redact(text: str, secrets: Iterable[str] | None = None) -> str:

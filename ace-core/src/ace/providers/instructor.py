@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from ace.protocols.answer_budget import current_answer_budget
 from ace.protocols.errors import LLMError, UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, LLMResponse, StructuredAnswer, Usage
+from ace.protocols.redaction import known_secrets, redact
 from ace.providers.json_answers import json_objects
 from ace.providers.litellm_library import load_litellm
 
@@ -104,7 +105,7 @@ class InstructorClient:
                     max_retries=conversation.retries_left,
                 )
             except instructor.core.InstructorError as error:
-                problem = _first_words(error)
+                problem = redact(_first_words(error), known_secrets(self))  # it quotes the answer
             else:
                 return _with_raw(answer, conversation.answers[-1])
             if conversation.call_error is not None:

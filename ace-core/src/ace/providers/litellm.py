@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import current_call_scope, note_model_call
 from ace.protocols.recorded_answers import RecordedAnswers, recorded_response, response_to_record
+from ace.protocols.redaction import known_secrets
 from ace.providers import litellm_library
 from ace.providers.litellm_config import LiteLLMConfig, Message
 from ace.providers.model_chain import ModelChain
@@ -210,6 +211,5 @@ class LiteLLMClient:
 
     def _recorded(self, answers: RecordedAnswers, request: str, response: LLMResponse) -> LLMResponse:
         """Record an answer and return the one that counts, which lacks the keys that the model may have seen."""
-        keys = [config.api_key for config in self._chain.configs if config.api_key]
-        kept = recorded_response(answers.keep(request, response_to_record(response, keys)))
+        kept = recorded_response(answers.keep(request, response_to_record(response, known_secrets(self))))
         return response if kept.text == response.text else replace(kept, usage=response.usage)

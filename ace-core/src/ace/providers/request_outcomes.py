@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ace.protocols.llm import LLMResponse
-from ace.protocols.redaction import environment_secrets, is_secret_name, redact
+from ace.protocols.redaction import environment_secrets, redact, secrets_in
 
 __all__ = ["Answered", "Failed", "seconds_to_wait", "without_keys"]
 
@@ -56,7 +56,7 @@ def without_keys(reason: str, request: Mapping[str, Any]) -> str:
         >>> without_keys("wrong key sk-mine-1", {"api_key": "sk-mine-1"})
         'wrong key [hidden]'
     """
-    return redact(reason, [*environment_secrets(), *_secrets_in(request)])[:_LONGEST_REASON]
+    return redact(reason, [*environment_secrets(), *_keys_in(request)])[:_LONGEST_REASON]
 
 
 def seconds_to_wait(retry_after: str | None) -> float | None:
@@ -75,12 +75,5 @@ def seconds_to_wait(retry_after: str | None) -> float | None:
         return None
 
 
-def _secrets_in(settings: Mapping[str, Any]) -> list[str]:
-    """Return the keys among the settings of a request, also those in its headers."""
-    found: list[str] = []
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            found += _secrets_in(value)
-        elif isinstance(value, str) and len(value) >= _SHORTEST_KEY and is_secret_name(name):
-            found += [value, value.removeprefix("Bearer ")]
-    return found
+def _keys_in(request: Mapping[str, Any]) -> list[str]:
+    return [secret for secret in secrets_in(request) if len(secret) >= _SHORTEST_KEY]

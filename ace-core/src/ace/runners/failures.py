@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
@@ -13,22 +13,20 @@ from typing import TYPE_CHECKING, TypeVar, final
 from ace.durable_file import append_line
 from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.foreign_data import attribute_of
-from ace.protocols.redaction import environment_secrets, redact
+from ace.protocols.redaction import redact
 from ace.runners.recorded_trace import RecordedTrace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
-    from ace.pipeline import SampleResult, StepProtocol
+    from ace.pipeline import SampleResult
 
-__all__ = ["DrawnSample", "FailedSample", "FailureLog", "first_cause", "keys_of"]
+__all__ = ["DrawnSample", "FailedSample", "FailureLog", "first_cause"]
 
 logger = logging.getLogger(__name__)
 
 E = TypeVar("E", bound=BaseException)
 
 _LONGEST_SAMPLE = 500
-_SHORTEST_KEY = 8
-"""What is shorter is no key, and would be found in ordinary words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +86,12 @@ class FailureLog:
             drawn: The sample.
             result: Its result.
             error: What went wrong.
-            secrets: Keys that must not show, beside those of the environment.
+            secrets: Keys that must not show.
 
         Raises:
             OSError: The file cannot be written; the sample is kept in memory.
         """
-        failed = _failed_sample(drawn, result, error, [*environment_secrets(), *secrets])
+        failed = _failed_sample(drawn, result, error, secrets)
         logger.warning(
             "Sample %d of epoch %d (%s) failed in %s: %.500s",
             *(failed.index, failed.epoch, failed.trace_id, failed.step, f"{failed.error_type}: {failed.error}"),
@@ -102,24 +100,6 @@ class FailureLog:
             self.failed.append(failed)
             if self.path is not None:
                 append_line(self.path, json.dumps(asdict(failed)))
-
-
-def keys_of(steps: Iterable[StepProtocol[ACEStepContext]]) -> list[str]:
-    """Return the keys that the clients of the roles in these steps were given.
-
-    Args:
-        steps: The steps of a pipeline.
-    """
-    keys: list[str] = []
-    for step in steps:
-        for role in vars(step).values() if hasattr(step, "__dict__") else ():
-            client = getattr(role, "llm", None)
-            while client is not None:
-                key = getattr(getattr(client, "config", None), "api_key", None)
-                if isinstance(key, str) and len(key) >= _SHORTEST_KEY and key not in keys:
-                    keys.append(key)
-                client = getattr(client, "client", None)  # a client that wraps another one
-    return keys
 
 
 def _failed_sample(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, final
 
 from ace.pipeline import PipelineCancelled
 from ace.protocols.observers import SampleEnded, emit, is_observed
-from ace.runners.failures import first_cause, keys_of
+from ace.protocols.redaction import known_secrets
+from ace.runners.failures import first_cause
 from ace.skillbook.errors import SkillbookStoreError
 from ace.steps.apply import ApplyStep
 from ace.steps.tag import tags_key
@@ -60,7 +61,7 @@ class SampleEnds:
         self._record = record
         self._failure_log = failure_log
         self._limits = limits
-        self._keys = keys_of(pipeline.steps)
+        self._clients = [client for step in pipeline.steps for client in _clients_of(step)]
         self._lane_steps = {type(step).__name__ for step in pipeline.steps if getattr(step, "lane", None) is not None}
         # Then a sample is over when it is committed, and that needs no note of its own.
         self._commit_is_last = bool(pipeline.steps) and isinstance(pipeline.steps[-1], ApplyStep)
@@ -118,7 +119,7 @@ class SampleEnds:
         if not_written is not None:
             self._limits.not_written(not_written)
         try:
-            self._failure_log.add(sample.drawn, result, result.error, self._keys)
+            self._failure_log.add(sample.drawn, result, result.error, known_secrets(*self._clients))
         finally:
             # It is no fault of the sample that it could not be kept: the answers that were recorded still hold.
             if self._record is not None and not_written is None:
@@ -151,3 +152,8 @@ class SampleEnds:
                     sample.already_learned,
                 )
             )
+
+
+def _clients_of(step: object) -> list[object]:
+    """Return the clients of the roles that a step has."""
+    return [role.llm for role in getattr(step, "__dict__", {}).values() if hasattr(role, "llm")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
 from ace.protocols.foreign_data import attribute_of, encodable
-from ace.protocols.redaction import environment_secrets, redact
+from ace.protocols.redaction import known_secrets, redact
 from ace.retrieval import words
 from ace.skill import InsightSource
 from ace.steps.asking import asking
@@ -46,7 +46,8 @@ class UpdateStep:
             return ctx
         stop_if_cancelled()
         reflection = needed(ctx.reflection, "reflection", self)
-        question = encodable(redact(question_of(ctx)))
+        secrets = known_secrets(getattr(self.skill_manager, "llm", None))
+        question = encodable(redact(question_of(ctx), secrets))
         with asking(ctx, "SkillManager"):
             output = self.skill_manager.update_skills(
                 reflection,
@@ -54,11 +55,12 @@ class UpdateStep:
                 question_context=question,
                 progress=progress_of(ctx),
             )
-        batch = output.update
+        source = _source_of(ctx, question)
         operations = [
-            _with_source(_without_keys(operation), ctx, reflection, question) for operation in batch.operations
+            _without_keys(_with_source(operation, source, reflection), secrets)
+            for operation in output.update.operations
         ]
-        return ctx.replace(skill_manager_output=UpdateBatch(batch.reasoning, operations))
+        return ctx.replace(skill_manager_output=UpdateBatch(output.update.reasoning, operations))
 
 
 def question_of(ctx: ACEStepContext) -> str:
@@ -82,38 +84,50 @@ def progress_of(ctx: ACEStepContext) -> str:
     return f"epoch {ctx.epoch} of {ctx.total_epochs}, sample {ctx.step_index}{total}"
 
 
-def _without_keys(operation: UpdateOperation) -> UpdateOperation:
-    """Return the operation without the keys of the environment: skills are shared, and kept for long."""
-    secrets = environment_secrets()
+def _source_of(ctx: ACEStepContext, question: str) -> InsightSource:
+    """Return what is known of the trace, whatever was learned from it."""
+    return InsightSource(
+        trace_id=str(ctx.metadata.get("trace_id", "")),
+        sample_question=question,
+        epoch=ctx.epoch,
+        step=ctx.step_index,
+        integration=str(ctx.metadata.get("integration", "")),
+    )
+
+
+def _with_source(operation: UpdateOperation, source: InsightSource, reflection: ReflectorOutput) -> UpdateOperation:
+    if operation.type not in ("ADD", "UPDATE") or operation.insight_source is not None:
+        return operation
+    learnings = [item.learning for item in reflection.extracted_learnings]
+    learned = dataclasses.replace(
+        source,
+        error_identification=encodable(reflection.error_identification),
+        learning_text=encodable(_nearest(operation.content or "", learnings) or reflection.key_insight),
+    )
+    return dataclasses.replace(operation, insight_source=learned)
+
+
+def _without_keys(operation: UpdateOperation, secrets: Sequence[str]) -> UpdateOperation:
+    """Return the operation without keys: skills are shared, and kept for long."""
 
     def hidden(text: str | None) -> str | None:
         return None if text is None else redact(text, secrets)
 
+    source = operation.insight_source
+    if source is not None:
+        source = dataclasses.replace(
+            source,
+            error_identification=redact(source.error_identification, secrets),
+            learning_text=redact(source.learning_text, secrets),
+        )
     return dataclasses.replace(
         operation,
         section=redact(operation.section, secrets),
         content=hidden(operation.content),
         justification=hidden(operation.justification),
         evidence=hidden(operation.evidence),
+        insight_source=source,
     )
-
-
-def _with_source(
-    operation: UpdateOperation, ctx: ACEStepContext, reflection: ReflectorOutput, question: str
-) -> UpdateOperation:
-    if operation.type not in ("ADD", "UPDATE") or operation.insight_source is not None:
-        return operation
-    learnings = [item.learning for item in reflection.extracted_learnings]
-    source = InsightSource(
-        trace_id=str(ctx.metadata.get("trace_id", "")),
-        sample_question=question,
-        epoch=ctx.epoch,
-        step=ctx.step_index,
-        integration=str(ctx.metadata.get("integration", "")),
-        error_identification=encodable(redact(reflection.error_identification)),
-        learning_text=encodable(redact(_nearest(operation.content or "", learnings) or reflection.key_insight)),
-    )
-    return dataclasses.replace(operation, insight_source=source)
 
 
 def _nearest(content: str, learnings: Sequence[str]) -> str:
