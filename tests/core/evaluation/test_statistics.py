@@ -35,6 +35,12 @@ def test_mcnemar_is_the_binomial_of_the_pairs_that_changed(gained: int, lost: in
     assert mcnemar_test(before, after) == pytest.approx(p)
 
 
+def test_mcnemar_knows_no_largest_number_of_changes() -> None:
+    assert mcnemar_test([False] * 3000, [True] * 3000) == 0.0
+    assert mcnemar_test([False, True] * 1500, [True, False] * 1500) == 1.0
+    assert 0.01 < mcnemar_test([False] * 1060 + [True] * 950, [True] * 1060 + [False] * 950) < 0.02
+
+
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0]), max_size=8))
 def test_few_differences_are_tested_by_every_sign(differences: list[float]) -> None:
     observed = abs(sum(differences)) - 1e-9

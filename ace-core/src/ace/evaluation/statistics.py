@@ -88,7 +88,9 @@ def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
     lost = sum(old and not new for old, new in pairs)
     changed = gained + lost
     tail = sum(math.comb(changed, count) for count in range(min(gained, lost) + 1))
-    return min(1.0, 2 * tail / float(2**changed))
+    # Both numbers may be too large for a float; Python divides whole numbers of any size.
+    share: float = 2 * tail / 2**changed
+    return min(1.0, share)
 
 
 def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, seed: int = 0) -> float:
