@@ -85,6 +85,24 @@ def test_skills_that_are_shown_and_never_cited_are_found_and_leaving_one_out_sho
     assert len(book) == 2
 
 
+def test_a_skill_is_left_out_against_a_whole_book_that_was_answered_in_another_order() -> None:
+    one = [*by_kind("price")[:6], *by_kind("length")[:6]]
+    book = book_of(UP, "Give every length in centimetres.")
+    with served() as server:
+        evaluator = evaluator_for(server)
+        whole = evaluator.evaluate(one[::-1], book)
+        [without_up] = leave_one_out(evaluator, one, book, skill_ids=["conventions-00001"], whole=whole)
+        assert (without_up.effect.value, without_up.p_value) == (0.5, 2 / 64)
+        with pytest.raises(ValueError, match="only one of them has 'price 12"):
+            leave_one_out(evaluator, one[1:], book, whole=whole)
+
+
+def test_trainings_of_an_experiment_never_share_a_skillbook() -> None:
+    splits = split_samples(samples(), seed=2)
+    with served() as server, pytest.raises(ValueError, match="learn into one skillbook; give new_skillbook"):
+        run_experiment(trainer_for(server, ValidationSettings()), splits, skillbook=book_of(UP))
+
+
 def test_several_orders_are_trained_from_the_same_beginning_and_tested_on_what_none_saw() -> None:
     splits = split_samples(samples(), validate=0.2, test=0.3, seed=2)
     with served() as server:

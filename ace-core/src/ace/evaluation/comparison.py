@@ -10,7 +10,7 @@ from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.judged import JudgedAnswer
 from ace.evaluation.statistics import Interval, bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
 
-__all__ = ["Comparison", "Measure", "SampleChange", "compare"]
+__all__ = ["Comparison", "Measure", "SampleChange", "compare", "sample_changes"]
 
 Outcome = Literal["gained", "lost", "both right", "both wrong"]
 
@@ -117,18 +117,31 @@ def compare(baseline: Evaluation, learned: Evaluation, *, confidence: float = 0.
         UnfinishedEvaluationError: Answers are missing.
         ValueError: The two have not the same samples.
     """
+    changes = sample_changes(baseline, learned)
+    most = min(baseline.repeats, learned.repeats)
+    has_costs = _has_costs(baseline, learned)
+    measures = tuple(_measures(changes, most, has_costs=has_costs, confidence=confidence, seed=seed))
+    return Comparison(baseline, learned, measures, changes, confidence)
+
+
+def sample_changes(baseline: Evaluation, learned: Evaluation) -> tuple[SampleChange, ...]:
+    """Set two evaluations beside each other, sample by sample, whatever the order of their answers.
+
+    Args:
+        baseline: One of them; it gives the order.
+        learned: The other one.
+
+    Raises:
+        UnfinishedEvaluationError: Answers are missing.
+        ValueError: The two have not the same samples.
+    """
     baseline.check_complete()
     learned.check_complete()
     names = list(baseline.by_sample)
     if set(names) != set(learned.by_sample):
         odd = min(set(names) ^ set(learned.by_sample))
         raise ValueError(f"both evaluations need the same samples; only one of them has {odd!r}")
-    changes = tuple(_change(name, baseline.by_sample[name], learned.by_sample[name]) for name in names)
-
-    most = min(baseline.repeats, learned.repeats)
-    has_costs = _has_costs(baseline, learned)
-    measures = tuple(_measures(changes, most, has_costs=has_costs, confidence=confidence, seed=seed))
-    return Comparison(baseline, learned, measures, changes, confidence)
+    return tuple(_change(name, baseline.by_sample[name], learned.by_sample[name]) for name in names)
 
 
 def _has_costs(*evaluations: Evaluation) -> bool:

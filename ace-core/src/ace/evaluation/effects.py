@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ace.evaluation.budget import Budget
+from ace.evaluation.comparison import sample_changes
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.statistics import Interval, bootstrap_interval, sign_flip_test
 from ace.skillbook import Skillbook
@@ -122,7 +123,7 @@ def leave_one_out(
         on_answer: Called with each answer when it is there.
 
     Raises:
-        ValueError: There is no such skill.
+        ValueError: There is no such skill, or `whole` has other samples.
         UnfinishedEvaluationError: It was stopped before all answers were there.
     """
     chosen = [skill.id for skill in skillbook.skills()] if skill_ids is None else list(skill_ids)
@@ -139,8 +140,8 @@ def leave_one_out(
         without = budget.evaluate(
             evaluator, samples, rest, name=f"without {skill_id}", repeats=repeats, on_answer=on_answer
         )
-        pairs = zip(whole.values("correct"), without.values("correct"), strict=True)
-        moved = [with_it - without_it for with_it, without_it in pairs]
+        changes = sample_changes(without, whole)
+        moved = [change.learned_correct - change.baseline_correct for change in changes]
         effect = bootstrap_interval(moved, seed=seed)
         found.append(LeftOut(skill_id, known[skill_id], effect, sign_flip_test(moved, seed=seed)))
     return tuple(found)

@@ -65,13 +65,20 @@ def run_experiment(
         seed: For intervals and tests.
         new_skillbook: Makes the book that a training begins with, from the seed of its order; empty by default.
         on_answer: Called with each answer to a test sample.
-        **options: The other settings of learning; see `LearningSettings`.
+        **options: The other settings of learning; see `LearningSettings`. A skillbook is none of them: each training
+            has its own.
 
     Raises:
         ValueError: There is no order, or an argument makes no sense.
     """
     if not orders:
         raise ValueError("give a seed for at least one training, such as orders=[0]")
+    shared = {"skillbook", "skillbook_path"} & options.keys()
+    if shared:
+        raise ValueError(
+            f"all trainings would learn into one {min(shared)}; give new_skillbook, a function from the seed of an "
+            "order to the skillbook of its training"
+        )
     evaluator = trainer.evaluator
     baseline = evaluator.evaluate(splits.test, name="baseline", repeats=repeats, on_answer=on_answer)
     runs = []
