@@ -110,6 +110,28 @@ def test_an_evaluation_that_was_broken_off_goes_on_and_asks_nothing_twice(tmp_pa
         assert len(server.requests) == 30
 
 
+def test_answers_are_kept_for_the_skills_that_retrieval_chose(tmp_path: Path) -> None:
+    path, prices, book = tmp_path / "answers.jsonl", by_kind("price")[:3], book_of("Send iron by freight.", UP)
+    with served() as server:
+        assert evaluator_for(server, answers_path=path, retrieval=lambda *_: []).evaluate(prices, book).accuracy == 0
+        few = evaluator_for(server, answers_path=path, retrieval=TopSkills(1))
+        assert few.evaluate(prices, book).accuracy == 1
+        assert len(server.requests) == 6
+        book.update_skill("conventions-00001", content="Send iron by rail.")  # no question is shown this one
+        assert few.evaluate(prices, book).accuracy == 1
+        assert len(server.requests) == 6
+
+
+def test_a_retrieval_that_fails_fails_its_samples(tmp_path: Path) -> None:
+    def broken(question: str, skillbook: object) -> Any:
+        raise LookupError("the index is gone")
+
+    with served() as server:
+        evaluator = evaluator_for(server, answers_path=tmp_path / "answers.jsonl", retrieval=broken)
+        evaluation = evaluator.evaluate(by_kind("price")[:2], book_of(UP))
+    assert [answer.error for answer in evaluation.answers] == ["LookupError in AgentStep: the index is gone"] * 2
+
+
 def test_failed_answers_are_asked_for_again(tmp_path: Path) -> None:
     broken = [True]
 
@@ -123,11 +145,36 @@ def test_failed_answers_are_asked_for_again(tmp_path: Path) -> None:
         assert evaluator.evaluate(by_kind("price"), book_of(UP)).accuracy == 1
 
 
-def test_another_file_is_refused_with_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b'{"question": "what?"}\n', b"a note", b"\xff\xfe\n", b'{"key": "k"}', b"[]"])
+def test_another_file_is_refused_with_its_line(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
-    path.write_text('{"question": "what?"}\n', encoding="utf-8")
-    with served() as server, pytest.raises(ValueError, match=r"notes\.jsonl, line 1"):
+    path.write_bytes(content)
+    with served() as server, pytest.raises(ValueError, match=r"notes\.jsonl, line 1: this is no judged answer"):
         evaluator_for(server, answers_path=path)
+
+
+def test_a_line_that_was_cut_anywhere_costs_one_answer(tmp_path: Path) -> None:
+    path, prices = tmp_path / "answers.jsonl", by_kind("price")[:2]
+    with served() as server:
+        evaluator_for(server, answers_path=path).evaluate(prices)
+        first, second = path.read_text(encoding="utf-8").splitlines()
+        for length in (1, 6, 40, len(first) - 1):
+            path.write_text(f"{first[:length]}\n{second}\n", encoding="utf-8")
+            server.clear()
+            assert evaluator_for(server, answers_path=path).evaluate(prices).is_complete
+            assert len(server.requests) == 1
+
+
+class Impossible(TaskEnvironment):
+    def evaluate(self, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
+        return EnvironmentResult("", metrics={"correct": 10**400})
+
+
+def test_an_impossible_metric_is_told_with_its_sample() -> None:
+    with served() as server:
+        [answer] = Evaluator(Agent(client_for(server)), Impossible()).evaluate(by_kind("price")[:1]).answers
+    assert answer.error is not None
+    assert "impossible metric" in answer.error
 
 
 class Expensive(TaskEnvironment):

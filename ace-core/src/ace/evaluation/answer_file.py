@@ -9,6 +9,7 @@ from typing import final
 
 from ace.durable_file import append_line
 from ace.evaluation.judged import JudgedAnswer
+from ace.evaluation.kept_lines import read_kept_lines
 
 __all__ = ["AnswerFile"]
 
@@ -24,13 +25,20 @@ class AnswerFile:
         path: The file; it is made when the first answer comes.
 
     Raises:
-        ValueError: A line other than the last is no judged answer; the text names it.
+        ValueError: A line is no judged answer, nor was cut off when a process was killed; the text names it.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        self._known = _read(self.path)
+        kept = read_kept_lines(
+            self.path,
+            "key",
+            lambda key, data: (key, JudgedAnswer.from_dict(data)),
+            what="judged answer",
+            instead="give the path of another file",
+        )
+        self._known = dict(kept)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -53,26 +61,3 @@ class AnswerFile:
         with self._lock:
             append_line(self.path, json.dumps({"key": key, **answer.to_dict()}))
             self._known[key] = answer
-
-
-def _read(path: Path) -> dict[str, JudgedAnswer]:
-    if not path.exists():
-        return {}
-    known = {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines, 1):
-        try:
-            data = json.loads(line)
-            key = str(data.pop("key"))
-            known[key] = JudgedAnswer.from_dict(data)
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            if _was_cut_off(line):
-                continue  # written when the process was killed
-            raise ValueError(
-                f"{path}, line {number}: this is no judged answer ({error}); give the path of another file"
-            ) from error
-    return known
-
-
-def _was_cut_off(line: str) -> bool:
-    return not line.strip() or (line.startswith('{"key"') and not line.rstrip().endswith("}"))

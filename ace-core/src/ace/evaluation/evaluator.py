@@ -6,17 +6,17 @@ import copy
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, final
 
 from ace.context import ACESample, ACEStepContext, SkillbookView
 from ace.evaluation.answer_file import AnswerFile
+from ace.evaluation.attempts import AnswerKeys, Attempt, attempts_at
 from ace.evaluation.call_costs import EVALUATION_PREFIX, CallCosts
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.judged import JudgedAnswer
-from ace.evaluation.naming import sample_names, text_hash
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
 from ace.protocols.model_calls import call_scope, current_call_scope
 from ace.protocols.observers import observing
@@ -32,18 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["Evaluator"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """One sample in one repeat."""
-
-    place: int
-    sample: ACESample
-    name: str
-    repeat: int
-    trace_id: str
-    key: str
-
-
 @final
 class Evaluator:
     """Has an agent answer samples, and an environment judge the answers. The skillbook is only read.
@@ -54,7 +42,8 @@ class Evaluator:
         retrieval: Chooses the skills that the agent sees; by default it sees them all.
         workers: How many agents run at once.
         answers_path: A file that keeps every answer. What it has is not asked again, unless it failed.
-        label: What else the answers in that file depend on, such as the name of the model.
+        label: What the answers in that file depend on beside samples and skills, such as the name of the model, its
+            settings and the environment. Answers of another label are asked for anew.
 
     Raises:
         ValueError: The file holds something else, or `workers` is below 1.
@@ -115,7 +104,8 @@ class Evaluator:
             raise ValueError(f"max_cost is an amount of US dollars above 0, not {max_cost!r}")
         book = Skillbook() if skillbook is None else skillbook
         prefix = f"{EVALUATION_PREFIX}{uuid.uuid4().hex}/"
-        attempts = self._attempts(samples, book, repeats, prefix)
+        keys = None if self._file is None else AnswerKeys(book, self.retrieval, self.label)
+        attempts = attempts_at(samples, repeats, keys)
         found: dict[int, JudgedAnswer] = {}
         for attempt in attempts:
             known = None if self._file is None else self._file.find(attempt.key)
@@ -123,7 +113,7 @@ class Evaluator:
                 found[attempt.place] = replace(known, sample_id=attempt.name, repeat=attempt.repeat)
         left = [attempt for attempt in attempts if attempt.place not in found]
 
-        def keep(attempt: _Attempt, answer: JudgedAnswer) -> None:
+        def keep(attempt: Attempt, answer: JudgedAnswer) -> None:
             found[attempt.place] = answer
             if self._file is not None:
                 self._file.keep(attempt.key, answer)
@@ -138,18 +128,18 @@ class Evaluator:
 
     def _answer(
         self,
-        attempts: Sequence[_Attempt],
+        attempts: Sequence[Attempt],
         book: Skillbook,
         prefix: str,
         token: CancellationToken,
         max_cost: float | None,
-        keep: Callable[[_Attempt, JudgedAnswer], None],
+        keep: Callable[[Attempt, JudgedAnswer], None],
     ) -> str:
         """Have the attempts answered, and each answer kept. Returns what stopped it."""
         # Each attempt gets a sample object of its own, by which its result is known.
         copies = [copy.copy(attempt.sample) for attempt in attempts]
         by_sample = {id(sample): attempt for sample, attempt in zip(copies, attempts, strict=True)}
-        began: dict[str, float] = {}
+        began: dict[int, float] = {}
         costs = CallCosts(prefix)
         view = SkillbookView(book)
         everything = tuple(skill.id for skill in book.skills())
@@ -158,25 +148,24 @@ class Evaluator:
             for sample, attempt in zip(copies, attempts, strict=True):
                 if token.is_cancelled:
                     return
-                began[attempt.trace_id] = time.monotonic()
-                yield ACEStepContext(
-                    sample=sample, skillbook=view, metadata=MappingProxyType({"trace_id": attempt.trace_id})
-                )
+                began[attempt.place] = time.monotonic()
+                about = MappingProxyType({"trace_id": f"{prefix}{attempt.place}"})
+                yield ACEStepContext(sample=sample, skillbook=view, metadata=about)
 
         problems: list[BaseException] = []
 
         def done(result: SampleResult[ACEStepContext]) -> None:
             attempt = by_sample[id(result.sample)]
-            spent = costs.take(attempt.trace_id)
-            answer = replace(
-                _judged(attempt, result, everything),
-                calls=spent.calls,
-                input_tokens=spent.input_tokens,
-                output_tokens=spent.output_tokens,
-                cost=spent.cost,
-                seconds=time.monotonic() - began.pop(attempt.trace_id),
-            )
+            spent = costs.take(f"{prefix}{attempt.place}")
             try:
+                answer = replace(
+                    _judged(attempt, result, everything),
+                    calls=spent.calls,
+                    input_tokens=spent.input_tokens,
+                    output_tokens=spent.output_tokens,
+                    cost=spent.cost,
+                    seconds=time.monotonic() - began.pop(attempt.place),
+                )
                 keep(attempt, answer)
             except BaseException as error:  # the pipeline would only log it, and go on paying
                 problems.append(error)
@@ -202,22 +191,8 @@ class Evaluator:
             raise problems[0]
         return limits.stopped_by
 
-    def _attempts(self, samples: Sequence[ACESample], book: Skillbook, repeats: int, prefix: str) -> list[_Attempt]:
-        skills = [book.as_prompt()]
-        if self.retrieval is not None:  # which may look at the counters
-            skills += [f"{skill.id} {skill.counts()}" for skill in book.skills()]
-        depends_on = text_hash(self.label, type(self.retrieval).__qualname__, *skills)
-        attempts: list[_Attempt] = []
-        for sample, name in zip(samples, sample_names(samples), strict=True):
-            for repeat in range(1, repeats + 1):
-                place = len(attempts)
-                texts = (sample.question, sample.context, sample.ground_truth)
-                key = text_hash(depends_on, name, str(repeat), *texts)
-                attempts.append(_Attempt(place, sample, name, repeat, f"{prefix}{place}", key))
-        return attempts
 
-
-def _judged(attempt: _Attempt, result: SampleResult[ACEStepContext], everything: tuple[str, ...]) -> JudgedAnswer:
+def _judged(attempt: Attempt, result: SampleResult[ACEStepContext], everything: tuple[str, ...]) -> JudgedAnswer:
     """Return the judgement of one attempt, without what it cost."""
     sample = attempt.sample
     blank = JudgedAnswer(
@@ -244,5 +219,5 @@ def _judged(attempt: _Attempt, result: SampleResult[ACEStepContext], everything:
         return replace(answered, error=f"the environment gave no metric 'correct': {trace.get('feedback', '')}")
     try:
         return replace(answered, correct=float(correct))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         return replace(answered, error=f"the environment gave an impossible metric: {error}")

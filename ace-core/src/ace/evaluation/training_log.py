@@ -10,6 +10,7 @@ from typing import Any, final
 
 from ace.durable_file import append_line
 from ace.evaluation.call_costs import Spent
+from ace.evaluation.kept_lines import read_kept_lines
 from ace.evaluation.statistics import Interval
 
 __all__ = ["TrainingLog", "ValidationPoint"]
@@ -66,14 +67,20 @@ class TrainingLog:
         path: The file; None keeps nothing.
 
     Raises:
-        ValueError: A line other than the last is no point; the text names it.
+        ValueError: A line is no point, nor was cut off when a process was killed; the text names it.
     """
 
     def __init__(self, path: str | Path | None) -> None:
         self._path = None if path is None else Path(path)
         self._points: list[tuple[str, ValidationPoint]] = []
-        if self._path is not None and self._path.exists():
-            self._read(self._path)
+        if self._path is not None:
+            self._points = read_kept_lines(
+                self._path,
+                "run",
+                lambda run, data: (run, ValidationPoint.from_dict(data)),
+                what="point of a training",
+                instead="give another log_path",
+            )
 
     @property
     def last_run(self) -> str | None:
@@ -98,16 +105,3 @@ class TrainingLog:
         if self._path is not None:
             append_line(self._path, json.dumps({"run": run_id, **point.to_dict()}))
         self._points.append((run_id, point))
-
-    def _read(self, path: Path) -> None:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines, 1):
-            try:
-                data = json.loads(line)
-                self._points.append((str(data.pop("run")), ValidationPoint.from_dict(data)))
-            except (ValueError, TypeError, AttributeError, KeyError) as error:
-                if line.startswith('{"run"') and not line.rstrip().endswith("}"):
-                    continue  # written when the process was killed
-                raise ValueError(
-                    f"{path}, line {number}: this is no point of a training ({error}); give another log_path"
-                ) from error
