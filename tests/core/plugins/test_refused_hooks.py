@@ -1,0 +1,89 @@
+"""Hooks that a plugin got wrong: it is refused, and the error says what to mend."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ace.plugins import (
+    ExecuteStepSpec,
+    PluginApiError,
+    PluginError,
+    PluginLoadError,
+    RunnerSpec,
+    get_runner,
+    hookimpl,
+    list_plugins,
+    temporary,
+)
+
+HERE = __name__
+
+
+def runner_hooks(result: object) -> object:
+    class Hooks:
+        ACE_API = 1
+
+        @hookimpl
+        def ace_runners(self) -> object:
+            if isinstance(result, BaseException):
+                raise result
+            return result
+
+    return Hooks()
+
+
+STRANGER = RunnerSpec(name="other", target="a:b")
+RUNNER = RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
+
+
+@pytest.mark.parametrize(
+    ("hooks", "error", "text"),
+    [
+        (SimpleNamespace(), PluginApiError, "states no ACE_API"),
+        (SimpleNamespace(ACE_API=True), PluginApiError, "a whole number, not True"),
+        (SimpleNamespace(ACE_API="1"), PluginApiError, "a whole number, not '1'"),
+        (SimpleNamespace(ACE_API=0), PluginApiError, "older than 1"),
+        (SimpleNamespace(ACE_API=2), PluginApiError, "newer than 1"),
+        (SimpleNamespace(ACE_API=1), PluginLoadError, "gives nothing"),
+        (SimpleNamespace(ACE_API=1, ace_runners=list), PluginLoadError, "ace_runners is no hook yet"),
+        (
+            runner_hooks([RunnerSpec(name="other", target="a:b")]),
+            PluginLoadError,
+            "the name 'other'; it must be that of the entry point, 'acme'",
+        ),
+    ],
+)
+def test_wrong_hooks_are_refused(hooks: object, error: type[PluginError], text: str) -> None:
+    with pytest.raises(error, match=text), temporary(hooks, name="acme"):
+        pass
+    assert "acme" not in [info.name for info in list_plugins()]
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        (7, "ace_runners failed: TypeError: it returns a int; yield RunnerSpec"),
+        ([7], "ace_runners must yield RunnerSpec, and yielded 7"),
+        ([RUNNER, RUNNER], "yields 'acme' 2 times"),
+        ([ExecuteStepSpec(name="acme", target="a:b")], "must yield RunnerSpec, and yielded ExecuteStepSpec"),
+        (SystemExit(2), "ace_runners failed: SystemExit: 2"),
+        (ZeroDivisionError("x"), "ace_runners failed: ZeroDivisionError: x"),
+    ],
+)
+def test_a_wrong_hook_is_refused(result: object, text: str) -> None:
+    with pytest.raises(PluginLoadError, match=text), temporary(runner_hooks(result), name="acme"):
+        pass
+
+
+def test_a_keyboard_interrupt_is_not_kept() -> None:
+    with pytest.raises(KeyboardInterrupt), temporary(runner_hooks(KeyboardInterrupt()), name="acme"):
+        pass
+
+
+def test_what_a_spec_names_must_be_callable() -> None:
+    said = "must be a class or a function, and is a str"
+    hooks = runner_hooks([RunnerSpec(name="acme", target=f"{HERE}:HERE")])
+    with temporary(hooks, name="acme"), pytest.raises(PluginLoadError, match=said):
+        get_runner("acme")
