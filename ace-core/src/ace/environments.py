@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -74,7 +75,7 @@ class SimpleEnvironment(TaskEnvironment):
             number of the answer equals the ground truth. `regex`: the ground truth is a pattern that
             is found in the answer.
         tolerance: For `numeric`: the largest difference that counts as equal, as a share of the
-            ground truth.
+            ground truth; one of 0 has to be met exactly.
 
     Raises:
         ValueError: `match` is unknown, or `tolerance` is negative.
@@ -127,7 +128,9 @@ class SimpleEnvironment(TaskEnvironment):
         if wanted is None:
             raise ValueError(f"match='numeric' needs a number as ground truth, got {expected!r}")
         found = _last_number(answer)
-        return found is not None and abs(found - wanted) <= self.tolerance * max(1.0, abs(wanted))
+        if found is None or not math.isfinite(wanted):
+            return found == wanted
+        return abs(found - wanted) <= self.tolerance * abs(wanted)
 
 
 _DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {

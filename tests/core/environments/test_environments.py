@@ -76,10 +76,17 @@ def test_a_number_equals_itself_in_any_prose(number: float, prose: str) -> None:
 
 
 def test_tolerance_is_a_share_of_the_ground_truth() -> None:
-    output = AgentOutput(reasoning="", final_answer="101")
-    sample = Sample("q", ground_truth="100")
-    assert SimpleEnvironment("numeric", tolerance=0.02).evaluate(sample, output).metrics["correct"] == 1.0
-    assert SimpleEnvironment("numeric", tolerance=0.005).evaluate(sample, output).metrics["correct"] == 0.0
+    for truth, answer in (("100", "101"), ("0.0100", "0.0101"), ("-0.5", "-0.505"), ("1e300", "1.01e300")):
+        output = AgentOutput(reasoning="", final_answer=answer)
+        sample = Sample("q", ground_truth=truth)
+        assert SimpleEnvironment("numeric", tolerance=0.02).evaluate(sample, output).metrics["correct"] == 1.0
+        assert SimpleEnvironment("numeric", tolerance=0.005).evaluate(sample, output).metrics["correct"] == 0.0
+
+
+@pytest.mark.parametrize("number", ["0", "1e400", "-1e400"])
+def test_zero_and_what_is_too_large_equal_themselves(number: str) -> None:
+    assert judge("numeric", number, f"It is {number}.").metrics == {"correct": 1.0}
+    assert judge("numeric", number, "It is 1e-12.").metrics == {"correct": 0.0}
 
 
 def test_samples_have_the_fields_of_their_documentation() -> None:
