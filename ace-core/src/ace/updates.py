@@ -19,16 +19,16 @@ OPERATION_TYPES: Final = ("ADD", "UPDATE", "TAG", "REMOVE")
 class UpdateOperation:
     """One change to a skillbook.
 
-    The constructor takes any type; a type that nobody knows is skipped and reported when the batch
-    is applied, and refused by `from_dict`, which reads what a model wrote.
+    The constructor takes any type, in any case; a type that nobody knows is skipped and reported when the
+    batch is applied, and refused by `from_dict`, which reads what a model wrote.
 
     Example:
-        >>> UpdateOperation("ADD", section="geography", content="Paris is the capital of France.").type
+        >>> UpdateOperation("add", section="geography", content="Paris is the capital of France.").type
         'ADD'
     """
 
     type: str
-    """ADD, UPDATE, TAG or REMOVE."""
+    """ADD, UPDATE, TAG or REMOVE; kept in upper case."""
     section: str = ""
     """The section of a new skill; for UPDATE, an empty one means that it stays where it is."""
     content: str | None = None
@@ -46,6 +46,11 @@ class UpdateOperation:
     """What in the trace supports it."""
     insight_source: InsightSource | None = None
     """The trace that taught it."""
+
+    def __post_init__(self) -> None:
+        given: object = self.type
+        if isinstance(given, str):
+            object.__setattr__(self, "type", given.strip().upper())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> UpdateOperation:

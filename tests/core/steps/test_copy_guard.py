@@ -164,6 +164,11 @@ def test_ordinary_strategies_pass(content: str) -> None:
     assert CopyGuard().problem_with(UpdateOperation("ADD", "s", content), ["Paris"]) is None
 
 
+def test_the_type_of_an_operation_may_be_in_any_case() -> None:
+    operation = UpdateOperation(" add ", "cities", "Answer: the old town on the river.")
+    assert CopyGuard().problem_with(operation, ["The old town on the river"])
+
+
 def test_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"copied_answer, copied_prompt, personal_data, secret, not 'everything'"):
         CopyGuard(allow=["everything"])  # type: ignore[list-item]  # a user's mistake

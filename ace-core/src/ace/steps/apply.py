@@ -18,7 +18,6 @@ from ace.steps.used_skills import used_skills
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
-    from ace.updates import UpdateOperation
 
 __all__ = ["ApplyStep"]
 
@@ -86,12 +85,8 @@ def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
     """Tell observers what was carried out, and what was left out and why."""
     if not is_observed() or not (report.applied or report.skipped):
         return
-    applied = tuple(SkillChange(_kind(done.operation), done.skill_id) for done in report.applied)
+    applied = tuple(SkillChange(done.operation.type, done.skill_id) for done in report.applied)
     skipped = tuple(
-        SkillChange(_kind(left.operation), left.operation.skill_id or "", left.reason) for left in report.skipped
+        SkillChange(str(left.operation.type), left.operation.skill_id or "", left.reason) for left in report.skipped
     )
     emit(SkillsChanged(run_of(ctx), str(ctx.metadata.get("trace_id", "")), applied, skipped))
-
-
-def _kind(operation: UpdateOperation) -> str:
-    return str(operation.type).strip().upper()
