@@ -70,11 +70,16 @@ def _parsed(text: str, role: str) -> list[tuple[str, str | None]]:
     for literal, name, form, conversion in parsed:
         if name is not None and (form or conversion or not name.isidentifier()):
             raise ValueError(
-                f"the prompt template of {role} has the placeholder {{{name}}}; only plain names such as "
-                "{question} are allowed. Double a brace that is meant literally: {{ and }}"
+                f"the prompt template of {role} has the placeholder {_written(name, form, conversion)}; only plain "
+                "names such as {question} are allowed. Double a brace that is meant literally: {{ and }}"
             )
         pieces.append((literal, name))
     return pieces
+
+
+def _written(name: str, form: str | None, conversion: str | None) -> str:
+    """Return a placeholder as it stands in the template."""
+    return f"{{{name}{f'!{conversion}' if conversion else ''}{f':{form}' if form else ''}}}"
 
 
 def _shown(names: Collection[str], joint: str = ", ") -> str:
