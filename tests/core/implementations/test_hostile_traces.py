@@ -46,6 +46,11 @@ def test_lone_surrogates_and_nul_stay_visible_and_can_be_sent() -> None:
     text.encode()
 
 
+def test_no_key_takes_the_place_of_another_that_looks_alike() -> None:
+    for first, second in (("\ud800", "\\ud800"), ("\\ud800", "\ud800"), ("1", 1)):
+        assert set(read_trace({first: "one", second: "two"})["rest"].values()) == {"one", "two"}
+
+
 def test_keys_and_passwords_are_hidden_by_their_names() -> None:
     text = rendered(
         {

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from ace.implementations.trace_reading.reader import ALIASES
 from ace.protocols import TraceConverter, register_trace_converter, unregister_trace_converter
 from ace.runners import TraceAnalyser
 from tests.support import secrets_world
 from tests.support.clients import client_for
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
+from tests.support.trace_shapes import MARK, SHAPES
 
-MARK = "marker-7261"
 THING = "the secret of boat? value-of-boat"
 
 
@@ -59,9 +60,8 @@ def messages(place: int) -> list[dict[str, Any]]:
     return found
 
 
-NAMES = ["question", "task", "input", "query", "answer", "output", "final_answer", "result", "response", "reasoning"]
-NAMES += ["thoughts", "feedback", "ground_truth", "expected", "messages", "steps", "trajectory", "metadata"]
-NAMES += ["anything_else", "Question", "OUTPUT"]
+NAMES = [name for names in ALIASES.values() for name in names]
+NAMES += ["metadata", "anything_else", "Question", "OUTPUT"]
 TRACES: dict[str, Any] = {f"dict {name}": {"q": THING, name: f"{MARK}"} for name in NAMES}
 TRACES |= {
     "dict, deep": {"q": THING, "a": {"b": [{"c": ({"d": MARK},)}]}},
@@ -99,7 +99,7 @@ def received() -> dict[str, str]:
 
     with ScriptedServer(script) as server:
         runner = TraceAnalyser.from_client(client_for(server))
-        for name, trace in TRACES.items():
+        for name, trace in (TRACES | {f"shape {name}": shape for name, shape in SHAPES.items()}).items():
             current.append(name)
             runner.run([trace])
     assert runner.failures == []
@@ -110,6 +110,11 @@ def received() -> dict[str, str]:
 def test_the_marker_is_in_the_request_that_the_server_received(name: str, received: dict[str, str]) -> None:
     assert MARK in received[name]
     assert "value-of-boat" in received[name]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_so_is_that_of_every_other_type(name: str, received: dict[str, str]) -> None:
+    assert MARK in received[f"shape {name}"]
 
 
 def test_what_does_not_fit_is_cut_visibly(received: dict[str, str]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import os
 import types
+import uuid
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ace.protocols.foreign_data import attribute_of, encodable
@@ -20,6 +22,8 @@ _WITH_EMPTY = (bool, int, float, str, bytes, list, tuple, dict)
 _LONGEST_NUMBER = 10_000
 """In bits. Python refuses to write a longer one in decimal."""
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+_AS_TEXT = (*_OPAQUE, os.PathLike, uuid.UUID)
+"""What is looked at as people write it: the fields inside of a path or an id tell nobody anything."""
 _MISSING = object()
 
 
@@ -106,7 +110,7 @@ class _Conversion:
             return [self.convert(item) for item in value]  # type: ignore[attr-defined]  # a deque is iterable
         if isinstance(value, BaseException):
             return self._exception(value)
-        if isinstance(value, _OPAQUE) or attribute_of(value, "get_secret_value") is not None:
+        if isinstance(value, _AS_TEXT) or attribute_of(value, "get_secret_value") is not None:
             return _text(value)
         attributes = _attributes(value)
         return self._fields(attributes) if attributes else self._listed(value)
@@ -114,12 +118,12 @@ class _Conversion:
     def _fields(self, items: Iterable[tuple[object, object]]) -> dict[str, Plain]:
         fields: dict[str, Plain] = {}
         for key, item in items:
-            name = key if isinstance(key, str) else _text(key)
+            name = encodable(key) if isinstance(key, str) else _text(key)
             # 1 and "1" are different keys; neither may replace the other.
             while name in fields:
                 name = f"{name} "
             is_hidden = is_secret_name(name) and not _holds_nothing(item)
-            fields[encodable(name)] = HIDDEN if is_hidden else self.convert(item)
+            fields[name] = HIDDEN if is_hidden else self.convert(item)
         return fields
 
     def _exception(self, error: BaseException) -> dict[str, Plain]:
