@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
@@ -11,7 +13,8 @@ from ace.cli.inputs.problems import LARGEST_RECORD, size_text
 __all__ = ["BrokenListError", "Element", "list_elements"]
 
 _CHUNK: Final = 1024 * 1024
-_BLANK: Final = b" \t\n\r"
+_BLANKS: Final = re.compile(r"[ \t\n\r]*")
+_DECODER: Final = json.JSONDecoder()
 
 
 class Element(NamedTuple):
@@ -38,14 +41,14 @@ def list_elements(file: BinaryIO, start: int) -> Iterator[Element]:
     reader = _Window(file, start + 1)
     first = True
     while True:
-        mark = reader.next_byte()
-        if mark == b"]":
+        mark = reader.next_character()
+        if mark == "]":
             return
         if not first:
-            if mark != b",":
+            if mark != ",":
                 raise BrokenListError(f"a comma is missing at byte {reader.position}" if mark else "the list is cut")
             reader.skip(1)
-            mark = reader.next_byte()
+            mark = reader.next_character()
         if not mark:
             raise BrokenListError("the list is cut")
         yield reader.element()
@@ -53,57 +56,59 @@ def list_elements(file: BinaryIO, start: int) -> Iterator[Element]:
 
 
 class _Window:
-    """The part of the file that is in memory."""
+    """The part of the file that is in memory, as text: each of its bytes is looked at as few times as can be."""
 
     def __init__(self, file: BinaryIO, position: int) -> None:
         self._file = file
         file.seek(position)
-        self._data = b""
-        self._offset = 0
-        self._base = position
-
-    @property
-    def position(self) -> int:
-        return self._base + self._offset
+        # Bytes that are no UTF-8 come out as they went in, so that places stay those of the file.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._text = ""
+        self._at = 0
+        self.position = position
+        """The byte of the file that comes next."""
 
     def skip(self, count: int) -> None:
-        self._offset += count
+        """Pass over characters of one byte each."""
+        self._at += count
+        self.position += count
 
-    def next_byte(self) -> bytes:
-        """Pass over blanks and return the byte that follows; empty at the end."""
+    def next_character(self) -> str:
+        """Pass over blanks and return the character that follows; empty at the end."""
         while True:
-            rest = self._data[self._offset :].lstrip(_BLANK) if self._offset < len(self._data) else b""
-            if rest:
-                self._base += len(self._data) - len(rest)
-                self._data, self._offset = rest, 0
-                return rest[:1]
-            self._base += len(self._data)
-            self._data, self._offset = self._file.read(_CHUNK), 0
-            if not self._data:
-                return b""
+            blanks = _BLANKS.match(self._text, self._at)
+            self.skip(0 if blanks is None else blanks.end() - self._at)
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._read_on(_CHUNK):
+                return ""
 
     def element(self) -> Element:
         """Take the JSON value that begins here."""
         while True:
-            length = _value_length(self._data[self._offset :])
-            # A number may go on in the next chunk.
-            if length is not None and self._offset + length < len(self._data):
-                found = Element(self.position, self._data[self._offset : self._offset + length])
-                self._offset += length
+            end = self._end_of_value()
+            # A number may go on in the next chunk, after its point or exponent too.
+            if end is not None and self._text[end : end + 1] not in ("", *".eE"):
+                found = Element(self.position, self._text[self._at : end].encode("utf-8", "surrogateescape"))
+                self._at = end
+                self.position += len(found.data)
                 return found
-            if len(self._data) - self._offset > LARGEST_RECORD:
+            length = len(self._text) - self._at
+            if length > LARGEST_RECORD:
                 raise BrokenListError(f"an element is broken, or larger than {size_text(LARGEST_RECORD)}")
-            more = self._file.read(max(_CHUNK, len(self._data)))
-            if not more:
+            if not self._read_on(max(_CHUNK, length)):
                 raise BrokenListError("the list is cut, or an element is no JSON")
-            self._data += more
 
+    def _end_of_value(self) -> int | None:
+        """Return where the JSON value that begins here ends; None if it is not whole."""
+        try:
+            return _DECODER.raw_decode(self._text, self._at)[1]
+        except (ValueError, RecursionError):
+            return None
 
-def _value_length(data: bytes) -> int | None:
-    """Return how many bytes the JSON value at the beginning has; None if it is not whole."""
-    text = data.decode("utf-8", "surrogateescape")
-    try:
-        _, end = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    return end if text.isascii() else len(text[:end].encode("utf-8", "surrogateescape"))
+    def _read_on(self, size: int) -> bool:
+        """Take in more of the file, and let go of what was passed; tell whether there was any more."""
+        data = self._file.read(size)
+        more = self._decoder.decode(data, final=not data)
+        self._text, self._at = self._text[self._at :] + more, 0
+        return bool(data or more)
