@@ -1,7 +1,7 @@
 """`ace eval`: without skills and with them, over HTTP, with reports and exit codes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from ace.skill import InsightSource
 from ace.skillbook import Skillbook
 from tests.core.evaluation.world import by_kind, served
-from tests.support.command_line import ace
+from tests.support.command_line import Done, ace
 from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -67,6 +67,15 @@ def test_what_cannot_be_measured_by_is_wrong_usage(tmp_path: Path, model: list[s
     assert "samples.jsonl#1: there is no right answer" in done.err
     missing = ace("eval", "samples.jsonl", *model, "--skillbook", "none.db", folder=tmp_path)
     assert missing.code == 2
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--limit", "0"), ("--limit", "-1"), ("--repeats", "0"), ("--max-cost", "0")], ids=" ".join
+)
+def test_a_number_that_makes_no_sense_is_named(here: Callable[..., Done], wrong: tuple[str, str]) -> None:
+    done = here("eval", "samples.jsonl", *wrong)
+    assert (done.code, done.out) == (2, "")
+    assert wrong[0] in done.err and f"not {wrong[1]}" in done.err
 
 
 def test_a_limit_of_cost_holds_for_all_rounds_together(

@@ -233,6 +233,7 @@ def test_without_a_model_it_says_what_would_be_fetched_and_how(tmp_path: Path, l
         (["--model", "openai/x", "--api-base", "{base}", "--workers", "0"], {}, ["--workers", "0"]),
         (["--model", "openai/x", "--api-base", "{base}", "--limit", "0"], {}, ["--limit", "0"]),
         (["--model", "openai/x", "--api-base", "{base}", "--max-cost", "-1"], {}, ["--max-cost", "-1"]),
+        (["--model", "openai/x", "--api-base", "{base}"], {"ACE_MAX_COST": "0"}, ["variable ACE_MAX_COST", "not 0"]),
         (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "notes.md"], {}, ["notes.md", ".db"]),
         (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "no/skills.db"], {}, ["folder 'no'"]),
         (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "logs"], {}, ["logs", "is a folder"]),

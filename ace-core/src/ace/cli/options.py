@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from ace.cli.errors import UsageError
 from ace.cli.settings import SettingValue
 
-__all__ = ["Flag", "JsonFlag", "ModelOptions", "SkillbookOption", "YesFlag"]
+__all__ = ["Flag", "JsonFlag", "ModelOptions", "SkillbookOption", "YesFlag", "check_from_one"]
 
 Flag = Parameter(negative="", show_default=False)
 """An option without a value, off by default."""
@@ -43,3 +45,17 @@ class ModelOptions:
     def flags(self) -> dict[str, SettingValue]:
         """Return the values by the names of the settings."""
         return dict(self.__dict__)
+
+
+def check_from_one(numbers: Mapping[str, int | None]) -> None:
+    """Refuse an option that counts something, and was given less than one.
+
+    Args:
+        numbers: The options with their dashes, and what was given; None where one was not given.
+
+    Raises:
+        UsageError: One of them is less than one.
+    """
+    for option, number in numbers.items():
+        if number is not None and number < 1:
+            raise UsageError(f"the option {option} wants a whole number from 1, not {number}")

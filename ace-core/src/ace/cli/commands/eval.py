@@ -20,7 +20,7 @@ from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.sample_files import all_samples
 from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import answers_depend_on, check_model, chosen_model, client_from_settings
-from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag
+from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ def command(
 
 
 def _check(options: EvaluationOptions, targets: Sequence[SkillbookPlace]) -> None:
-    if options.repeats < 1:
-        raise UsageError(f"the option --repeats wants a whole number from 1, not {options.repeats}")
+    check_from_one({"--repeats": options.repeats, "--limit": options.limit})
     if options.leave_one_out and len(targets) > 1:
         raise UsageError("--leave-one-out measures the skills of one skillbook; give one --skillbook")
 

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from ace.cli.console import print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_model
-from ace.cli.model_choice import chosen_model, client_from_settings, told_plainly
+from ace.cli.model_choice import check_model, chosen_model, client_from_settings
 from ace.cli.options import JsonFlag, ModelOptions, YesFlag
 from ace.cli.settings import load_settings
 from ace.protocols.errors import LLMError
@@ -24,8 +24,6 @@ __all__ = ["app"]
 app = App(name="models", help="List, fetch and check the models that run on this machine.", help_format="markdown")
 
 _DEFAULT_OPTIONS = ModelOptions()
-_QUESTION = "Answer with the single word: ready"
-_SHORT_ANSWER = 16
 
 Name = Annotated[str, Parameter(allow_leading_hyphen=False)]
 """A name of the catalogue."""
@@ -43,8 +41,7 @@ def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = 
     model = chosen_model(settings)
     started = time.monotonic()
     try:
-        with told_plainly(settings):
-            client_from_settings(settings).complete(_QUESTION, max_tokens=_SHORT_ANSWER)
+        check_model(client_from_settings(settings), settings)
         problem = ""
     except (LLMError, UsageError) as error:
         problem = str(error)

@@ -7,10 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from ace.cli.console import note, print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
+from ace.cli.options import Flag, JsonFlag
 
 if TYPE_CHECKING:
     from ace.plugins import PluginInfo
@@ -25,8 +26,8 @@ def plugins(
     name: str | None = None,
     /,
     *,
-    check: bool = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    check: Annotated[bool, Flag] = False,
+    as_json: JsonFlag = False,
 ) -> int:
     """List the plugins that are installed. Nothing of them is imported, unless they are checked.
 

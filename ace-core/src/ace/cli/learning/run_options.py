@@ -7,8 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.errors import UsageError
-from ace.cli.options import Flag
+from ace.cli.options import Flag, check_from_one
 from ace.cli.settings import SettingValue
 from ace.steps.copy_guard import GuardedKind
 
@@ -50,8 +49,5 @@ class RunOptions:
         Raises:
             UsageError: Another one makes no sense.
         """
-        if self.limit is not None and self.limit < 1:
-            raise UsageError(f"the option --limit wants a whole number from 1, not {self.limit}")
-        if self.max_cost is not None and not self.max_cost > 0:
-            raise UsageError(f"the option --max-cost wants US dollars above 0, not {self.max_cost:g}")
+        check_from_one({"--limit": self.limit})
         return {"epochs": self.epochs, "workers": self.workers, "lag": self.lag, "max_cost": self.max_cost}

@@ -109,6 +109,6 @@ def ending(stopped_by: str, way_on: str, *, has_failures: bool) -> int:
 _REASONS = {
     "cancelled": "stopped",
     "max_cost": "stopped, since the limit of --max-cost was reached",
-    "fail_fast": "stopped at the first trace that failed",
+    "fail_fast": "stopped at the first input that failed",
     "skillbook_not_written": "stopped, since the skillbook cannot be written",
 }

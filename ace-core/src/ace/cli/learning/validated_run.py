@@ -13,7 +13,7 @@ from ace.cli.errors import UsageError
 from ace.cli.learning.sample_files import all_samples
 from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import answers_depend_on
-from ace.cli.options import Flag
+from ace.cli.options import Flag, check_from_one
 from ace.cli.wording import counted
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ class ValidationOptions:
                 f"the gate takes back what made the score fall, and {skillbook.location!r} keeps no history; "
                 "give a skillbook that ends in .db"
             )
-        for name, value in (("--validation-interval", self.validation_interval), ("--patience", self.patience)):
-            if value is not None and value < 1:
-                raise UsageError(f"the option {name} wants a whole number from 1, not {value}")
+        check_from_one({"--validation-interval": self.validation_interval, "--patience": self.patience})
         return self
 
 

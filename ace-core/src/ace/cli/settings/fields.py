@@ -93,5 +93,5 @@ FIELDS: Final[Sequence[SettingField]] = (
     SettingField(name="epochs", kind=int, help="How often the inputs are gone through.", default=1, least=1),
     SettingField(name="workers", kind=int, help="How many inputs are worked on at once.", least=1),
     SettingField(name="lag", kind=int, help="How many earlier inputs may not be learned yet; 0 is strict.", least=0),
-    SettingField(name="max_cost", kind=float, help="US dollars after which a run begins nothing new.", least=0),
+    SettingField(name="max_cost", kind=float, help="US dollars after which a run begins nothing new.", least=1e-6),
 )
