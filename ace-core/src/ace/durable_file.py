@@ -43,13 +43,14 @@ def write_durably(path: str | Path, data: bytes) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
+            _keep_permissions(file.fileno(), target)  # before anything is in it that others may not read
             file.write(data)
             file.flush()
-            _keep_permissions(file.fileno(), target)
             os.fsync(file.fileno())
         temporary.replace(target)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what went wrong before is what has to be told
+            temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             # A failed write names no file, and the temporary one means nothing to a reader.
             error.filename = str(target)
