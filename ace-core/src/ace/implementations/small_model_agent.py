@@ -7,6 +7,7 @@ from pydantic import Field
 from ace.implementations.agent import Agent
 from ace.implementations.prompts import SMALL_MODEL_AGENT_PROMPT
 from ace.outputs import AgentOutput
+from ace.outputs.lenient_fields import Text
 from ace.protocols.llm import LLMClientLike
 
 __all__ = ["SmallModelAgent"]
@@ -15,11 +16,11 @@ __all__ = ["SmallModelAgent"]
 class _ShortOutput(AgentOutput):
     """An answer whose schema bounds its length; a longer one of a server that knows no schema is taken as well."""
 
-    reasoning: str = Field(
+    reasoning: Text = Field(
         description="The id of the rule that fits, in brackets; then the steps to the answer.",
         json_schema_extra={"maxLength": 600},
     )
-    final_answer: str = Field(description="The answer alone.", json_schema_extra={"maxLength": 600})
+    final_answer: Text = Field(description="The answer alone.", json_schema_extra={"maxLength": 600})
 
 
 class SmallModelAgent(Agent):

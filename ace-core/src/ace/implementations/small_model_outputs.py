@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pydantic import Field
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import SkipJsonSchema
+from ace.outputs.lenient_fields import LenientOutput, Raw, Text
 
 __all__ = ["Lesson", "Placement"]
 
 
-class _ShortAnswer(BaseModel):
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-
-    raw: SkipJsonSchema[dict[str, Any]] = Field(default_factory=dict)
+class _ShortAnswer(LenientOutput):
+    raw: Raw = Field(default_factory=dict)
     """The model's answer as it came."""
 
 
 class Lesson(_ShortAnswer):
     """What one execution teaches."""
 
-    what_went_wrong: str = Field(
+    what_went_wrong: Text = Field(
         description="What the feedback objects to; empty if nothing.", json_schema_extra={"maxLength": 200}
     )
     """The mistake; empty if there was none."""
-    rule: str = Field(
+    rule: Text = Field(
         description="The rule, in one sentence that starts with When; empty if there is none.",
         json_schema_extra={"maxLength": 280},
     )
@@ -34,9 +31,9 @@ class Lesson(_ShortAnswer):
 class Placement(_ShortAnswer):
     """Where a rule belongs in the skillbook."""
 
-    section: str = Field(description="One or two words.", json_schema_extra={"maxLength": 30})
+    section: Text = Field(description="One or two words.", json_schema_extra={"maxLength": 30})
     """The section."""
-    same_as: str = Field(
+    same_as: Text = Field(
         description="The id of a similar rule that says the same, or none.", json_schema_extra={"maxLength": 40}
     )
     """The id of a skill that says the same already."""

@@ -1,0 +1,28 @@
+"""What an agent returns."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+
+from ace.outputs.lenient_fields import LenientOutput, Raw, Text
+
+__all__ = ["AgentOutput"]
+
+
+class AgentOutput(LenientOutput):
+    """An agent's answer to one question.
+
+    Example:
+        >>> AgentOutput(reasoning="Two and two.", final_answer=4).final_answer
+        '4'
+    """
+
+    reasoning: Text = Field(description="Your reasoning, step by step, citing the skills that you use.")
+    """How the agent came to its answer."""
+    final_answer: Text = Field(description="The answer alone, without the reasoning.")
+    """The answer."""
+    skill_ids: SkipJsonSchema[list[str]] = Field(default_factory=list)
+    """The skills that the reasoning cites and that exist, in the order of their first use."""
+    raw: Raw = Field(default_factory=dict)
+    """The model's answer as it came."""

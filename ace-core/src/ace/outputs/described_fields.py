@@ -1,0 +1,19 @@
+"""Parts of a JSON schema that is shown to models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic.json_schema import JsonSchemaValue
+
+__all__ = ["described"]
+
+
+def described(description: str, **schema: Any) -> JsonSchemaValue:
+    """Return the schema of a text.
+
+    Args:
+        description: What stands in it.
+        **schema: What else holds for it, such as `enum`.
+    """
+    return {"type": "string", "description": description, **schema}
