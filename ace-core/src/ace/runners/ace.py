@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.arguments import with_method
 from ace.runners.base import ACERunner
-from ace.runners.clients import client_from_model
+from ace.runners.clients import client_and_options
 from ace.runners.learning_lag import most_under_way
 from ace.runners.run_options import OnSampleDone
 from ace.runners.settings import LearningOptions, LearningSettings
@@ -114,13 +114,8 @@ class ACE(ACERunner):
             **kwargs: The arguments of `from_client`; all others go to the client, such as api_base.
         """
         own = {"environment", "retrieval", *LearningOptions.__annotations__}
-        client = client_from_model(
-            model,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            **{name: value for name, value in kwargs.items() if name not in own},
-        )
-        return cls.from_client(client, **{name: value for name, value in kwargs.items() if name in own})
+        client, options = client_and_options(model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
+        return cls.from_client(client, **options)
 
     def run(
         self,

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
-from ace.runners.background_work import BackgroundWork
 from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.inputs import check_items
 from ace.runners.rebinding import rebound_steps, with_save_path
 from ace.runners.run_options import OnSampleDone, RunOptions
 from ace.runners.run_session import RunSession
+from ace.runners.runner_background import RunnerBackground
 from ace.runners.step_events import StepEvents
 from ace.skillbook.book import Skillbook
 from ace.skillbook.stores import find_store
@@ -51,8 +50,7 @@ class ACERunner:
         self.pipeline = pipeline
         self.skillbook = skillbook
         self._failure_log = FailureLog(None if failures_path is None else Path(failures_path))
-        self._used: list[Pipeline[ACEStepContext]] = [pipeline]
-        self._finishing = BackgroundWork()
+        self._background = RunnerBackground(pipeline)
         self._running = threading.RLock()
 
     @classmethod
@@ -152,8 +150,7 @@ class ACERunner:
         )
         used = self.pipeline if pipeline is None else pipeline
         with self._running:
-            if used not in self._used:
-                self._used.append(used)
+            self._background.use(used)
             session = RunSession(
                 used,
                 self.skillbook,
@@ -176,7 +173,7 @@ class ACERunner:
             if wait:
                 session.finish()
             else:
-                self._finishing.start(session.finish)
+                self._background.finish(session.finish)
             return results
 
     @property
@@ -187,8 +184,7 @@ class ACERunner:
     @property
     def learning_stats(self) -> dict[str, int]:
         """Samples in the background, over all runs: active, queued, completed and, of these, failed."""
-        stats = [pipeline.background_stats() for pipeline in self._used]
-        return {name: sum(each[name] for each in stats) for name in ("active", "queued", "completed", "failed")}
+        return self._background.stats
 
     def get_strategies(self) -> str:
         """Return the skills as text for the prompt of an agent; empty if there are none."""
@@ -206,10 +202,7 @@ class ACERunner:
             TimeoutError: It is not done by then; the text says how many samples are left.
             Exception: What kept a run with `wait=False` from being finished, such as a full disk.
         """
-        end = None if timeout is None else time.monotonic() + timeout
-        for pipeline in self._used:
-            pipeline.wait_for_background(_left(end))
-        self._finishing.wait(_left(end))
+        self._background.wait(timeout)
 
     def save(self, path: str | Path) -> None:
         """Save the skillbook as it is now.
@@ -242,12 +235,8 @@ class ACERunner:
             steps = with_save_path(rebound_steps(self.pipeline.steps, self.skillbook, new), home)
             self.pipeline = Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks, step_observer=StepEvents())
             self.skillbook = new
-            self._used.append(self.pipeline)
+            self._background.use(self.pipeline)
 
     save_skillbook = save
     load_skillbook = load
     wait_for_learning = wait_for_background
-
-
-def _left(end: float | None) -> float | None:
-    return None if end is None else max(0.0, end - time.monotonic())

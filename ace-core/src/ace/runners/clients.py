@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from ace.protocols.model_prefixes import find_model_prefix
@@ -9,7 +10,7 @@ from ace.protocols.model_prefixes import find_model_prefix
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
 
-__all__ = ["client_from_model"]
+__all__ = ["client_and_options", "client_from_model"]
 
 
 def client_from_model(model: str, **settings: Any) -> LLMClientLike:
@@ -27,3 +28,15 @@ def client_from_model(model: str, **settings: Any) -> LLMClientLike:
     from ace.providers.litellm import LiteLLMClient
 
     return LiteLLMClient(model, **settings)
+
+
+def client_and_options(model: str, own: Collection[str], **given: Any) -> tuple[LLMClientLike, dict[str, Any]]:
+    """Return a client for a model string, and what of the arguments is not for it.
+
+    Args:
+        model: A model string, as `client_from_model` takes it.
+        own: The names of the arguments that the caller takes itself.
+        **given: All arguments.
+    """
+    settings = {name: value for name, value in given.items() if name not in own}
+    return client_from_model(model, **settings), {name: given[name] for name in given if name in own}

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
-    from ace.runners.run_options import OnSampleDone
     from ace.skillbook import Skillbook
 
 __all__ = ["IntegrationRunner"]

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ace.context import ACESample, SkillbookView
-from ace.runners.ace import ACE
-from ace.runners.base import ACERunner
-from ace.runners.clients import client_from_model
+from ace.runners.clients import client_and_options
+from ace.runners.facade_runners import FacadeRunners
 from ace.runners.failures import FailedSample
+from ace.runners.runner_background import summed_stats
 from ace.runners.settings import LearningOptions, LearningSettings
-from ace.runners.trace_analyser import TraceAnalyser
 from ace.skillbook.book import Skillbook
+from ace.steps.answer_trace import answer_trace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -60,12 +60,7 @@ class ACELiteLLM:
         self.reflector: ReflectorLike = reflector_for(llm) if reflector is None else reflector
         self.skill_manager: SkillManagerLike = skill_manager_for(llm) if skill_manager is None else skill_manager
         self.environment = environment
-        self._settings = LearningSettings(**options)
-        self._skillbook = self._settings.book()
-        self._learner: ACE | None = None
-        self._judge: TaskEnvironment | None = None
-        self._analyser: TraceAnalyser | None = None
-        self._dropped: list[ACERunner] = []
+        self._runners = FacadeRunners(LearningSettings(**options))
         self._last: tuple[str, str, AgentOutput] | None = None
         self._learning_enabled = True
 
@@ -82,18 +77,13 @@ class ACELiteLLM:
             **kwargs: The arguments of the class; all others go to the client, such as api_base.
         """
         own = {"environment", "agent", "reflector", "skill_manager", *LearningOptions.__annotations__}
-        client = client_from_model(
-            model,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            **{name: value for name, value in kwargs.items() if name not in own},
-        )
-        return cls(client, **{name: value for name, value in kwargs.items() if name in own})
+        client, options = client_and_options(model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
+        return cls(client, **options)
 
     @property
     def skillbook(self) -> Skillbook:
         """The book that is used and taught."""
-        return self._skillbook
+        return self._runners.skillbook
 
     def ask(self, question: str, context: str = "") -> str:
         """Return the agent's answer.
@@ -106,8 +96,8 @@ class ACELiteLLM:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
         """
-        self._skillbook.refresh()
-        output = self.agent.generate(question=question, context=context, skillbook=SkillbookView(self._skillbook))
+        self.skillbook.refresh()
+        output = self.agent.generate(question=question, context=context, skillbook=SkillbookView(self.skillbook))
         self._last = (question, context, output)
         return output.final_answer
 
@@ -137,13 +127,8 @@ class ACELiteLLM:
         """
         self._check_enabled()
         judge = self.environment if environment is None else environment
-        if self._learner is None or self._judge is not judge:
-            self._drop(self._learner)
-            self._judge = judge
-            settings = self._settings
-            steps = ACE._steps(self.agent, self.reflector, self.skill_manager, judge, None, settings, self._skillbook)
-            self._learner = ACE._composed(steps, self._skillbook, settings)
-        return self._learner.run(samples, epochs, wait=wait, run_id=run_id, resume=resume)
+        runner = self._runners.learner(self.agent, self.reflector, self.skill_manager, judge)
+        return runner.run(samples, epochs, wait=wait, run_id=run_id, resume=resume)
 
     def learn_from_traces(
         self,
@@ -168,11 +153,8 @@ class ACELiteLLM:
             RuntimeError: Learning is switched off.
         """
         self._check_enabled()
-        if self._analyser is None:
-            settings = self._settings
-            steps = settings.tail(self.reflector, self.skill_manager, self._skillbook)
-            self._analyser = TraceAnalyser._composed(steps, self._skillbook, settings)
-        return self._analyser.run(traces, epochs, wait=wait, run_id=run_id, resume=resume)
+        runner = self._runners.analyser(self.reflector, self.skill_manager)
+        return runner.run(traces, epochs, wait=wait, run_id=run_id, resume=resume)
 
     def learn_from_feedback(self, feedback: str, ground_truth: str | None = None) -> bool:
         """Learn from what somebody says about the last answer of `ask`.
@@ -188,16 +170,8 @@ class ACELiteLLM:
         if self._last is None or not self._learning_enabled:
             return False
         question, context, output = self._last
-        trace = {
-            "question": question,
-            "context": context,
-            "ground_truth": ground_truth,
-            "reasoning": output.reasoning,
-            "answer": output.final_answer,
-            "skill_ids": list(output.skill_ids),
-            "feedback": feedback,
-        }
-        [result] = self.learn_from_traces([trace])
+        trace = answer_trace(question, context, ground_truth, output)
+        [result] = self.learn_from_traces([{**trace, "feedback": feedback}])
         return result.error is None
 
     @property
@@ -216,13 +190,12 @@ class ACELiteLLM:
     @property
     def failures(self) -> list[FailedSample]:
         """The samples that failed so far, with the raw answers of the model."""
-        return [failed for runner in self._runners() for failed in runner.failures]
+        return [failed for runner in self._runners for failed in runner.failures]
 
     @property
     def learning_stats(self) -> dict[str, int]:
         """Samples in the background so far: active, queued, completed and, of these, failed."""
-        stats = [runner.learning_stats for runner in self._runners()]
-        return {name: sum(each[name] for each in stats) for name in ("active", "queued", "completed", "failed")}
+        return summed_stats(runner.learning_stats for runner in self._runners)
 
     def wait_for_background(self, timeout: float | None = None) -> None:
         """Wait until everything is learned; see `ACERunner.wait_for_background`.
@@ -230,14 +203,14 @@ class ACELiteLLM:
         Args:
             timeout: Seconds to wait at most, for each runner; None waits for ever.
         """
-        for runner in self._runners():
+        for runner in self._runners:
             runner.wait_for_background(timeout)
 
     def get_strategies(self) -> str:
         """Return the skills as text for the prompt of an agent; empty if there are none."""
         from ace.implementations.prompts import wrap_skillbook_for_external_agent
 
-        return wrap_skillbook_for_external_agent(SkillbookView(self._skillbook))
+        return wrap_skillbook_for_external_agent(SkillbookView(self.skillbook))
 
     def save(self, path: str | Path) -> None:
         """Save the skillbook as it is now.
@@ -245,7 +218,7 @@ class ACELiteLLM:
         Args:
             path: A JSON file, or a new store (`.db`).
         """
-        self._skillbook.save_to_file(path)
+        self.skillbook.save_to_file(path)
 
     def load(self, path: str | Path) -> None:
         """Go on with the skillbook of a file. What is in the background is learned into the old one first.
@@ -259,22 +232,11 @@ class ACELiteLLM:
         """
         new = Skillbook.load_from_file(path)
         self.wait_for_background()
-        self._drop(self._learner)
-        self._drop(self._analyser)
-        self._learner = self._analyser = None
-        self._settings = self._settings.moved(self._skillbook, new, path)
-        self._skillbook = new
+        self._runners.go_on_with(new, path)
 
     save_skillbook = save
     load_skillbook = load
     wait_for_learning = wait_for_background
-
-    def _runners(self) -> list[ACERunner]:
-        return [*self._dropped, *(runner for runner in (self._learner, self._analyser) if runner is not None)]
-
-    def _drop(self, runner: ACERunner | None) -> None:
-        if runner is not None:
-            self._dropped.append(runner)
 
     def _check_enabled(self) -> None:
         if not self._learning_enabled:

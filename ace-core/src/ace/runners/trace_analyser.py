@@ -10,7 +10,7 @@ from ace.arguments import whole_number
 from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
 from ace.runners.base import ACERunner
-from ace.runners.clients import client_from_model
+from ace.runners.clients import client_and_options
 from ace.runners.recorded_trace import RecordedTrace
 from ace.runners.run_options import OnSampleDone
 from ace.runners.settings import LearningOptions, LearningSettings
@@ -86,13 +86,8 @@ class TraceAnalyser(ACERunner):
             **kwargs: The options of `from_roles`; all others go to the client, such as api_base.
         """
         own = LearningOptions.__annotations__
-        client = client_from_model(
-            model,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            **{name: value for name, value in kwargs.items() if name not in own},
-        )
-        return cls.from_client(client, **{name: value for name, value in kwargs.items() if name in own})
+        client, options = client_and_options(model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
+        return cls.from_client(client, **options)
 
     def run(
         self,
@@ -162,7 +157,7 @@ class TraceAnalyser(ACERunner):
     def _with_reflect_limit(self, workers: int) -> Pipeline[ACEStepContext]:
         """Return the pipeline with another limit on the step behind whose boundary a trace is reflected on."""
         whole_number("workers", workers)
-        known = next((each for each in self._used if _is_limited(each, self.pipeline, workers)), None)
+        known = next((each for each in self._background if _is_limited(each, self.pipeline, workers)), None)
         if known is not None:
             return known
         steps = list(self.pipeline.steps)

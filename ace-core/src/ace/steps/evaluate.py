@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.steps.answer_trace import answer_trace
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned
 
@@ -36,14 +37,7 @@ class EvaluateStep:
             return ctx
         sample = needed(ctx.sample, "sample", self)
         output = needed(ctx.agent_output, "agent_output", self)
-        trace: dict[str, Any] = {
-            "question": sample.question,
-            "context": sample.context,
-            "ground_truth": sample.ground_truth,
-            "reasoning": output.reasoning,
-            "answer": output.final_answer,
-            "skill_ids": list(output.skill_ids),
-        }
+        trace = answer_trace(sample.question, sample.context, sample.ground_truth, output)
         if self.environment is not None:
             result = self.environment.evaluate(sample, output)
             trace["feedback"] = result.feedback
