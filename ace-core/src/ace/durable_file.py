@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
@@ -116,6 +116,47 @@ def folder_lock(path: str | Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def file_lock(path: str | Path, *, wait: bool = True, on_wait: Callable[[], None] | None = None) -> Iterator[bool]:
+    """Hold a lock that only one process can hold, for work that takes longer than the writing of a file.
+
+    The lock is on a file of its own, which stays. It ends with the process, however that ends. Where the system has
+    no such locks (Windows), nothing is locked.
+
+    Args:
+        path: The file of the lock; it and its folder are made if they are missing.
+        wait: Whether to wait for the lock.
+        on_wait: Called before a wait begins.
+
+    Yields:
+        Whether it is held.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "learner.lock"
+        >>> with file_lock(path) as is_mine, file_lock(path, wait=False) as is_others:
+        ...     is_mine, is_others
+        (True, False)
+    """
+    make_folder(Path(path).parent)
+    try:
+        import fcntl
+    except ImportError:
+        yield True
+        return
+    with Path(path).open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not wait:
+                yield False
+                return
+            if on_wait is not None:
+                on_wait()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield True
 
 
 def remove_leftovers(path: str | Path) -> None:

@@ -16,7 +16,7 @@ from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMResponse
 from ace.protocols.observers import Event, ModelCalled, RunEnded, RunStarted, SampleEnded, observing
 from ace.providers import wrap_with_instructor
-from ace.runners import ACE, ACELiteLLM, RecordedTrace, TraceAnalyser, unfinished_runs
+from ace.runners import ACE, ACELiteLLM, RecordedTrace, TraceAnalyser, has_run, unfinished_runs
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
 from tests.support.clients import client_for
@@ -284,3 +284,16 @@ def test_keys_do_not_get_into_the_record(tmp_path: Path, monkeypatch: pytest.Mon
     data = (tmp_path / "s.db").read_bytes()
     assert b"[hidden]" in data
     assert b"do-not-show" not in data and b"sk-scripted" not in data
+
+
+def test_one_run_can_be_taken_up_again_and_again(tmp_path: Path) -> None:
+    with ScriptedServer(secrets_world.answer) as server:
+        runner = analyser(server, tmp_path / "book.db")
+        begun: list[bool] = []
+        known: list[list[bool]] = []
+        for count in (1, 2, 2):
+            begun.append(has_run(runner.skillbook, "daily"))
+            known.append(already(runner.run(traces(count), lag=0, run_id="daily", resume=begun[-1])))
+        assert not has_run(runner.skillbook, "weekly")
+    assert begun == [False, True, True]
+    assert known == [[False], [True, False], [True, True]]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ace.durable_file import replace_file
+from ace.durable_file import file_lock, replace_file
 from ace_claude_code.json_fields import number_in, text_in
 from ace_claude_code.sessions.home import make_state_folder
 
@@ -111,20 +111,9 @@ def learner_lock(state: Path, *, wait: bool = False, on_wait: Callable[[], None]
     Yields:
         Whether it is held.
     """
-    import fcntl  # only systems that Claude Code runs on natively have it
-
     make_state_folder(state)
-    with (state / "learner.lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not wait:
-                yield False
-                return
-            if on_wait is not None:
-                on_wait()
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield True
+    with file_lock(state / "learner.lock", wait=wait, on_wait=on_wait) as is_held:
+        yield is_held
 
 
 def _jobs(state: Path) -> Iterator[Job]:

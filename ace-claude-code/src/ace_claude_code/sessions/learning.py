@@ -12,7 +12,7 @@ from typing import ClassVar, final
 from ace.context import ACEStepContext
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMClientLike
-from ace.runners import LearningOptions, TraceAnalyser, unfinished_runs
+from ace.runners import LearningOptions, TraceAnalyser, has_run
 from ace.skillbook import Skillbook, SkillbookError
 from ace_claude_code.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
@@ -136,7 +136,7 @@ class SessionLearner:
         try:
             with closing(Skillbook.open(skillbook_path(self._state, key))) as book:
                 analyser = self._analyser(book, NoteLearnedStep(learned_path(self._state, key), book))
-                results = analyser.run(traces, run_id=_RUN, resume=_is_begun(book), cancel_token=self._token)
+                results = analyser.run(traces, run_id=_RUN, resume=has_run(book, _RUN), cancel_token=self._token)
         except SkillbookError as error:  # the other sessions of the project need not wait for the same lock
             self._unusable[key] = error
             raise
@@ -166,12 +166,6 @@ class SessionLearner:
             return SessionAnalyser.from_model(model, **options)
         client: LLMClientLike = ClaudeCodeLLMClient(claude=self._settings.claude or None)
         return SessionAnalyser.from_client(client, **options)
-
-
-def _is_begun(book: Skillbook) -> bool:
-    """Tell whether sessions were learned into a book before."""
-    unfinished = any(run.run_id == _RUN for run in unfinished_runs(book))
-    return unfinished or (book.store is not None and bool(book.store.progress(_RUN)))
 
 
 def _has_answer(trace: Record) -> bool:

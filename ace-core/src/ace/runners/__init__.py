@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ace.runners.litellm import ACELiteLLM
     from ace.runners.not_written import SkillbookNotWrittenError
     from ace.runners.recorded_trace import RecordedTrace
-    from ace.runners.run_record import UnfinishedRun, unfinished_runs
+    from ace.runners.run_record import UnfinishedRun, has_run, unfinished_runs
     from ace.runners.settings import LearningOptions, LearningSettings
     from ace.runners.trace_analyser import TraceAnalyser
     from ace.runners.used_skills import SkillUse, skill_use
@@ -31,6 +31,7 @@ __all__ = [
     "SkillbookNotWrittenError",
     "TraceAnalyser",
     "UnfinishedRun",
+    "has_run",
     "skill_use",
     "unfinished_runs",
 ]
@@ -48,6 +49,7 @@ _HOMES = {
     "SkillbookNotWrittenError": "not_written",
     "TraceAnalyser": "trace_analyser",
     "UnfinishedRun": "run_record",
+    "has_run": "run_record",
     "skill_use": "used_skills",
     "unfinished_runs": "run_record",
 }

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ace.skillbook import Skillbook
     from ace.skillbook.store import ProgressRow, SkillbookStore
 
-__all__ = ["RunRecord", "UnfinishedRun", "record_of_run", "recorded_runs", "unfinished_runs"]
+__all__ = ["RunRecord", "UnfinishedRun", "has_run", "record_of_run", "recorded_runs", "unfinished_runs"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,25 @@ class UnfinishedRun:
     """How many samples are learned, over all epochs."""
     failed: int
     """How many samples failed; they are tried again."""
+
+
+def has_run(skillbook: Skillbook, run_id: str) -> bool:
+    """Tell whether a run was begun under this name, finished or not.
+
+    With it, a runner takes up one and the same run each time, so that it learns from each input once:
+    `run(inputs, run_id=name, resume=has_run(skillbook, name))`.
+
+    Args:
+        skillbook: The book; one without a store has none.
+        run_id: The name of the run.
+
+    Example:
+        >>> from ace.skillbook import Skillbook
+        >>> has_run(Skillbook(), "monday")
+        False
+    """
+    store = skillbook.store
+    return store is not None and run_id in recorded_runs(store)
 
 
 def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
