@@ -12,7 +12,6 @@ from ace_openclaw import events_to_turn_traces, read_sessions
 from ace_openclaw.home import captured_file
 from tests.openclaw.learning_script import learn
 from tests.openclaw.real import CORRECTION, LESSON, QUESTION, OpenClawHome, openclaw_command, play
-from tests.openclaw.samples import metadata_of
 from tests.support.command_line import Done, ace
 from tests.support.scripted_anthropic_server import ScriptedAnthropicServer
 from tests.support.scripted_server import ScriptedServer
@@ -53,7 +52,7 @@ def test_what_a_session_taught_is_in_the_prompt_of_the_next_one(
             trace for session in read_sessions(captured_file(claw.state)) for trace in events_to_turn_traces(session)
         ]
         assert [trace["question"] for trace in stored] == [QUESTION, CORRECTION, "refuse, please"]
-        assert [metadata_of(trace)["place"] for trace in captured] == [metadata_of(trace)["place"] for trace in stored]
+        assert [trace["trace_id"] for trace in captured] == [trace["trace_id"] for trace in stored]
         assert [trace["success"] for trace in stored] == [None, None, False]
         assert [trace["success"] for trace in captured] == [True, True, False]
         assert "result exec (failed)" in str(stored[0]["reasoning"])
@@ -93,6 +92,6 @@ def test_an_export_of_openclaw_holds_the_same_turns(tmp_path: Path, agents_model
     folder = Path(json.loads(exported.stdout)["outputDir"])
     [from_export] = events_to_turn_traces(folder)
     [from_database] = events_to_turn_traces(claw.state / "agents/main/agent/openclaw-agent.sqlite")
-    assert metadata_of(from_export)["place"] == metadata_of(from_database)["place"]
+    assert from_export["trace_id"] == from_database["trace_id"]
     assert from_export["answer"] == from_database["answer"]
     assert from_export["metrics"] == from_database["metrics"]

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from ace.pipeline import CancellationToken
 from ace.plugins import get_runner
-from ace_openclaw import OpenClaw
+from ace.protocols import LLMClientLike, register_model_prefix, unregister_model_prefix
+from ace_openclaw import OpenClaw, read_session
 from tests.openclaw.learning_script import learn
 from tests.openclaw.samples import (
     CAPTURED,
@@ -55,7 +57,7 @@ def runner_for(server: ScriptedServer, state: Path, **options: Any) -> OpenClaw:
 
 
 def test_everything_in_the_state_folder_is_learned_once(server: ScriptedServer, state: Path, tmp_path: Path) -> None:
-    options = {"skillbook_path": tmp_path / "skills.json"}
+    options = {"skillbook_path": tmp_path / "skills.db"}
     runner = runner_for(server, state, **options)
     results = runner.run(lag=0)
     assert [result.error for result in results] == [None] * 4
@@ -119,15 +121,64 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_learned(server: ScriptedSer
     assert "'nobody' is no file and no agent" in problems and "main, next, old" in problems
 
 
-def test_a_turn_whose_learning_failed_is_learned_next_time(state: Path) -> None:
+def test_a_turn_whose_learning_failed_is_learned_next_time(state: Path, tmp_path: Path) -> None:
     def refuse(request: ScriptedRequest) -> HttpError:
         return HttpError(400)
 
     with ScriptedServer(refuse) as broken:
-        runner = runner_for(broken, state)
+        runner = runner_for(broken, state, skillbook_path=tmp_path / "skills.db")
         assert all(result.error is not None for result in runner.run(["main"]))
         assert (runner.report.turns_learned, len(runner.report.problems)) == (0, 2)
-    assert runner.learned.turns() == []
+    with ScriptedServer(learn) as mended:
+        again = OpenClaw.from_model(ace_llm=client_for(mended), state_dir=state, skillbook=runner.skillbook)
+        again.run(["main"])
+        assert (again.report.turns_learned, again.report.turns_known) == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["", "skills.json"])
+def test_with_a_skillbook_without_a_store_the_runner_itself_knows_what_it_learned(
+    server: ScriptedServer, state: Path, tmp_path: Path, name: str
+) -> None:
+    runner = runner_for(server, state, **({"skillbook_path": tmp_path / name} if name else {}))
+    assert len(runner.run(["main"])) == 2
+    server.clear()
+    assert runner.run(["main"]) == []
+    assert (runner.report.turns_known, server.requests) == (2, [])
+
+
+def test_sessions_without_an_id_are_not_taken_for_each_other(server: ScriptedServer, state: Path) -> None:
+    runner = runner_for(server, state)
+    for words in ("One?", "Two?"):
+        asked: dict[str, object] = {"type": "message", "message": {"role": "user", "content": words}}
+        assert len(runner.run([read_session([asked])])) == 1
+
+
+def test_what_a_cancelled_run_left_is_no_problem_and_is_learned_by_the_next_one(
+    server: ScriptedServer, state: Path, tmp_path: Path
+) -> None:
+    token = CancellationToken()
+    token.cancel()
+    runner = runner_for(server, state, skillbook_path=tmp_path / "skills.db")
+    runner.run(cancel_token=token)
+    assert (runner.report.turns_unfinished, runner.report.problems) == (4, [])
+    runner.run()
+    assert (runner.report.turns_learned, runner.report.turns_unfinished) == (4, 0)
+
+
+def test_a_model_string_may_have_the_prefix_of_a_plugin(server: ScriptedServer, state: Path) -> None:
+    asked: list[str] = []
+
+    def factory(model: str, **settings: Any) -> LLMClientLike:
+        asked.append(model)
+        return client_for(server)
+
+    register_model_prefix("claws", factory)
+    try:
+        OpenClaw.from_model(ace_model="claws/large", state_dir=state).run(["main"])
+    finally:
+        unregister_model_prefix("claws")
+    assert asked == ["large"]
+    assert server.requests
 
 
 def test_one_path_in_the_place_of_a_list_is_a_mistake(server: ScriptedServer, state: Path) -> None:

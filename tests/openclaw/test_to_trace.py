@@ -38,10 +38,10 @@ def test_each_question_of_the_user_is_a_trace_with_the_correction_as_feedback(so
 
 
 def test_a_turn_has_the_same_place_wherever_it_is_kept() -> None:
-    kept = [[metadata_of(trace)["place"] for trace in events_to_turn_traces(source)] for source in (V4, EXPORTED)]
+    kept = [[trace["trace_id"] for trace in events_to_turn_traces(source)] for source in (V4, EXPORTED)]
     captured = events_of(CAPTURED)
     of_session = [turn for turn in captured if turn["sessionKey"] == "agent:main:demo"]
-    caught = [metadata_of(trace)["place"] for trace in events_to_turn_traces(of_session)]
+    caught = [trace["trace_id"] for trace in events_to_turn_traces(of_session)]
     assert kept == [caught, caught]
     assert len(set(caught)) == 2
 

@@ -9,9 +9,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ace_openclaw.learning_report import LearningReport
     from ace_openclaw.reading.session import SessionReadError, StoredSession
     from ace_openclaw.reading.sources import read_session, read_sessions
-    from ace_openclaw.runner import LearningReport, OpenClaw
+    from ace_openclaw.runner import OpenClaw
     from ace_openclaw.to_trace import OpenClawToTraceStep, events_to_trace, events_to_turn_traces
 
 __all__ = [
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "LearningReport": "runner",
+    "LearningReport": "learning_report",
     "OpenClaw": "runner",
     "OpenClawToTraceStep": "to_trace",
     "SessionReadError": "reading.session",

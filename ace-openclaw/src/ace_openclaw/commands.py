@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from ace.cli.console import note, print_json, print_table, print_text
-from ace.cli.errors import DONE, WITH_FAILURES, UsageError
+from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
+
+if TYPE_CHECKING:
+    from ace.pipeline import CancellationToken
+    from ace_openclaw.learning_report import LearningReport
 
 __all__ = ["app"]
 
@@ -39,8 +43,8 @@ def install(
             openclaw.json, and OpenClaw must be restarted.
     """
     from ace_openclaw.home import state_folder, workspace_folder
-    from ace_openclaw.installing import InstallError, Settings
     from ace_openclaw.installing import install as write
+    from ace_openclaw.settings import InstallError, Settings
 
     state = (state_dir or state_folder()).absolute()
     if not state.is_dir():
@@ -66,11 +70,13 @@ def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> in
     """
     from ace.marked_block import MarkedBlockError
     from ace_openclaw.home import state_folder
-    from ace_openclaw.installing import InstallError
     from ace_openclaw.installing import uninstall as remove
+    from ace_openclaw.learning import LEARNER_AT_WORK
+    from ace_openclaw.settings import InstallError
 
+    state = (state_dir or state_folder()).absolute()
     try:
-        was_there = remove((state_dir or state_folder()).absolute(), keep_skills=keep_skills)
+        was_there = remove(state, keep_skills=keep_skills, on_wait=lambda: note(LEARNER_AT_WORK))
     except (InstallError, MarkedBlockError) as error:
         raise UsageError(str(error)) from error
     print_text("Removed." if was_there else "Nothing was installed.")
@@ -86,7 +92,7 @@ def status(*, state_dir: Path | None = None, as_json: Json = False) -> int:
         as_json: Print one JSON object.
     """
     from ace_openclaw.home import state_folder
-    from ace_openclaw.installing import InstallError
+    from ace_openclaw.settings import InstallError
     from ace_openclaw.status import learning_status
 
     try:
@@ -127,12 +133,14 @@ def learn(
         as_json: Print one JSON object.
     """
     from ace.cli.fetch_model import fetch_if_missing
-    from ace.cli.model_choice import chosen_model, client_from_settings
+    from ace.cli.learning.interruption import run_interruptibly
+    from ace.cli.learning.log_lines import warnings_shown
+    from ace.cli.model_choice import chosen_model, client_from_settings, told_plainly
     from ace.cli.settings import load_settings
-    from ace.marked_block import MarkedBlockError
+    from ace.pipeline import CancellationToken
     from ace_openclaw.home import state_folder
-    from ace_openclaw.installing import InstallError, read_settings, skillbook_path
-    from ace_openclaw.runner import OpenClaw
+    from ace_openclaw.learning import learn_sessions
+    from ace_openclaw.settings import InstallError, read_settings
 
     state = (state_dir or state_folder()).absolute()
     if not sources and not state.is_dir():
@@ -147,27 +155,43 @@ def learn(
     chosen = load_settings({"model": name or None, "api_base": base or None})
     client = client_from_settings(chosen)
     fetch_if_missing(chosen_model(chosen), assume_yes=False)
-    runner = OpenClaw.from_model(
-        ace_llm=client,
-        state_dir=state,
-        workspace=settings.workspace if settings is not None else None,
-        skillbook_path=skillbook_path(state),
-    )
-    try:
-        runner.run(list(sources) or None, max_cost=max_cost)
-    except MarkedBlockError as error:
-        runner.report.problems.append(str(error))
-    finally:
-        runner.skillbook.close()
-    report = runner.report
+    token = CancellationToken()
+    with warnings_shown(), told_plainly(chosen):
+        report = run_interruptibly(
+            lambda: learn_sessions(
+                state,
+                sources,
+                client=client,
+                workspace=settings.workspace if settings is not None else None,
+                max_cost=max_cost,
+                cancel_token=token,
+                tell=note,
+            ),
+            on_first=lambda: _stop_softly(token),
+            on_second=lambda: note("ace: stopped at once; what was learned is kept"),
+        )
     if as_json:
         print_json(asdict(report))
-        return WITH_FAILURES if report.problems else DONE
+    else:
+        _print_report(report)
+    if token.reason == "cancelled":
+        return INTERRUPTED
+    if token.is_cancelled:
+        note("ace: stopped, since the limit of --max-cost was reached; the same command goes on")
+    return WITH_FAILURES if report.problems or token.is_cancelled else DONE
+
+
+def _stop_softly(token: CancellationToken) -> None:
+    token.cancel()
+    note("ace: stopping as soon as what is under way is done; Ctrl-C again stops at once")
+
+
+def _print_report(report: LearningReport) -> None:
     counts = f"{report.turns_learned} turns learned, {report.turns_known} known already"
-    under_way = f", {report.turns_unfinished} under way" if report.turns_unfinished else ""
-    print_text(f"{report.sessions} sessions: {counts}{under_way}")
+    print_text(f"{report.sessions} sessions: {counts}")
+    if report.turns_unfinished:
+        note(f"left for later: {report.turns_unfinished} turns that are under way or were not begun")
     if report.skipped_lines or report.unknown_events:
         note(f"passed over: {report.skipped_lines} lines without an event, {report.unknown_events} of unknown types")
     for problem in report.problems:
         note(problem)
-    return WITH_FAILURES if report.problems else DONE

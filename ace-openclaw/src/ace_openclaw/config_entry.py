@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ace_openclaw.json5_members import Member, member_path, members_at, object_start
 
-__all__ = ["PLUGIN_ID", "InsertedEntry", "inserted", "missing_in_allow_list", "removed"]
+__all__ = ["PLUGIN_ID", "InsertedEntry", "has_entry", "inserted", "missing_in_allow_list", "removed"]
 
 PLUGIN_ID = "ace-capture"
 _PATH = ("plugins", "entries", PLUGIN_ID)
@@ -24,6 +24,18 @@ class InsertedEntry:
     """How many objects around the entry are ours, too."""
 
 
+def has_entry(config: str) -> bool:
+    """Tell whether a configuration has an entry of our plugin.
+
+    Args:
+        config: The text of `openclaw.json`.
+
+    Raises:
+        Json5Error: The configuration is no object, or broken.
+    """
+    return len(member_path(config, _PATH)) == len(_PATH)
+
+
 def inserted(config: str, entry: Mapping[str, object]) -> tuple[str, InsertedEntry]:
     """Return the configuration with the entry in it, and what was put in.
 
@@ -35,9 +47,9 @@ def inserted(config: str, entry: Mapping[str, object]) -> tuple[str, InsertedEnt
         Json5Error: The configuration is no object, or broken.
         ValueError: There is an entry already.
     """
-    found = member_path(config, _PATH)
-    if len(found) == len(_PATH):
+    if has_entry(config):
         raise ValueError(f"it has an entry {PLUGIN_ID!r} already")
+    found = member_path(config, _PATH)
     start = found[-1].value if found else object_start(config)
     if config[start] != "{":
         raise ValueError(f"{'.'.join(_PATH[: len(found)])} is no object")

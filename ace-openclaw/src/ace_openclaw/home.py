@@ -9,7 +9,18 @@ from ace_openclaw.json5_members import text_at
 from ace_openclaw.reading.exported import BRANCH_FILE
 from ace_openclaw.reading.session import SessionReadError
 
-__all__ = ["DATABASE", "captured_file", "session_files", "state_folder", "workspace_folder"]
+__all__ = [
+    "DATABASE",
+    "ace_folder",
+    "captured_file",
+    "databases",
+    "learner_lock_path",
+    "make_ace_folder",
+    "session_files",
+    "skillbook_path",
+    "state_folder",
+    "workspace_folder",
+]
 
 DATABASE = "openclaw-agent.sqlite"
 
@@ -23,13 +34,49 @@ def state_folder() -> Path:
     return Path.home() / (f".openclaw-{profile}" if profile and profile != "default" else ".openclaw")
 
 
+def ace_folder(state: Path) -> Path:
+    """Return the folder with all that is learned.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    return state / "ace"
+
+
+def make_ace_folder(state: Path) -> None:
+    """Make the folder with all that is learned. As sessions are, it is for the user only.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    ace_folder(state).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def skillbook_path(state: Path) -> Path:
+    """Return the file of the skillbook.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    return ace_folder(state) / "skillbook.db"
+
+
 def captured_file(state: Path) -> Path:
     """Return the file that the capture plugin writes.
 
     Args:
         state: The folder of OpenClaw.
     """
-    return state / "ace" / "turns.jsonl"
+    return ace_folder(state) / "turns.jsonl"
+
+
+def learner_lock_path(state: Path) -> Path:
+    """Return the file of the lock that whoever learns holds.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    return ace_folder(state) / "learner.lock"
 
 
 def workspace_folder(state: Path) -> Path:
@@ -44,6 +91,15 @@ def workspace_folder(state: Path) -> Path:
     except (FileNotFoundError, ValueError):  # ValueError: only OpenClaw itself can read the file
         named = ""
     return Path(named).expanduser() if named else state / "workspace"
+
+
+def databases(state: Path) -> list[Path]:
+    """Return the databases of all agents.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    return sorted(state.glob(f"agents/*/agent/{DATABASE}"))
 
 
 def session_files(source: str | os.PathLike[str], state: Path) -> list[Path]:

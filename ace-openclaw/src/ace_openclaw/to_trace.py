@@ -66,8 +66,8 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
     What the user said next stands in the feedback: a correction is what teaches most. What was asked and answered
     before stands in the context, so a correction can also be learned from when it comes later than the turn before.
 
-    The `trace_id` is a hash of the turn and its place, and `metadata["place"]` names session and turn; both stay when
-    the session grows.
+    The `trace_id` names session and turn. It is the same wherever OpenClaw keeps the turn, though the bytes differ
+    there, and it stays when the session grows. Of a session without an id, it is a hash of the turn.
 
     Args:
         events: A session in any form that `events_to_trace` takes.
@@ -88,14 +88,13 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
         next_words = [] if following is None else [f"The user's next message was: {following.question}"]
         context = _context(conversation.turns[: at + 1])
         trace = _trace(turn.question, context, outcome, _steps(turn.lines), turn.lines, next_words)
-        place = f"{session.session_id or 'events'}#{turn.name}"
         own = {
             "turn": turn.number,
-            "place": place,
             "ended_at": ended_at(turn.lines),
             "is_finished": outcome.is_finished or following is not None,
         }
-        traces.append({**trace, "metadata": {**common, **own}, "trace_id": f"{_digest(turn.lines)}@{place}"})
+        trace_id = f"{session.session_id or _digest(turn.lines)}#{turn.name}"
+        traces.append({**trace, "metadata": {**common, **own}, "trace_id": trace_id})
     return traces
 
 

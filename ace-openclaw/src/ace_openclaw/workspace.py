@@ -74,7 +74,9 @@ def remove_skills(workspace: Path) -> bool:
                 write_durably(target, rest)
             else:
                 target.unlink()
-    (folder / "SKILL.md").unlink(missing_ok=True)
+    if folder.is_dir():
+        with folder_lock(folder / "SKILL.md"):  # it also removes what a writer that was killed has left
+            (folder / "SKILL.md").unlink(missing_ok=True)
     for empty in (folder, folder.parent):
         with contextlib.suppress(OSError):  # the user keeps something else in it, or it is not there
             empty.rmdir()

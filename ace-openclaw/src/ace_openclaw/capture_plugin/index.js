@@ -1,5 +1,5 @@
 // Appends every finished turn to the file that the configuration names, one JSON object to a line.
-import { appendFileSync, mkdirSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 
@@ -11,10 +11,11 @@ export default definePluginEntry({
     const file = api.pluginConfig?.file;
     if (!file) return;
     api.on("agent_end", (event, context) => {
+      // Without its folder, the plugin was removed while OpenClaw was running.
+      if (!existsSync(dirname(file))) return;
       const { sessionId, sessionKey, agentId, workspaceDir } = context;
       const { messages, runId, success, error, durationMs } = event;
       const turn = { sessionId, sessionKey, agentId, workspaceDir, runId, success, error, durationMs, messages };
-      mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
       // One write to a line: turns of several agents may end at the same time.
       appendFileSync(file, JSON.stringify(turn) + "\n", { mode: 0o600 });
     });

@@ -11,7 +11,7 @@ from pathlib import Path
 from ace_openclaw.reading.compressed import decompressed
 from ace_openclaw.reading.session import SessionReadError, StoredSession, session_of_events
 
-__all__ = ["NEWEST_SCHEMA", "read_database", "schema_note"]
+__all__ = ["NEWEST_SCHEMA", "read_database", "schema_note", "session_keys"]
 
 NEWEST_SCHEMA = 23
 """The newest schema that this reader was tried on."""
@@ -61,6 +61,19 @@ def schema_note(path: Path) -> str:
         f"{path} has schema {version}, and this release of ace-openclaw knows {NEWEST_SCHEMA}; "
         "what it understands is read. Bring ace-openclaw up to date"
     )
+
+
+def session_keys(path: Path) -> dict[str, str]:
+    """Return the names of the sessions of a database, by their ids; none where it cannot be read.
+
+    Args:
+        path: The file.
+    """
+    try:
+        with contextlib.closing(_opened(path)) as database:
+            return {session_id: key for session_id, (key, _) in _windows(database).items() if key}
+    except (OSError, sqlite3.Error):  # whoever reads its sessions says what is wrong
+        return {}
 
 
 def _read(path: Path, session_id: str | None) -> list[StoredSession]:

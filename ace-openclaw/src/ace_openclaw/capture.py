@@ -1,0 +1,117 @@
+"""Puts the capture plugin into the folder of OpenClaw, and takes it out."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+from ace.durable_file import folder_lock, replace_file, write_durably
+from ace_openclaw.config_entry import PLUGIN_ID, has_entry, inserted, missing_in_allow_list, removed
+from ace_openclaw.home import captured_file
+from ace_openclaw.json5_members import Json5Error
+from ace_openclaw.settings import InstallError, Settings
+
+__all__ = ["add_plugin", "planned_capture", "plugin_folder", "remove_plugin"]
+
+_FILES = ("index.js", "openclaw.plugin.json", "package.json")
+_NEW_CONFIG = "{}\n"
+
+
+def plugin_folder(state: Path) -> Path:
+    """Return the folder of our plugin.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    return state / "extensions" / PLUGIN_ID
+
+
+def planned_capture(state: Path, settings: Settings) -> tuple[Settings, bytes | None]:
+    """Return the settings with the entry that the plugin needs, and the configuration with it; None if it has it.
+
+    Nothing is written: the settings have to be on the disk before the configuration is, so that what an installation
+    leaves that was killed can be found.
+
+    Args:
+        state: The folder of OpenClaw.
+        settings: The settings so far.
+
+    Raises:
+        InstallError: The configuration cannot be changed, or there is a plugin of somebody else.
+    """
+    config = _config(state)
+    if settings.entry is None and plugin_folder(state).exists():
+        raise InstallError(f"{plugin_folder(state)} is there, and is not ours; move it away first")
+    made = not config.exists()
+    original = _NEW_CONFIG if made else config.read_bytes().decode("utf-8")
+    try:
+        if settings.entry is not None and has_entry(original):
+            return settings, None
+        changed, entry = inserted(original, _entry(state))
+    except ValueError as error:
+        raise InstallError(f"{config} cannot be changed: {error}") from error
+    return replace(settings, entry=entry, made_config=made), changed.encode()
+
+
+def add_plugin(state: Path, changed_config: bytes | None) -> list[str]:
+    """Write the files of the plugin, then the configuration that has OpenClaw load it.
+
+    Args:
+        state: The folder of OpenClaw.
+        changed_config: The configuration; None leaves it as it is.
+
+    Returns:
+        What the user has to know.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    for name in _FILES:
+        data = files("ace_openclaw").joinpath("capture_plugin", name).read_bytes()
+        replace_file(plugin_folder(state) / name, data)
+    config = _config(state)
+    if changed_config is not None:
+        replace_file(config, changed_config)
+    if missing_in_allow_list(config.read_bytes().decode("utf-8")):
+        return [f"{config} allows certain plugins only; add {PLUGIN_ID!r} to plugins.allow"]
+    return []
+
+
+def remove_plugin(state: Path, settings: Settings) -> None:
+    """Take out the entry and the files, as far as they are there.
+
+    Args:
+        state: The folder of OpenClaw.
+        settings: What the installation noted.
+
+    Raises:
+        InstallError: The configuration cannot be read; nothing is removed.
+    """
+    config = _config(state)
+    with folder_lock(config):
+        if settings.entry is not None and config.exists():
+            original = config.read_bytes().decode("utf-8")
+            try:
+                rest = removed(original, settings.entry)
+            except Json5Error as error:
+                raise InstallError(f"{config} cannot be changed: {error}; mend it first") from error
+            if settings.made_config and rest == _NEW_CONFIG:
+                config.unlink()
+            elif rest != original:
+                write_durably(config, rest.encode())
+    if plugin_folder(state).exists():
+        shutil.rmtree(plugin_folder(state))
+
+
+def _config(state: Path) -> Path:
+    return state / "openclaw.json"
+
+
+def _entry(state: Path) -> dict[str, object]:
+    return {
+        "enabled": True,
+        "hooks": {"allowConversationAccess": True},
+        "config": {"file": str(captured_file(state.absolute()))},
+    }

@@ -1,0 +1,86 @@
+"""What `ace openclaw learn` does: one run over what is new, while nobody else learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+
+from ace.cli.errors import UsageError
+from ace.durable_file import file_lock
+from ace.marked_block import MarkedBlockError
+from ace.pipeline import CancellationToken
+from ace.protocols import LLMCallError, LLMClientLike
+from ace.protocols.observers import ModelCalled, SampleEnded, observing
+from ace_openclaw.home import learner_lock_path, make_ace_folder, skillbook_path
+from ace_openclaw.learning_report import LearningReport
+from ace_openclaw.runner import OpenClaw
+
+__all__ = ["LEARNER_AT_WORK", "learn_sessions"]
+
+LEARNER_AT_WORK = "another 'ace openclaw learn' is at work, and is waited for"
+"""What a user is told who has to wait."""
+
+
+def learn_sessions(
+    state: Path,
+    sources: Iterable[str],
+    *,
+    client: LLMClientLike,
+    workspace: str | None,
+    max_cost: float | None,
+    cancel_token: CancellationToken,
+    tell: Callable[[str], None],
+) -> LearningReport:
+    """Learn from all turns that are new.
+
+    Args:
+        state: The folder of OpenClaw.
+        sources: Where the sessions are; nothing means all of OpenClaw.
+        client: The model that learns.
+        workspace: Where the skills are left; None for nowhere.
+        max_cost: US dollars after which no further turn begins.
+        cancel_token: Stops the learning; what is left is learned the next time.
+        tell: Takes sentences for the user while it goes on.
+
+    Raises:
+        LLMCallError: The model cannot be asked at all. Nothing was learned.
+        UsageError: There is a limit of the cost, and the price of the model is not known.
+    """
+    make_ace_folder(state)
+    with file_lock(learner_lock_path(state), on_wait=lambda: tell(LEARNER_AT_WORK)):
+        runner = OpenClaw.from_client(
+            client, state_dir=state, workspace=workspace, skillbook_path=skillbook_path(state)
+        )
+        model = _ModelWatch(cancel_token, has_limit=max_cost is not None)
+        with closing(runner.skillbook), observing(model.see):
+            try:
+                runner.run(list(sources) or None, cancel_token=cancel_token, max_cost=max_cost)
+            except MarkedBlockError as error:
+                runner.report.problems.append(str(error))
+    if model.problem is not None:
+        raise model.problem
+    return runner.report
+
+
+class _ModelWatch:
+    """Stops a run whose model cannot be asked at all, instead of asking it about every turn in vain."""
+
+    def __init__(self, token: CancellationToken, *, has_limit: bool) -> None:
+        self.problem: Exception | None = None
+        self._token = token
+        self._has_limit = has_limit
+        self._has_answered = False
+
+    def see(self, event: object) -> None:
+        if isinstance(event, ModelCalled):
+            self._has_answered = True
+            if self._has_limit and event.cost is None:
+                price = f"the price of the model {event.model!r} is not known"
+                self._stop(UsageError(f"--max-cost cannot be kept: {price}"))
+        elif isinstance(event, SampleEnded) and isinstance(event.error, LLMCallError) and not self._has_answered:
+            self._stop(event.error)
+
+    def _stop(self, problem: Exception) -> None:
+        self.problem = self.problem or problem
+        self._token.cancel()

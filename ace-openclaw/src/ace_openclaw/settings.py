@@ -1,0 +1,88 @@
+"""What the user chose at the installation, and what it left."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ace.durable_file import replace_file
+from ace_openclaw.config_entry import InsertedEntry
+from ace_openclaw.home import ace_folder, make_ace_folder
+from ace_openclaw.json_fields import list_in, mapping_in, number_in, text_in
+
+__all__ = ["InstallError", "Settings", "read_settings", "settings_path", "write_settings"]
+
+_SCHEMA = 1
+
+
+class InstallError(ValueError):
+    """Something is in the way of an installation."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose at the installation, and what it left."""
+
+    workspace: str
+    """The folder in which the skills are left."""
+    model: str = ""
+    """The model that learns."""
+    api_base: str = ""
+    """The address of an own server."""
+    made_folders: tuple[str, ...] = ()
+    """The folders that the installation had to make; they go when they are empty again."""
+    entry: InsertedEntry | None = None
+    """What is put into `openclaw.json` for the capture plugin."""
+    made_config: bool = False
+    """Whether there was no `openclaw.json`."""
+
+
+def settings_path(state: Path) -> Path:
+    """Return the file of the settings.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    return ace_folder(state) / "settings.json"
+
+
+def read_settings(state: Path) -> Settings | None:
+    """Return the settings; None if nothing is installed.
+
+    Args:
+        state: The folder of OpenClaw.
+
+    Raises:
+        InstallError: The file is broken.
+    """
+    path = settings_path(state)
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InstallError(f"{path} is no JSON ({error}); delete it and run 'ace openclaw install' again") from None
+    if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
+        raise InstallError(f"{path} is not of this release; delete it and run 'ace openclaw install' again")
+    entry = mapping_in(data, "entry")
+    return Settings(
+        workspace=text_in(data, "workspace"),
+        model=text_in(data, "model"),
+        api_base=text_in(data, "api_base"),
+        made_folders=tuple(str(folder) for folder in list_in(data, "made_folders")),
+        entry=InsertedEntry(text_in(entry, "text"), int(number_in(entry, "made") or 0)) if entry else None,
+        made_config=data.get("made_config") is True,
+    )
+
+
+def write_settings(state: Path, settings: Settings) -> None:
+    """Write the settings.
+
+    Args:
+        state: The folder of OpenClaw.
+        settings: The settings.
+    """
+    text = json.dumps({"schema": _SCHEMA, **asdict(settings)}, indent=2, ensure_ascii=False)
+    make_ace_folder(state)
+    replace_file(settings_path(state), f"{text}\n".encode())

@@ -1,0 +1,94 @@
+"""`ace openclaw learn`: several at once, a model that cannot be asked, a limit of the cost, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.openclaw.samples import said, text
+from tests.support.command_line import ACE, Done, ace, command_environment
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.thorough
+
+TURNS = 6
+KEY = {"OPENAI_API_KEY": "sk-scripted-0123456789"}
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(learning_script(delay=0.2)) as started:
+        yield started
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder with a session of OpenClaw in it."""
+    path = tmp_path / ".openclaw/agents/main/sessions/s.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = [{"type": "session", "version": 3, "id": "s", "cwd": "/"}]
+    for number in range(TURNS):
+        lines.append(said("user", f"Do the job number{number}.", 10 * number + 1))
+        lines.append(said("assistant", text(f"LESSON number{number}"), 10 * number + 2, stopReason="stop"))
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def arguments(server: ScriptedServer) -> list[str]:
+    return ["openclaw", "learn", "--json", "--model", "openai/scripted", "--api-base", server.api_base]
+
+
+def start_learning(server: ScriptedServer, home: Path) -> subprocess.Popen[bytes]:
+    environ = command_environment(home, KEY)
+    return subprocess.Popen([ACE, *arguments(server)], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def learn(server: ScriptedServer, home: Path, *more: str) -> Done:
+    return ace(*arguments(server), *more, folder=home, environ=KEY)
+
+
+def test_two_at_once_learn_each_turn_once(server: ScriptedServer, home: Path) -> None:
+    both = [start_learning(server, home) for _ in range(2)]
+    outputs = [process.communicate() for process in both]
+    reports = [json.loads(out) for out, _ in outputs]
+    assert sorted(report["turns_learned"] for report in reports) == [0, TURNS]
+    assert sorted(report["turns_known"] for report in reports) == [0, TURNS]
+    assert len(server.by_role("reflector")) == TURNS
+    assert sum(b"is at work, and is waited for" in err for _, err in outputs) == 1
+
+
+def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(server: ScriptedServer, home: Path) -> None:
+    process = start_learning(server, home)
+    while not server.by_role("skill_manager"):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, b"stopping as soon as" in err) == (130, True)
+    report = json.loads(out)
+    assert 0 < report["turns_learned"] < TURNS
+    assert (report["turns_unfinished"], report["problems"]) == (TURNS - report["turns_learned"], [])
+    rest = learn(server, home).data
+    assert (rest["turns_known"], rest["turns_learned"]) == (report["turns_learned"], report["turns_unfinished"])
+    assert len(server.by_role("skill_manager")) == TURNS
+
+
+def test_without_a_key_it_is_told_once(home: Path) -> None:
+    done = ace("openclaw", "learn", "--model", "openai/gpt-4o-mini", folder=home)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "ace: the model 'openai/gpt-4o-mini' needs a key: set the environment variable OPENAI_API_KEY\n"
+    )
+
+
+def test_a_limit_of_the_cost_needs_a_price(server: ScriptedServer, home: Path) -> None:
+    done = learn(server, home, "--max-cost", "1")
+    assert (done.code, done.out) == (2, "")
+    assert "--max-cost cannot be kept: the price of the model 'openai/scripted' is not known" in done.err
