@@ -18,6 +18,7 @@ from ace.protocols import (
     Usage,
     answer_budget,
 )
+from ace.protocols.observers import Event, ModelCalled, observing
 from ace.runners import ACE
 from ace_langchain import LangChainLiteLLMClient, LangChainLLMClient
 from tests.langchain.models import in_turn
@@ -67,6 +68,17 @@ def test_structured_answers(structured: Any) -> None:
         assert ("response_format" in first.body) == (structured == "model")
         assert "I think so." in second.text
         assert client.usage.calls == 2
+
+
+@pytest.mark.parametrize("structured", ["prompt", "model"])
+def test_observers_are_told_of_each_answer(structured: Any) -> None:
+    events: list[Event] = []
+    with ScriptedServer(served_in_turn("I think so.", TAG)) as server, observing(events.append):
+        LangChainLLMClient(openai(server), structured=structured).complete_structured("Tag a-00001.", SkillTag)
+    calls = [event for event in events if isinstance(event, ModelCalled)]
+    assert [(call.model, call.cost, call.recorded) for call in calls] == [("scripted", None, False)] * 2
+    assert sum(call.input_tokens for call in calls) == server.input_tokens
+    assert all(call.seconds > 0 for call in calls)
 
 
 @pytest.mark.parametrize("structured", ["prompt", "model"])

@@ -103,6 +103,12 @@ def test_stored_conversations(record: object) -> None:
     assert trace["metrics"]["total_tokens"] == 22
 
 
+def test_only_a_line_feed_ends_a_line() -> None:
+    lines = [json.dumps(message_to_dict(each), ensure_ascii=False) for each in (HumanMessage("a\u2028b"), TALK[-1])]
+    assert result_to_trace("\n".join(lines))["question"] == "a\u2028b"
+    assert result_to_trace("\r\n".join([*lines, ""]).encode())["question"] == "a\u2028b"
+
+
 def test_what_an_agent_executor_returned() -> None:
     action = AgentAction("add", {"a": 2, "b": 2}, "I add, by [maths-00001].")
     record = {"input": "2+2?", "output": "4", "intermediate_steps": [(action, "4")]}

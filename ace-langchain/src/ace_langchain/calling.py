@@ -67,7 +67,10 @@ def _gathered(before: Any, chunk: Any, mode: object) -> Any:
         return chunk
     if isinstance(mode, list):
         return chunk[1] if chunk[0] == "values" else before
-    return chunk if before is None else before + chunk
+    try:
+        return chunk if before is None else before + chunk
+    except TypeError:  # such as the objects of a parser, each of which holds all that came before
+        return chunk
 
 
 async def watched(call: Awaitable[T], timeout_seconds: float | None, token: CancellationToken | None) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,15 +14,16 @@ from ace.protocols import (
     UnusableAnswerError,
     Usage,
     current_answer_budget,
+    note_model_call,
 )
 from ace.providers import UsageAccount, ask_until_valid
 from ace_langchain.framework import load
 from ace_langchain.messages import plain_message
+from ace_langchain.structured_answer import raw_text, schema_of, validated
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
-    from pydantic import BaseModel
 
 __all__ = ["LangChainLLMClient", "LangChainLiteLLMClient", "StructuredBy"]
 
@@ -115,11 +117,12 @@ class LangChainLLMClient:
             LLMAuthenticationError: The key is missing or was refused.
             LLMCallError: The model did not answer.
         """
+        started = time.monotonic()
         try:
             answer = self.chat_model.invoke(list(messages), **kwargs)
         except Exception as error:
             raise self._failed(error) from error
-        return self._response(answer)
+        return self._response(answer, time.monotonic() - started)
 
     def complete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
@@ -154,19 +157,21 @@ class LangChainLLMClient:
         """Ask with the model's own structured output, until an answer validates."""
         budget = current_answer_budget()
         # With the class itself, some models raise on an answer that does not validate, and it would be lost.
-        asking = self.chat_model.with_structured_output(_schema(response_model), include_raw=True)
+        asking = self.chat_model.with_structured_output(schema_of(response_model), include_raw=True)
         messages, answers = start, list[str]()
         while True:
+            started = time.monotonic()
             try:
                 returned: Any = asking.invoke(messages, **settings)
             except Exception as error:
                 raise self._failed(error) from error
-            text = _raw_text(self._response(returned["raw"]).text, returned["raw"])
+            response = self._response(returned["raw"], time.monotonic() - started)
+            text = raw_text(response.text, returned["raw"])
             answers.append(text)
             if budget is not None:
                 budget.record(text)
             try:
-                return _validated(returned, response_model)
+                return validated(returned, response_model)
             except ValueError as error:
                 problem = str(error)
             if len(answers) > self.validation_retries or (budget is not None and budget.left == 0):
@@ -174,7 +179,8 @@ class LangChainLLMClient:
             again = f"Your last answer cannot be used: {problem}\nAnswer again.\n\nYour last answer was:\n{text}"
             messages = [*start, {"role": "user", "content": again}]
 
-    def _response(self, answer: AIMessage) -> LLMResponse:
+    def _response(self, answer: AIMessage, seconds: float) -> LLMResponse:
+        """Return an answer, and count what it took."""
         plain = plain_message(answer)
         tokens = plain["usage"]
         usage = Usage(
@@ -185,6 +191,7 @@ class LangChainLLMClient:
             unreported_calls=0 if tokens else 1,
         )
         self._account.add(usage)
+        note_model_call(self.model, usage, seconds)
         return LLMResponse(plain["content"], answer, usage, _finish_reason(plain["stop_reason"]))
 
     def _failed(self, error: Exception) -> LLMCallError:
@@ -220,27 +227,6 @@ def _chat_model(model: BaseChatModel | str, settings: dict[str, Any]) -> BaseCha
 def _messages(prompt: str, system: str | None) -> list[dict[str, Any]]:
     start = [{"role": "system", "content": system}] if system else []
     return [*start, {"role": "user", "content": prompt}]
-
-
-def _raw_text(text: str, answer: AIMessage) -> str:
-    """Return what a model wrote, which stands in the arguments of a call where it was made to call the schema."""
-    calls = plain_message(answer)["tool_calls"]
-    return text or (str(calls[0]["args"]) if calls else "")
-
-
-def _schema(response_model: type[BaseModel]) -> dict[str, Any]:
-    """Return the schema with the two fields that some models cannot do without."""
-    schema = response_model.model_json_schema()
-    return {"title": response_model.__name__, "description": f"A {response_model.__name__}.", **schema}
-
-
-def _validated(returned: dict[str, Any], response_model: type[StructuredAnswer]) -> StructuredAnswer:
-    """Return the answer. What does not validate is a `ValueError`; so are the errors of pydantic."""
-    parsed = returned["parsed"]
-    if not isinstance(parsed, dict):
-        raise ValueError(str(returned["parsing_error"] or "it does not use the schema"))
-    # `raw` is ours: it keeps the answer as it came.
-    return response_model.model_validate({**parsed, "raw": parsed} if "raw" in response_model.model_fields else parsed)
 
 
 def _finish_reason(stop_reason: str) -> str:

@@ -186,6 +186,7 @@ def _parsed(text: str | bytes) -> object:
         problem = error
     lines = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     try:
-        return [json.loads(line) for line in lines.splitlines() if line.strip()]
+        # Only a line feed ends a line of JSONL; str.splitlines would also cut at U+2028 inside a text.
+        return [json.loads(line) for line in lines.split("\n") if line.strip()]
     except ValueError:
         raise TypeError(f"this text is no record of LangChain: it is no JSON ({problem})") from None
