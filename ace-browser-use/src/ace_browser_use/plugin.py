@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ace.plugins import ExecuteStepSpec, RunnerSpec, TraceConverterSpec, hookimpl
+from ace_browser_use.framework import REQUIREMENT
 
 __all__ = ["ACE_API", "ace_execute_steps", "ace_runners", "ace_trace_converters"]
 
 ACE_API = 1
 
-_FRAMEWORK = ("browser-use>=0.13.10,<0.14",)
+_FRAMEWORK = (REQUIREMENT,)
 
 
 @hookimpl

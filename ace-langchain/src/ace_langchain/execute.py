@@ -25,7 +25,8 @@ from ace_langchain.steps import words_of
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable, RunnableConfig
 
-    from ace_langchain.recorder import Recorder, Recording
+    from ace_langchain.recorder import Recorder
+    from ace_langchain.recording import Recording
 
 __all__ = ["Inject", "LangChainExecuteStep"]
 

@@ -7,12 +7,11 @@ from types import ModuleType
 
 from ace.plugins import MissingFrameworkError
 
-__all__ = ["load"]
+__all__ = ["REQUIREMENT", "load"]
 
-_REQUIREMENTS = {
-    "langchain_core": "langchain-core>=1.6,<2",
-    "langchain": "langchain>=1.4,<2",
-}
+REQUIREMENT = "langchain-core>=1.6,<2"
+
+_REQUIREMENTS = {"langchain_core": REQUIREMENT, "langchain": "langchain>=1.4,<2"}
 
 
 def load(module: str, *, needed_by: str) -> ModuleType:

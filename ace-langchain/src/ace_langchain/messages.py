@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, TypeGuard
 
-__all__ = ["PlainMessage", "ToolCall", "is_message", "plain_json", "plain_message", "text_of"]
+__all__ = ["PlainMessage", "ToolCall", "is_message", "plain_json", "plain_message", "text_of", "tool_message_in"]
 
 _TYPES = ("human", "ai", "system", "tool", "function", "developer", "remove", "chat")
 _THOUGHTS = {"thinking": "thinking", "reasoning": "reasoning"}
@@ -129,6 +129,19 @@ def plain_json(value: object) -> object:
         # Keys that are no texts, and what contains itself.
         return str(value)
     return plain
+
+
+def tool_message_in(output: object) -> object | None:
+    """Return the message that a tool's output is, or that it puts into the state of its graph; None if there is none.
+
+    Args:
+        output: What a tool returned.
+    """
+    if getattr(output, "type", None) == "tool":
+        return output
+    update = getattr(output, "update", None)
+    messages = update.get("messages") if isinstance(update, Mapping) else None
+    return next((each for each in messages or () if getattr(each, "type", None) == "tool"), None)
 
 
 def _jsonable(value: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ace.plugins import ExecuteStepSpec, LLMClientSpec, RunnerSpec, TraceConverterSpec, hookimpl
+from ace_langchain.framework import REQUIREMENT
 
 __all__ = [
     "ACE_API",
@@ -16,7 +17,7 @@ __all__ = [
 
 ACE_API = 1
 
-_FRAMEWORK = ("langchain-core>=1.6,<2",)
+_FRAMEWORK = (REQUIREMENT,)
 
 
 @hookimpl

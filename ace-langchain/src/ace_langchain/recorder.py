@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 from uuid import UUID
 
@@ -16,26 +15,13 @@ from langchain_core.outputs import LLMResult
 
 from ace.traces import TraceStep
 from ace_langchain.calling import OutOfTimeError
-from ace_langchain.messages import PlainMessage, plain_json, plain_message, text_of
+from ace_langchain.messages import PlainMessage, plain_json, plain_message, text_of, tool_message_in
+from ace_langchain.recording import Recording
 from ace_langchain.result import ToolUse
 from ace_langchain.run_tree import RunTree
 from ace_langchain.steps import arguments_text, steps_of_message
 
-__all__ = ["Recorder", "Recording"]
-
-
-@dataclass(frozen=True)
-class Recording:
-    """What a recorder has seen."""
-
-    steps: tuple[TraceStep, ...]
-    """Everything, in order."""
-    tool_uses: tuple[ToolUse, ...]
-    """The uses of tools."""
-    answers: tuple[PlainMessage, ...]
-    """What the models answered."""
-    usage: dict[str, int]
-    """Model calls, tool calls and tokens."""
+__all__ = ["Recorder"]
 
 
 @final
@@ -99,7 +85,7 @@ class Recorder(BaseCallbackHandler):
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Remember which part runs inside of which."""
-        self._tree.add(run_id, parent_run_id, kwargs.get("name") or (serialized or {}).get("name"))
+        self._begin(serialized, run_id, parent_run_id, kwargs)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Record an error once, where it arose."""
@@ -119,7 +105,7 @@ class Recorder(BaseCallbackHandler):
         **kwargs: Any,
     ) -> None:
         """Look at the results that the model is shown."""
-        self._tree.add(run_id, parent_run_id, kwargs.get("name") or (serialized or {}).get("name"))
+        self._begin(serialized, run_id, parent_run_id, kwargs)
         for conversation in messages:
             self.see_results(conversation)
 
@@ -127,7 +113,7 @@ class Recorder(BaseCallbackHandler):
         self, serialized: Any, prompts: list[str], *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Remember where a model without messages runs."""
-        self._tree.add(run_id, parent_run_id, kwargs.get("name") or (serialized or {}).get("name"))
+        self._begin(serialized, run_id, parent_run_id, kwargs)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """Record what a model answered, and what it took."""
@@ -174,7 +160,7 @@ class Recorder(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Record the result of a tool."""
-        message = _tool_message(output)
+        message = tool_message_in(output)
         failed = message is not None and plain_message(message)["is_error"]
         text = text_of(output if message is None else message)
         with self._lock:
@@ -215,6 +201,10 @@ class Recorder(BaseCallbackHandler):
         with self._lock:
             self._fail(error, self._tree.path(run_id), self._tree.name(run_id))
 
+    def _begin(self, serialized: Any, run_id: UUID, parent_run_id: UUID | None, described: Mapping[str, Any]) -> None:
+        with self._lock:  # parts that run side by side may be in different threads
+            self._tree.add(run_id, parent_run_id, described.get("name") or (serialized or {}).get("name"))
+
     def _call_id(self, name: str, given: object) -> str:
         """Return the id of the call that a tool answers; older releases of LangChain do not tell it."""
         waiting = (call_id for call_id, tool in self._unanswered.items() if tool == name)
@@ -242,13 +232,3 @@ def _told(error: BaseException) -> str:
 def _is_control_flow(error: BaseException) -> bool:
     """Graphs interrupt themselves, and jump to a parent, by raising."""
     return any(base.__name__ == "GraphBubbleUp" for base in type(error).__mro__)
-
-
-def _tool_message(output: object) -> object | None:
-    """Return the message that a tool's output is, or that it puts into the state of its graph."""
-    if getattr(output, "type", None) == "tool":
-        return output
-    update = getattr(output, "update", None)
-    messages = update.get("messages") if isinstance(update, Mapping) else None
-    found = [message for message in messages or () if getattr(message, "type", None) == "tool"]
-    return found[0] if found else None
