@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -18,6 +19,7 @@ from ace.evaluation import (
     json_report,
     markdown_report,
 )
+from ace.evaluation.report import measure_rows
 from tests.core.evaluation.world import answer_of
 
 ATTACK = "<script>alert('x')</script> [click](http://evil.example) | \ud800"
@@ -99,4 +101,16 @@ def test_markdown_keeps_its_tables_whatever_a_cell_holds(report: EvaluationRepor
 
 def test_the_summary_says_when_chance_would_do(report: EvaluationReport) -> None:
     assert report.summary.startswith("Accuracy 50.0% without skills, 100.0% with them: +50.0 points")
-    assert report.summary.endswith("p = 1 (McNemar, exact): no difference that chance would not explain.")
+    assert report.summary.endswith("p = 1 (McNemar, exact): chance alone may explain that.")
+
+
+def test_shares_are_percent_and_amounts_have_the_digits_of_the_largest(report: EvaluationReport) -> None:
+    baseline = Evaluation("b", tuple(answer_of(f"s{n}", n % 2, seconds=0.001 * n, cost=0.0) for n in range(8)), 8)
+    learned = Evaluation("l", tuple(answer_of(f"s{n}", 1, seconds=0.01, cost=0.0) for n in range(8)), 8)
+    rows = {name: cells for name, *cells in measure_rows(compare(baseline, learned))}
+    assert list(rows) == ["accuracy (%)", "input tokens", "output tokens", "cost (USD)", "seconds"]
+    assert rows["accuracy (%)"][1] == "100.0 [100.0, 100.0]"
+    assert rows["accuracy (%)"][2].startswith("+50.0 [+")
+    assert rows["cost (USD)"][0] == "0 [0, 0]"
+    assert rows["seconds"][1] == "0.0100 [0.0100, 0.0100]"
+    assert re.fullmatch(r"\+0\.00650 \[\+0\.\d{5}, \+0\.\d{5}\]", rows["seconds"][2])

@@ -39,6 +39,11 @@ class Measure:
     test: str
     """The test that says so."""
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of the samples, from 0 to 1; the others are amounts."""
+        return self.name not in _NUMBERS
+
 
 @dataclass(frozen=True, slots=True)
 class SampleChange:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -12,7 +13,7 @@ from ace.evaluation.effects import LeftOut, SkillEffect
 from ace.evaluation.statistics import Interval
 from ace.evaluation.training_log import ValidationPoint
 
-__all__ = ["EvaluationReport", "measure_rows", "number", "range_text", "writable"]
+__all__ = ["EvaluationReport", "measure_rows", "percent_text", "range_text", "writable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class EvaluationReport:
         """One sentence on what the skills changed."""
         accuracy, samples = self.comparison.accuracy, self.comparison.samples
         difference = accuracy.difference
-        verdict = "no difference that chance would not explain" if accuracy.p_value >= 0.05 else "more than chance"
+        verdict = "chance alone may explain that" if accuracy.p_value >= 0.05 else "chance alone hardly explains that"
         return (
             f"Accuracy {accuracy.baseline.value:.1%} without skills, {accuracy.learned.value:.1%} with them: "
             f"{100 * difference.value:+.1f} points ({100 * difference.low:+.1f} to {100 * difference.high:+.1f}) on "
@@ -92,37 +93,48 @@ def writable(text: str, longest: int) -> str:
     return cut.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def number(value: float) -> str:
-    """Return a number for a person.
-
-    Example:
-        >>> number(0.5), number(1234.5), number(0.000123), number(0)
-        ('0.500', '1,234', '0.000123', '0')
-    """
-    if value == 0:
-        return "0"
-    size = abs(value)
-    if size >= 10:
-        return f"{value:,.0f}" if size >= 100 else f"{value:.1f}"
-    return f"{value:.3f}" if size >= 0.01 else f"{value:.3g}"
-
-
 def range_text(interval: Interval, *, signed: bool = False) -> str:
-    """Return a value with its interval in brackets.
+    """Return a value with its interval in brackets, to three digits of the largest of the three.
 
     Args:
         interval: The interval.
         signed: Whether a plus sign is written.
 
     Example:
-        >>> range_text(Interval(0.5, 0.25, 0.75), signed=True)
-        '+0.500 [+0.250, +0.750]'
+        >>> range_text(Interval(0.0098, -0.00733, 0.0104), signed=True)
+        '+0.0098 [-0.0073, +0.0104]'
+        >>> range_text(Interval(1234.5, 900, 2000))
+        '1,234 [900, 2,000]'
     """
+    decimals = _decimals(max(abs(interval.value), abs(interval.low), abs(interval.high)))
+    return _with_interval(interval, decimals, signed=signed)
 
+
+def percent_text(interval: Interval, *, signed: bool = False) -> str:
+    """Return a share in percent with its interval in brackets.
+
+    Args:
+        interval: The interval of a share from 0 to 1.
+        signed: Whether a plus sign is written.
+
+    Example:
+        >>> percent_text(Interval(0.625, 0.125, 1.0), signed=True)
+        '+62.5 [+12.5, +100.0]'
+    """
+    percent = Interval(100 * interval.value, 100 * interval.low, 100 * interval.high)
+    return _with_interval(percent, 1, signed=signed)
+
+
+def _with_interval(interval: Interval, decimals: int, *, signed: bool) -> str:
     def shown(value: float) -> str:
-        return f"+{number(value)}" if signed and value > 0 else number(value)
+        rounded = round(value, decimals) + 0.0  # no minus sign before a zero
+        return f"{'+' if signed and rounded > 0 else ''}{rounded:,.{decimals}f}"
 
     return f"{shown(interval.value)} [{shown(interval.low)}, {shown(interval.high)}]"
+
+
+def _decimals(size: float) -> int:
+    return max(0, 2 - math.floor(math.log10(size))) if size > 0 else 0
 
 
 def measure_rows(comparison: Comparison) -> list[list[str]]:
@@ -131,14 +143,17 @@ def measure_rows(comparison: Comparison) -> list[list[str]]:
     Args:
         comparison: The comparison.
     """
-    return [
-        [
-            measure.name,
-            range_text(measure.baseline),
-            range_text(measure.learned),
-            range_text(measure.difference, signed=True),
-            f"{measure.p_value:.3g}",
-            measure.test,
-        ]
-        for measure in comparison.measures
-    ]
+    rows = []
+    for measure in comparison.measures:
+        as_text = percent_text if measure.is_share else range_text
+        rows.append(
+            [
+                f"{measure.name} (%)" if measure.is_share else measure.name,
+                as_text(measure.baseline),
+                as_text(measure.learned),
+                as_text(measure.difference, signed=True),
+                f"{measure.p_value:.3g}",
+                measure.test,
+            ]
+        )
+    return rows

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ace.evaluation.judged import JudgedAnswer
-from ace.evaluation.report.evaluation_report import EvaluationReport, measure_rows, range_text, writable
+from ace.evaluation.report.evaluation_report import EvaluationReport, measure_rows, percent_text, writable
 
 __all__ = ["markdown_report"]
 
 _MEASURES = ("per sample", "without skills", "with skills", "difference", "p", "test")
 _SKILLS = ("skill", "text", "shown", "cited", "right when cited", "right when not", "right without skills")
-_TRAINING = ("samples", "validation", "skills", "kept")
+_TRAINING = ("samples", "validation (%)", "skills", "kept")
 _LONGEST_CELL = 160
 
 
@@ -39,13 +39,18 @@ def _lines(report: EvaluationReport) -> Iterator[str]:
         yield from ("", "Cost is left out: the price of the model is not known.")
     if report.runs:
         yield from _section("Single trainings")
-        yield from _table(("training", "accuracy"), [[name, f"{value:.3f}"] for name, value in report.runs.items()])
+        yield from _table(("training", "accuracy"), [[name, f"{value:.1%}"] for name, value in report.runs.items()])
     if report.training:
         yield from _section("Training")
         yield from _table(
             _TRAINING,
             [
-                [str(point.samples), range_text(point.score), str(len(point.skills)), "yes" if point.is_kept else "no"]
+                [
+                    str(point.samples),
+                    percent_text(point.score),
+                    str(len(point.skills)),
+                    "yes" if point.is_kept else "no",
+                ]
                 for point in report.training
             ],
         )
@@ -67,16 +72,21 @@ def _lines(report: EvaluationReport) -> Iterator[str]:
     if report.left_out:
         yield from _section("Each skill left out")
         rows = [
-            [skill.skill_id, skill.content, range_text(skill.effect, signed=True), f"{skill.p_value:.3g}"]
+            [skill.skill_id, skill.content, percent_text(skill.effect, signed=True), f"{skill.p_value:.3g}"]
             for skill in report.left_out
         ]
-        yield from _table(("skill", "text", "effect", "p"), rows)
+        yield from _table(("skill", "text", "effect (points)", "p"), rows)
     yield from _section("Samples that changed")
     changed = [sample for sample in comparison.samples if sample.outcome in ("gained", "lost")]
     rows = [
-        [sample.outcome, sample.sample_id, sample.question, sample.ground_truth or "", *map(_answers, sides)]
+        [
+            sample.outcome,
+            sample.sample_id,
+            sample.question,
+            sample.ground_truth or "",
+            *map(_answers, (sample.baseline, sample.learned)),
+        ]
         for sample in changed
-        for sides in [(sample.baseline, sample.learned)]
     ]
     yield from _table(("outcome", "sample", "question", "right answer", "without skills", "with skills"), rows)
     yield ""
@@ -104,7 +114,7 @@ def _cell(text: str) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+    return "" if value is None else f"{value:.0%}"
 
 
 def _answers(answers: Sequence[JudgedAnswer]) -> str:

@@ -7,7 +7,7 @@ from html import escape
 
 from ace.evaluation.comparison import SampleChange
 from ace.evaluation.judged import JudgedAnswer
-from ace.evaluation.report.evaluation_report import EvaluationReport, measure_rows, range_text, writable
+from ace.evaluation.report.evaluation_report import EvaluationReport, measure_rows, percent_text, writable
 from ace.evaluation.report.learning_curve import learning_curve
 from ace.evaluation.report.page_style import STYLE
 from ace.evaluation.training_log import ValidationPoint
@@ -78,7 +78,7 @@ def _body(report: EvaluationReport) -> Iterator[str]:
     has_cites = not report.runs
     yield from _samples(changed, has_cites=has_cites) if changed else ["<p>No sample changed.</p>"]
     if others:
-        yield f"<details><summary>{len(others)} samples that did not change</summary>"
+        yield f"<details><summary>Not changed: {len(others)} of {len(comparison.samples)} samples</summary>"
         yield from _samples(others, has_cites=has_cites)
         yield "</details>"
 
@@ -126,11 +126,11 @@ def _skills(report: EvaluationReport) -> Iterator[str]:
                 _number(str(skill.shown)),
                 _number("never" if skill.is_never_cited else str(skill.cited)),
                 *(_number("" if share is None else f"{share:.0%}") for share in shares),
-                *([_number("" if left_out is None else range_text(left_out.effect, signed=True))] if effects else []),
+                *([_number("" if left_out is None else percent_text(left_out.effect, signed=True))] if effects else []),
             ]
         )
     columns = ("skill", "text", "shown", "cited", "right when cited", "right when not", "same samples without skills")
-    yield from _table((*columns, "effect, by leaving it out") if effects else columns, rows)
+    yield from _table((*columns, "points lost without it") if effects else columns, rows)
 
 
 def _samples(samples: Sequence[SampleChange], *, has_cites: bool) -> Iterator[str]:
