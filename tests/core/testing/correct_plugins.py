@@ -61,6 +61,7 @@ RUNNER = (
     ),
 )
 STORED = (
+    Edit("pyproject.toml", '    "ace-core>=0.1,<0.2",', '    "Ace_Core >=0.1, <0.2",'),
     Edit("plugin.py", '        accepts="', '        recognises="ace_mutant.stored:score",\n        accepts="'),
     Edit(
         "stored.py",

@@ -155,6 +155,9 @@ SAMPLES = (
     ),
     SamplePlugin("sample_old_framework", "old_framework", runner_hook("old_framework", requires='("pluggy>=99",)')),
     SamplePlugin(
+        "sample_bad_requirement", "bad_requirement", runner_hook("bad_requirement", requires='("sample framework>=2",)')
+    ),
+    SamplePlugin(
         "sample_undeclared",
         "undeclared",
         runner_hook("undeclared", "sample_undeclared.runner:Runner"),

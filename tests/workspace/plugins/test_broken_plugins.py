@@ -66,6 +66,7 @@ def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
     found = {name: info["status"] for (name, _), info in infos.items() if info["status"] != "not loaded"}
     assert found == {
         "Bad-Name": "error",
+        "bad_requirement": "error",
         "langchain": "conflict",
         "twin": "conflict",
         "no_api": "incompatible",

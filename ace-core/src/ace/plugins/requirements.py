@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ace.plugins.errors import MissingFrameworkError
+from ace.plugins.errors import MissingFrameworkError, PluginLoadError
 
 __all__ = ["check_requirements"]
 
@@ -18,6 +18,7 @@ def check_requirements(requires: Iterable[str], *, needed_by: str) -> None:
 
     Raises:
         MissingFrameworkError: One of them is not met.
+        PluginLoadError: One of them is not written as it must be.
 
     Example:
         >>> check_requirements(["pluggy>=1"], needed_by="plugin 'acme'")
@@ -31,8 +32,12 @@ installed; run: pip install 'pluggy>=99'
     from packaging.requirements import Requirement
 
     for text in requires:
-        requirement = Requirement(text)
-        if requirement.marker is not None and not requirement.marker.evaluate():
+        try:
+            requirement = Requirement(text)
+            is_needed = requirement.marker is None or requirement.marker.evaluate()
+        except ValueError as error:  # of the requirement or of its marker
+            raise PluginLoadError(f"{needed_by}: a requirement is written as in PEP 508, not {text!r}") from error
+        if not is_needed:
             continue
         try:
             installed = version(requirement.name)

@@ -94,10 +94,11 @@ class PluginConformance(Conformance, is_suite=True):
         """The distribution requires ace-core in a range that has both ends and holds this release."""
         from importlib_metadata import requires
         from packaging.requirements import Requirement
+        from packaging.utils import canonicalize_name
 
         distribution = _found(plugin_name).installed.distribution
         declared = [Requirement(text) for text in requires(distribution) or ()]
-        ranges = [requirement.specifier for requirement in declared if requirement.name == "ace-core"]
+        ranges = [requirement.specifier for requirement in declared if canonicalize_name(requirement.name) == "ace-core"]
         demand(ranges, f"{distribution!r} does not require ace-core; write a range: 'ace-core>=0.1,<0.2'")
         operators = {part.operator for part in ranges[0]}
         both_ends = operators & {"==", "~=", "==="} or (operators & {">=", ">"} and operators & {"<", "<="})
