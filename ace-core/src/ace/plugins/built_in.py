@@ -28,7 +28,7 @@ def ace_llm_clients() -> Iterator[LLMClientSpec]:
     """Give the models on this machine: `local/` and a name of the catalogue, or the path of a GGUF file."""
     yield LLMClientSpec(
         name="local",
-        target="ace.providers.local.client:client_of_model_string",
+        target="ace.providers.local.model_string:client_of_model_string",
         summary="Models on this machine, with ace-core[local]",
     )
 

@@ -98,7 +98,9 @@ class PluginConformance(Conformance, is_suite=True):
 
         distribution = _found(plugin_name).installed.distribution
         declared = [Requirement(text) for text in requires(distribution) or ()]
-        ranges = [requirement.specifier for requirement in declared if canonicalize_name(requirement.name) == "ace-core"]
+        ranges = [
+            requirement.specifier for requirement in declared if canonicalize_name(requirement.name) == "ace-core"
+        ]
         demand(ranges, f"{distribution!r} does not require ace-core; write a range: 'ace-core>=0.1,<0.2'")
         operators = {part.operator for part in ranges[0]}
         both_ends = operators & {"==", "~=", "==="} or (operators & {">=", ">"} and operators & {"<", "<="})

@@ -76,6 +76,14 @@ def test_a_call_that_takes_too_long_is_broken_off_and_the_next_one_works(model: 
     assert LocalLLMClient(model).complete("Say hello.", max_tokens=2).text
 
 
+def test_an_answer_that_is_no_json_object_is_an_error_of_the_call(model: str) -> None:
+    client = LocalLLMClient(model, max_tokens=2)
+    with pytest.raises(LLMCallError, match="gave no answer: it sent no JSON object, but b'data: "):
+        client.complete("Say hello.", stream=True)
+    assert client.usage.failed_requests == 1
+    assert client.complete("Say hello.").text
+
+
 def test_several_threads_share_one_model(model: str) -> None:
     clients = [LocalLLMClient(model, max_tokens=8) for _ in range(2)]
     with ThreadPoolExecutor(8) as pool:
@@ -152,6 +160,9 @@ def test_what_is_missing_is_told_with_the_command_to_run(tmp_path: Path, monkeyp
 def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="slots must be at least 1"):
         LocalLLMClient(slots=0)
+    for timeout in (0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="timeout is a number of seconds above 0"):
+            LocalLLMClient(timeout=timeout)
     with pytest.raises(ValueError, match="leave room"):
         LocalLLMClient(context_tokens=100, max_tokens=100)
     with pytest.raises(ValueError, match="api_base makes no sense"):

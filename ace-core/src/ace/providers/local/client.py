@@ -16,17 +16,14 @@ from ace.protocols.recorded_answers import recorded_response, response_to_record
 from ace.providers.local.catalogue import DEFAULT_MODEL
 from ace.providers.local.constrained import constraint, described
 from ace.providers.local.model_files import model_file
-from ace.providers.local.server import Reply, ServerSettings, shared_server
+from ace.providers.local.reply import Reply, answer_in, refusal_in
+from ace.providers.local.server import ServerSettings, shared_server
 from ace.providers.structured_answers import ask_until_valid
 from ace.providers.usage import UsageAccount
 
-__all__ = ["LocalLLMClient", "client_of_model_string"]
+__all__ = ["LocalLLMClient"]
 
 _CHAT = "/v1/chat/completions"
-_OK = 200
-_UNREADABLE_ANSWER = 500
-_TOO_LONG = "exceed_context_size_error"
-_UNUSED_SETTINGS = ("api_base", "api_key")
 
 
 class LocalLLMClient:
@@ -50,7 +47,7 @@ class LocalLLMClient:
             there is one slot, and no prompt is reused.
 
     Raises:
-        ValueError: A number is too small.
+        ValueError: A number makes no sense.
 
     Example:
         >>> client = LocalLLMClient("qwen2.5-coder-1.5b", max_tokens=200)
@@ -78,6 +75,8 @@ class LocalLLMClient:
         for name, number in (("max_tokens", max_tokens), ("slots", slots), ("threads", threads)):
             if number is not None and number < 1:
                 raise ValueError(f"{name} must be at least 1, got {number!r}")
+        if not timeout > 0:
+            raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
         if context_tokens <= max_tokens:
             raise ValueError(f"context_tokens ({context_tokens}) must leave room beside max_tokens ({max_tokens})")
         self.context_tokens = context_tokens
@@ -151,7 +150,6 @@ class LocalLLMClient:
         """
         system = "\n\n".join(filter(None, (kwargs.pop("system", None), described(response_model))))
         schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": constraint(response_model)}}
-
         settings = {"response_format": schema, **kwargs}
         return ask_until_valid(
             lambda messages: self.complete_messages(messages, **settings),
@@ -194,11 +192,16 @@ class LocalLLMClient:
 
     def _ask(self, request: Mapping[str, Any]) -> LLMResponse:
         reply = self._post(request)
-        if reply.status == _UNREADABLE_ANSWER and "response_format" in request:
-            # The server could not parse what it had constrained itself. Our own reading is more patient.
+        if reply.is_unreadable and "response_format" in request:
+            # Our own reading is more patient than the server's.
             self._account.add(Usage(failed_requests=1))
             reply = self._post({name: value for name, value in request.items() if name != "response_format"})
-        return self._response(reply)
+        if not reply.is_answer:
+            self._account.add(Usage(failed_requests=1))
+            raise refusal_in(reply, self.model)
+        response = answer_in(reply)
+        self._account.add(response.usage)
+        return response
 
     def _server_settings(self) -> ServerSettings:
         path = model_file(self.model).path
@@ -216,53 +219,7 @@ class LocalLLMClient:
             ) from error
         except OSError as error:
             self._account.add(Usage(failed_requests=1))
-            raise LLMCallError(f"local model {self.model!r} has stopped: {error}", model=self.model) from error
-
-    def _response(self, reply: Reply) -> LLMResponse:
-        if reply.status != _OK:
-            self._account.add(Usage(failed_requests=1))
-            raise self._refusal(reply)
-        choice = reply.body["choices"][0]
-        counted = reply.body["usage"]
-        usage = Usage(calls=1, input_tokens=counted["prompt_tokens"], output_tokens=counted["completion_tokens"])
-        self._account.add(usage)
-        return LLMResponse(
-            text=choice["message"].get("content") or "",
-            raw=reply.body,
-            usage=usage,
-            finish_reason=choice["finish_reason"],
-        )
-
-    def _refusal(self, reply: Reply) -> LLMCallError:
-        error = reply.body.get("error", {})
-        if error.get("type") == _TOO_LONG:
-            reason = (
-                f"the prompt has {error['n_prompt_tokens']} tokens, and there is room for {error['n_ctx']} with the "
-                "answer; shorten it, or raise context_tokens"
-            )
-        else:
-            reason = str(error.get("message", reply.body))
-        return LLMCallError(f"local model {self.model!r}: {reason}", model=self.model, status_code=reply.status)
-
-
-def client_of_model_string(model: str, **settings: Any) -> LocalLLMClient:
-    """Make a client for what follows `local/` in a model string.
-
-    Args:
-        model: A name of the catalogue, or the path of a GGUF file.
-        **settings: What `LocalLLMClient` takes.
-
-    Raises:
-        ValueError: A setting makes no sense for a model on this machine.
-
-    Example:
-        >>> client_of_model_string("qwen2.5-coder-1.5b", max_tokens=100)
-        LocalLLMClient('qwen2.5-coder-1.5b')
-    """
-    for name in _UNUSED_SETTINGS:
-        if settings.pop(name, None) is not None:
-            raise ValueError(f"{name} makes no sense for a model on this machine: 'local/{model}'")
-    return LocalLLMClient(model, **{name: value for name, value in settings.items() if value is not None})
+            raise LLMCallError(f"local model {self.model!r} gave no answer: {error}", model=self.model) from error
 
 
 def _usable_cores() -> int:

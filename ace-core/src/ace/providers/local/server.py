@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ace.providers.local.reply import Reply
 from ace.providers.local.runtime import NativeServer, start_server
 
-__all__ = ["LocalServer", "Reply", "ServerSettings", "close_servers", "shared_server"]
+__all__ = ["LocalServer", "ServerSettings", "close_servers", "shared_server"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +34,6 @@ class ServerSettings:
     """How many threads compute."""
     repeatable: bool
     """Whether equal requests get equal answers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What the server sent."""
-
-    status: int
-    """The HTTP status."""
-    body: Mapping[str, Any]
-    """The JSON object."""
 
 
 class LocalServer:
@@ -79,20 +70,30 @@ class LocalServer:
             timeout: How long to wait for the answer, in seconds.
 
         Raises:
-            OSError: No answer came, `TimeoutError` where the time was over.
+            OSError: No whole answer came, `TimeoutError` where the time was over.
         """
         connection = http.client.HTTPConnection(self._address.hostname or "", self._address.port, timeout=timeout)
         try:
             headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
             connection.request("POST", path, json.dumps(request), headers)
             response = connection.getresponse()
-            return Reply(response.status, json.loads(response.read()))
+            return Reply(response.status, _object_in(response.read()))
+        except http.client.HTTPException as error:
+            raise ConnectionError(f"its answer broke off ({error!r})") from error
         finally:
             connection.close()
 
     def close(self) -> None:
         """Stop the server and give its memory back."""
         self._native = None
+
+
+def _object_in(body: bytes) -> Mapping[str, Any]:
+    try:
+        found: Mapping[str, Any] = json.loads(body)
+    except ValueError as error:
+        raise ConnectionError(f"it sent no JSON object, but {body[:60]!r}") from error
+    return found
 
 
 _lock = threading.Lock()
