@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -114,6 +116,56 @@ def test_a_model_makes_the_vectors_that_are_missing() -> None:
         book.set_embeddings({"maths-00001": [1.0, 2.0]})
         assert detector.ensure_embeddings(book) == 2, "a vector of another length is made again"
         assert len({len(skill.embedding or b"") for skill in book.skills()}) == 1
+
+
+class WrongVectors:
+    """An embedder with a mistake."""
+
+    def __init__(self, *vectors: Sequence[float]) -> None:
+        self.vectors = vectors
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return self.vectors
+
+
+@pytest.mark.parametrize(
+    ("vectors", "said"),
+    [
+        ([[1.0]], "WrongVectors.embed made 1 vectors of 2 texts; it must make one of each"),
+        ([[1.0], [1.0, 2.0]], "WrongVectors.embed made vectors of 1 and 2 numbers; all must have the same number"),
+        ([[], []], "WrongVectors.embed made vectors of 0 numbers"),
+    ],
+)
+def test_an_embedder_that_makes_wrong_vectors_is_named(vectors: list[list[float]], said: str) -> None:
+    book = book_with("One.", "Two.")
+    with pytest.raises(ValueError, match=re.escape(said)):
+        SimilarityDetector(embedder=WrongVectors(*vectors)).ensure_embeddings(book)
+    assert all(skill.embedding is None for skill in book.skills())
+
+
+def test_the_vectors_of_another_book_do_not_stay_in_memory() -> None:
+    large, small = Skillbook(), book_with("One.", "Two.")
+    for number in range(2000):
+        large.add_skill(f"section {number % 10}", f"Text {number}.")
+    large.set_embeddings(
+        {
+            skill.id: [1.0, *([0.0] * (number % 500)), 1.0, *([0.0] * (499 - number % 500))]
+            for number, skill in enumerate(large.skills())
+        }
+    )
+    small.set_embeddings({skill.id: [1.0, 0.0] for skill in small.skills()})
+    detector = SimilarityDetector()
+    detector.detect_similar_pairs(small)
+    tracemalloc.start()
+    try:
+        detector.detect_similar_pairs(large, 0.9999)
+        held = tracemalloc.get_traced_memory()[0]
+        detector.detect_similar_pairs(small)
+        left = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held > 2000 * 501 * 4
+    assert left < held / 10
 
 
 def test_auto_asks_the_model_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

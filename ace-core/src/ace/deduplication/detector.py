@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from ace.deduplication.lexical import lexically_similar
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike
 from ace.protocols.embedders import find_embedder
+from ace.retrieval.embedded_texts import embedded_texts
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
     from ace.deduplication.resident_vectors import ResidentVectors
+
+    Resident = dict[tuple[str, int, float], ResidentVectors]
+    """What stays in memory: by the group that is compared, the length of its vectors, and the threshold."""
 
 __all__ = ["SimilarPair", "SimilarityDetector"]
 
@@ -56,7 +60,7 @@ class SimilarityDetector:
     def __init__(self, config: DeduplicationConfig | None = None, *, embedder: EmbedderLike | None = None) -> None:
         self.config = config if config is not None else DeduplicationConfig()
         self._embedder = embedder if embedder is not None else _embedder_for(self.config)
-        self._resident: dict[tuple[str, int, float], ResidentVectors] = {}
+        self._resident: Resident = {}
         self._lock = threading.Lock()
 
     def ensure_embeddings(self, skillbook: Skillbook) -> int:
@@ -72,6 +76,7 @@ class SimilarityDetector:
 
         Raises:
             LLMError: The embedding model could not be reached. The book is as it was.
+            ValueError: The embedder made no vector of each text, or vectors of different lengths.
         """
         if self._embedder is None:
             return 0
@@ -105,18 +110,20 @@ class SimilarityDetector:
         """
         least = self.config.similarity_threshold if threshold is None else threshold
         with self._lock:
+            used: Resident = {}
             pairs = [
                 pair
                 for name, skills in self._compared_groups(skillbook.skills()).items()
-                for pair in self._similar(name, skills, least)
+                for pair in self._similar(name, skills, least, used)
                 if not skillbook.has_keep_decision(pair.first.id, pair.second.id)
             ]
+            self._resident = used
         return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first.id, pair.second.id))
 
     def _vectors_of(self, skills: Sequence[Skill]) -> dict[str, Sequence[float]]:
         if not skills or self._embedder is None:
             return {}
-        vectors = self._embedder.embed([skill.content for skill in skills])
+        vectors = embedded_texts(self._embedder, [skill.content for skill in skills])
         return {skill.id: vector for skill, vector in zip(skills, vectors, strict=True)}
 
     def _compared_groups(self, skills: Sequence[Skill]) -> dict[str, list[Skill]]:
@@ -126,14 +133,14 @@ class SimilarityDetector:
             groups.setdefault(skill.section if self.config.within_section_only else "", []).append(skill)
         return groups
 
-    def _similar(self, group: str, skills: Sequence[Skill], threshold: float) -> Iterator[SimilarPair]:
+    def _similar(self, group: str, skills: Sequence[Skill], threshold: float, used: Resident) -> Iterator[SimilarPair]:
         if self._compares_vectors(skills):
-            yield from self._near(group, skills, threshold)
+            yield from self._near(group, skills, threshold, used)
             return
         for first, second, similarity in lexically_similar([skill.content for skill in skills], threshold):
             yield SimilarPair(skills[first], skills[second], similarity)
 
-    def _near(self, group: str, skills: Sequence[Skill], threshold: float) -> Iterator[SimilarPair]:
+    def _near(self, group: str, skills: Sequence[Skill], threshold: float, used: Resident) -> Iterator[SimilarPair]:
         from ace.deduplication.resident_vectors import ResidentVectors
 
         by_length: dict[int, dict[str, bytes]] = {}
@@ -142,7 +149,8 @@ class SimilarityDetector:
                 by_length.setdefault(len(skill.embedding), {})[skill.id] = skill.embedding
         places = {skill.id: place for place, skill in enumerate(skills)}
         for length, vectors in by_length.items():
-            resident = self._resident.setdefault((group, length, threshold), ResidentVectors(threshold))
+            key = (group, length, threshold)
+            resident = used[key] = self._resident.get(key) or ResidentVectors(threshold)
             for pair in resident.near_pairs(vectors):
                 first, second = sorted((places[pair.first], places[pair.second]))
                 yield SimilarPair(skills[first], skills[second], pair.cosine)

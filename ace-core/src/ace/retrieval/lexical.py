@@ -45,7 +45,7 @@ class LexicalRanker:
         self._shortest = 0
 
     def __call__(self, query: str, skills: Sequence[Skill]) -> list[float]:
-        """Return one score for each skill: 0 if they share no word, else above 0."""
+        """Return one score for each skill: 0 if it shares no word with the question that tells something, else more."""
         relevance = [0.0] * len(skills)
         with self._lock:
             self._index(skills)

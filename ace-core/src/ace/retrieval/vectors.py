@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
+from ace.retrieval.embedded_texts import embedded_texts
 from ace.retrieval.helpfulness import WEIGHT, helpfulness
 from ace.retrieval.protocols import Embeds
 from ace.skill import Skill
@@ -83,7 +84,7 @@ class VectorRanker:
     def _question(self, query: str) -> NDArray[np.float32]:
         from ace.retrieval.unit_rows import unit_rows
 
-        (vector,) = self._embedder.embed([query])
+        [vector] = embedded_texts(self._embedder, [query])
         row: NDArray[np.float32] = unit_rows([_packed(vector)])[0]
         return row
 
@@ -109,7 +110,8 @@ class VectorRanker:
         known = {content: vector for content, vector in self._embedded.items() if content in lacking}
         new = sorted(lacking - set(known))
         if new:
-            known |= {content: _packed(vector) for content, vector in zip(new, self._embedder.embed(new), strict=True)}
+            made = embedded_texts(self._embedder, new)
+            known |= {content: _packed(vector) for content, vector in zip(new, made, strict=True)}
         self._embedded = known
         return known
 
