@@ -47,6 +47,6 @@ installed; run: pip install 'pluggy>=99'
             if requirement.specifier.contains(installed, prereleases=True):
                 continue
             found = f"and {requirement.name} {installed} is installed"
-        error = MissingFrameworkError(f"{needed_by} needs {text!r}, {found}; run: pip install {text!r}")
-        error.name = requirement.name
-        raise error
+        missing = MissingFrameworkError(f"{needed_by} needs {text!r}, {found}; run: pip install {text!r}")
+        missing.name = requirement.name
+        raise missing
