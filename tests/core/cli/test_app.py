@@ -1,12 +1,15 @@
 """The frame of the command line: help, versions, mistakes."""
 
+import gc
 import importlib.metadata
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from ace.cli import main
 from tests.support.command_line import ACE, ace, command_environment
+from tests.support.subprocesses import run_python
 
 
 def test_help_lists_the_commands_and_the_exit_codes(tmp_path: Path) -> None:
@@ -49,3 +52,11 @@ def test_a_reader_who_leaves_is_no_error(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stderr == ""
+
+
+def test_the_garbage_collector_is_set_for_the_own_process_of_a_command_only() -> None:
+    before = gc.get_threshold()
+    assert main(["--version"]) == 0
+    assert gc.get_threshold() == before
+    own = "import gc, sys\nfrom ace.cli import main\nsys.argv[1:] = ['--version']\nmain()\nprint(gc.get_threshold()[0])"
+    assert int(run_python(own).stdout.splitlines()[-1]) > before[0]

@@ -3,11 +3,16 @@
 `main` is the script; each command is one module of `ace.cli.commands`, loaded when it is used.
 """
 
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
+
+_NEW_OBJECTS = 50_000
+"""So many new objects make the garbage collector look at them, in a process of a command's own."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,4 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.write(2, b"ace: interrupted\n")
             return EXIT_CODE
 
+    if arguments is None:
+        _spare_the_collector()
     return run_heeding_signals(command)
+
+
+def _spare_the_collector() -> None:
+    """Make the garbage collector look less often at what is no garbage, in a process that is the command's own.
+
+    A command that asks a model imports a million objects, all of which stay. Looking through them time and
+    again, and once more at the exit, takes a third of the time of a short command.
+    """
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
+    atexit.register(gc.freeze)
