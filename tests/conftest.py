@@ -1,8 +1,16 @@
-"""Settings for all tests."""
+"""Settings for all tests, and the command line in the process of a test."""
 
+import io
+import os
 import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.command_line import Done, Run, command_environment
 
 # No test fails for being slow: the machine is shared. On CI, hypothesis itself makes the examples repeatable.
 settings.register_profile(
@@ -14,3 +22,35 @@ settings.load_profile("ace")
 # interrupt a process would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `ace` in this process and in the folder of the test: quicker, where a process of its own shows no more."""
+    from ace.cli import main  # not every test has ACE
+
+    environment = command_environment(tmp_path)
+    for name in os.environ.keys() - environment.keys():
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+
+    def run(
+        *arguments: str | Path, folder: Path | None = None, environ: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Done:
+        with monkeypatch.context() as changed:
+            if folder is not None:
+                changed.chdir(folder)
+                changed.setenv("HOME", str(folder))
+                changed.setenv("XDG_CONFIG_HOME", str(folder / ".config"))
+            for name, value in (environ or {}).items():
+                changed.setenv(name, value)
+            changed.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8")), encoding="utf-8"))
+            capsys.readouterr()
+            code = main([str(each) for each in arguments])
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err, printed.err
+        return Done(code, printed.out, printed.err)
+
+    return run

@@ -17,7 +17,7 @@ import pytest
 
 from ace.skillbook import Skillbook
 from tests.claude_code.samples import assistant, user
-from tests.support.command_line import ACE, Done, ace, command_environment
+from tests.support.command_line import ACE, Done, Run, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer
 
@@ -63,8 +63,8 @@ def arguments(server: ScriptedServer, project: Path) -> list[str]:
     return ["claude-code", "learn", *model, "--json", "--all", "--project", str(project)]
 
 
-def learn(server: ScriptedServer, project: Path) -> Done:
-    return ace(*arguments(server, project), folder=project.parent, environ=CONFIG)
+def learn(here: Run, server: ScriptedServer, project: Path) -> Done:
+    return here(*arguments(server, project), folder=project.parent, environ=CONFIG)
 
 
 def start_learning(server: ScriptedServer, project: Path) -> subprocess.Popen[bytes]:
@@ -107,7 +107,9 @@ def test_two_at_once_learn_each_turn_once(server: ScriptedServer, project: Path)
     assert len(server.by_role("reflector")) == len(WORDS)
 
 
-def test_a_killed_learner_is_taken_up_and_pays_no_recorded_answer_twice(server: ScriptedServer, project: Path) -> None:
+def test_a_killed_learner_is_taken_up_and_pays_no_recorded_answer_twice(
+    here: Run, server: ScriptedServer, project: Path
+) -> None:
     seed = random.randrange(1_000_000)
     print("seed", seed)  # to find the kill points of a failed run again
     chosen = random.Random(seed)
@@ -127,35 +129,35 @@ def test_a_killed_learner_is_taken_up_and_pays_no_recorded_answer_twice(server: 
             process.send_signal(signal.SIGKILL)
         process.communicate()
     assert kills > 0
-    assert learn(server, project).code == 0
+    assert learn(here, server, project).code == 0
     questions, skills = learned(project)
     assert sorted(set(questions)) == everything()[0]
     assert skills == learned_skills(WORDS[1::2])
     # Only what was under way at a kill is asked again: one session is learned from at a time.
     assert len(server.requests) <= 2 * len(WORDS) + kills
     server.clear()
-    assert learn(server, project).data["turns_known"] == len(WORDS)
+    assert learn(here, server, project).data["turns_known"] == len(WORDS)
     assert server.requests == []
 
 
-def test_a_session_that_has_grown_is_new_in_its_new_turns(server: ScriptedServer, project: Path) -> None:
+def test_a_session_that_has_grown_is_new_in_its_new_turns(here: Run, server: ScriptedServer, project: Path) -> None:
     store(project, "s", *turn("alpha"))
-    assert learn(server, project).data["turns_learned"] == 1
+    assert learn(here, server, project).data["turns_learned"] == 1
     second = [user("Do the job beta.", "u-beta", "a-alpha"), assistant("LESSON beta", "a-beta", "u-beta")]
     store(project, "s", *turn("alpha"), *second)
-    grown = learn(server, project).data
+    grown = learn(here, server, project).data
     assert (grown["turns_learned"], grown["turns_known"]) == (1, 1)
 
 
-def test_a_turn_under_way_is_left_for_later(server: ScriptedServer, project: Path) -> None:
+def test_a_turn_under_way_is_left_for_later(here: Run, server: ScriptedServer, project: Path) -> None:
     begun = {**assistant("", "a-beta", "u-beta"), "message": {"id": "m", "content": [bash("ls")]}}
     asked = user("Do the job beta.", "u-beta", "a-alpha")
     path = store(project, "s", *turn("alpha"), asked, begun)
-    first = learn(server, project)
+    first = learn(here, server, project)
     assert (first.code, first.data["turns_learned"], first.data["turns_unfinished"]) == (0, 1, 1)
     # Nobody has written for an hour: it was broken off, and that teaches too.
     os.utime(path, (time.time() - 3600,) * 2)
-    later = learn(server, project).data
+    later = learn(here, server, project).data
     assert (later["turns_learned"], later["turns_known"], later["turns_unfinished"]) == (1, 1, 0)
 
 
@@ -163,7 +165,7 @@ def bash(command: str) -> dict[str, Any]:
     return {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": command}}
 
 
-def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(project: Path) -> None:
+def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(here: Run, project: Path) -> None:
     with ScriptedServer(learning_script(delay=0.5)) as server:
         for word in WORDS:
             store(project, word, *turn(word))
@@ -174,7 +176,7 @@ def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(project: P
         assert (process.returncode, b"stopping as soon as" in err) == (130, True)
         report = json.loads(out)
         assert 0 < report["turns_learned"] < len(WORDS)
-        rest = learn(server, project).data
+        rest = learn(here, server, project).data
         assert (rest["turns_known"], rest["turns_learned"]) == (
             report["turns_learned"],
             len(WORDS) - report["turns_learned"],
@@ -182,15 +184,17 @@ def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(project: P
         assert learned(project) == everything()
 
 
-def test_a_session_without_a_prompt_is_counted_and_is_no_failure(server: ScriptedServer, project: Path) -> None:
+def test_a_session_without_a_prompt_is_counted_and_is_no_failure(
+    here: Run, server: ScriptedServer, project: Path
+) -> None:
     store(project, "a", *turn("alpha"))
     path = store(project, "b", user("<command-name>/cost</command-name>", "u1"))
-    done = learn(server, project)
+    done = learn(here, server, project)
     assert (done.code, done.data["turns_learned"], done.data["without_prompt"]) == (0, 1, [str(path)])
 
 
 def test_a_skillbook_of_a_newer_release_keeps_no_other_project_from_learning(
-    server: ScriptedServer, project: Path
+    here: Run, server: ScriptedServer, project: Path
 ) -> None:
     other = project.with_name("other")
     mine, theirs = store(project, "a", *turn("alpha")), store(other, "b", *turn("beta"))
@@ -202,7 +206,7 @@ def test_a_skillbook_of_a_newer_release_keeps_no_other_project_from_learning(
     before = book.read_bytes()
     paths = [str(path) for path in (mine, theirs, second)]
     learning = arguments(server, project)[:-3]
-    done = ace(*learning, *paths, folder=project.parent, environ=CONFIG)
+    done = here(*learning, *paths, folder=project.parent, environ=CONFIG)
     assert (done.code, done.data["sessions"], done.data["turns_learned"]) == (1, 3, 1)
     assert [problem.partition(": ")[0] for problem in done.data["problems"]] == [str(mine), str(second)]
     assert "update ace" in done.data["problems"][0]
@@ -217,30 +221,30 @@ def newer_release_of(book: Path) -> None:
         database.execute("pragma user_version = 99")
 
 
-def test_with_nothing_to_do_it_says_what_could_be_done(project: Path) -> None:
-    done = ace("claude-code", "learn", folder=project.parent, environ=CONFIG)
+def test_with_nothing_to_do_it_says_what_could_be_done(here: Run, project: Path) -> None:
+    done = here("claude-code", "learn", folder=project.parent, environ=CONFIG)
     assert (done.code, done.out) == (
         0,
         "Nothing is waiting. With --all, every stored session of this folder is learned from.\n",
     )
 
 
-def test_without_a_key_it_ends_with_the_first_session(project: Path) -> None:
+def test_without_a_key_it_ends_with_the_first_session(here: Run, project: Path) -> None:
     for word in WORDS:
         store(project, word, *turn(word))
     learning = ["claude-code", "learn", "--all", "--project", str(project), "--model", "openai/gpt-4o-mini"]
-    done = ace(*learning, folder=project.parent, environ=CONFIG)
+    done = here(*learning, folder=project.parent, environ=CONFIG)
     assert done.code == 2
     assert "OPENAI_API_KEY" in done.err
     assert len(done.err.splitlines()) < len(WORDS)
 
 
-def test_ace_learn_tells_what_of_a_transcript_was_passed_over(server: ScriptedServer, project: Path) -> None:
+def test_ace_learn_tells_what_of_a_transcript_was_passed_over(here: Run, server: ScriptedServer, project: Path) -> None:
     path = store(project, "s", *turn("alpha"), {"type": "hologram"})
     with path.open("ab") as file:
         file.write(b'no JSON\n{"type": "us')
     model = ("--model", "openai/scripted", "--api-base", server.api_base)
-    done = ace("learn", path, *model, folder=project.parent, environ=CONFIG)
+    done = here("learn", path, *model, folder=project.parent, environ=CONFIG)
     assert done.code == 0
     [told] = [line for line in done.err.splitlines() if "passed over" in line]
     assert "s.jsonl: passed over 2 lines without a record and 1 records of unknown types (hologram)" in told
@@ -248,7 +252,7 @@ def test_ace_learn_tells_what_of_a_transcript_was_passed_over(server: ScriptedSe
 
 @pytest.mark.parametrize("name", ["🦊 döns", "long-" * 50])
 def test_a_copy_of_a_transcript_is_of_the_project_in_which_it_ran(
-    name: str, server: ScriptedServer, project: Path
+    here: Run, name: str, server: ScriptedServer, project: Path
 ) -> None:
     # Claude Code counts an emoji as two characters, and cuts a long name and adds a hash.
     folder = project.with_name(name)
@@ -258,6 +262,6 @@ def test_a_copy_of_a_transcript_is_of_the_project_in_which_it_ran(
     stored.parent.rename(moved)
     copy = project / "copy.jsonl"
     copy.write_bytes((moved / "s.jsonl").read_bytes())
-    done = ace(*arguments(server, project)[:-3], str(copy), folder=project.parent, environ=CONFIG)
+    done = here(*arguments(server, project)[:-3], str(copy), folder=project.parent, environ=CONFIG)
     assert done.data["turns_learned"] == 1
     assert (project.parent / ".claude" / "ace" / "projects" / key / "skillbook.db").exists()

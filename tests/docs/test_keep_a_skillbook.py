@@ -4,11 +4,11 @@ import re
 import shlex
 from pathlib import Path
 
-from tests.core.cli.conftest import here
-from tests.core.cli.skillbook.conftest import Run, folder, run
+from tests.core.cli.skillbook.conftest import folder, run
 from tests.docs.markdown_examples import run_examples
+from tests.support.command_line import Run
 
-__all__ = ["folder", "here", "run"]  # fixtures
+__all__ = ["folder", "run"]  # fixtures
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "keep-a-skillbook.md"
 

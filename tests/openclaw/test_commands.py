@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from ace_openclaw.config_entry import inserted, removed
 from ace_openclaw.json5_members import Json5Error
 from tests.openclaw.learning_script import learn
 from tests.openclaw.samples import SIDECAR, V3, V4, V4_ERROR, events_of, make_database
-from tests.support.command_line import Done, ace
+from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -33,8 +34,13 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def openclaw(home: Path, *arguments: str | Path) -> Done:
-    return ace("openclaw", *arguments, folder=home, environ={"OPENAI_API_KEY": "sk-scripted-0123456789"})
+KEY = {"OPENAI_API_KEY": "sk-scripted-0123456789"}
+
+
+@pytest.fixture
+def openclaw(here: Run) -> Run:
+    """Run `ace openclaw` in this process."""
+    return partial(here, "openclaw", environ=KEY)
 
 
 def files_in(folder: Path) -> dict[str, bytes | None]:
@@ -45,7 +51,7 @@ def files_in(folder: Path) -> dict[str, bytes | None]:
     "config", ["", "{}", "// mine\n{\n  plugins: {entries: {'other': {enabled: true,},},},\n}\n", '{"plugins": {}}']
 )
 def test_install_learn_and_uninstall_leave_the_users_files_as_they_were(
-    home: Path, server: ScriptedServer, config: str
+    openclaw: Run, home: Path, server: ScriptedServer, config: str
 ) -> None:
     state = home / ".openclaw"
     workspace = state / "workspace"
@@ -55,60 +61,64 @@ def test_install_learn_and_uninstall_leave_the_users_files_as_they_were(
         (state / "openclaw.json").write_text(config, encoding="utf-8")
     before = files_in(state)
     model = ("--model", "openai/scripted", "--api-base", server.api_base)
-    assert openclaw(home, "install", "--capture", *model).code == 0
+    assert openclaw("install", "--capture", *model).code == 0
     assert "ace-capture" in (state / "openclaw.json").read_text(encoding="utf-8")
     assert (state / "extensions/ace-capture/index.js").exists()
-    assert openclaw(home, "install", "--capture", *model).code == 0
-    learned = openclaw(home, "learn")
+    assert openclaw("install", "--capture", *model).code == 0
+    learned = openclaw("learn")
     assert (learned.code, learned.out) == (0, "2 sessions: 3 turns learned, 0 known already\n")
     assert b"Answer in one sentence." in (workspace / "AGENTS.md").read_bytes()
-    status = openclaw(home, "status", "--json").data
+    status = openclaw("status", "--json").data
     assert (status["installed"], status["capture"], status["skills"]) == (True, True, 3)
     assert sorted(session["turns"] for session in status["sessions"]) == [1, 2]
     assert all(session["skill_ids"] for session in status["sessions"])
-    assert openclaw(home, "uninstall").out == "Removed.\n"
+    assert openclaw("uninstall").out == "Removed.\n"
     assert files_in(state) == before
-    assert openclaw(home, "uninstall").out == "Nothing was installed.\n"
+    assert openclaw("uninstall").out == "Nothing was installed.\n"
 
 
-def test_keep_skills_keeps_the_book(home: Path, server: ScriptedServer) -> None:
-    openclaw(home, "install", "--model", "openai/scripted", "--api-base", server.api_base)
-    openclaw(home, "learn")
-    assert openclaw(home, "uninstall", "--keep-skills").code == 0
+def test_keep_skills_keeps_the_book(openclaw: Run, home: Path, server: ScriptedServer) -> None:
+    openclaw("install", "--model", "openai/scripted", "--api-base", server.api_base)
+    openclaw("learn")
+    assert openclaw("uninstall", "--keep-skills").code == 0
     assert [path.name for path in (home / ".openclaw/ace").iterdir()] == ["skillbook.db"]
 
 
-def test_uninstall_removes_what_was_learned_without_an_installation(home: Path, server: ScriptedServer) -> None:
+def test_uninstall_removes_what_was_learned_without_an_installation(
+    openclaw: Run, home: Path, server: ScriptedServer
+) -> None:
     before = files_in(home)
     model = ("--model", "openai/scripted", "--api-base", server.api_base)
-    assert openclaw(home, "learn", *model).code == 0
+    assert openclaw("learn", *model).code == 0
     assert (home / ".openclaw/ace/skillbook.db").exists()
-    assert openclaw(home, "uninstall", "--keep-skills").out == "Removed.\n"
+    assert openclaw("uninstall", "--keep-skills").out == "Removed.\n"
     assert [path.name for path in (home / ".openclaw/ace").iterdir()] == ["skillbook.db"]
-    assert openclaw(home, "uninstall").out == "Removed.\n"
+    assert openclaw("uninstall").out == "Removed.\n"
     assert files_in(home) == before
-    assert openclaw(home, "uninstall").out == "Nothing was installed.\n"
+    assert openclaw("uninstall").out == "Nothing was installed.\n"
 
 
-def test_problems_are_told_with_exit_code_1_and_the_rest_is_learned(home: Path, server: ScriptedServer) -> None:
+def test_problems_are_told_with_exit_code_1_and_the_rest_is_learned(
+    openclaw: Run, home: Path, server: ScriptedServer
+) -> None:
     broken = home / "broken.jsonl"
     broken.write_text("no json\n", encoding="utf-8")
     model = ("--model", "openai/scripted", "--api-base", server.api_base)
-    done = openclaw(home, "learn", str(broken), str(V3), *model)
+    done = openclaw("learn", str(broken), str(V3), *model)
     assert done.code == 1
     assert done.out == "1 sessions: 2 turns learned, 0 known already\n"
     assert f"{broken}: there is no event of OpenClaw here" in done.err
 
 
 def test_ace_learn_refuses_a_trajectory_file_instead_of_learning_from_its_lines(
-    tmp_path: Path, server: ScriptedServer
+    here: Run, tmp_path: Path, server: ScriptedServer
 ) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     for sample in (V3, SIDECAR):
         (logs / sample.name).write_bytes(sample.read_bytes())
     model = ("--model", "openai/scripted", "--api-base", server.api_base)
-    done = ace("learn", "logs", "--json", *model, folder=tmp_path)
+    done = here("learn", "logs", "--json", *model)
     assert done.code == 1
     assert done.data["traces"]["learned"] == 1
     [failure] = done.data["failures"]
@@ -117,29 +127,29 @@ def test_ace_learn_refuses_a_trajectory_file_instead_of_learning_from_its_lines(
     assert f"give the session itself, logs/{V3.name}" in failure["reason"]
 
 
-def test_a_missing_folder_is_wrong_usage(tmp_path: Path) -> None:
+def test_a_missing_folder_is_wrong_usage(openclaw: Run, tmp_path: Path) -> None:
     for command in ("install", "learn"):
-        done = openclaw(tmp_path, command)
+        done = openclaw(command)
         assert done.code == 2
         assert ".openclaw" in done.err
 
 
-def test_a_plugin_of_somebody_else_and_a_broken_configuration_are_left_alone(home: Path) -> None:
+def test_a_plugin_of_somebody_else_and_a_broken_configuration_are_left_alone(openclaw: Run, home: Path) -> None:
     state = home / ".openclaw"
     config = state / "openclaw.json"
     config.write_text("{ broken", encoding="utf-8")
     before = files_in(state)
-    done = openclaw(home, "install", "--capture")
+    done = openclaw("install", "--capture")
     assert done.code == 2 and "openclaw.json cannot be changed" in done.err
     config.write_text('{"plugins": {"entries": {"ace-capture": {}}}}', encoding="utf-8")
-    assert "an entry 'ace-capture' already" in openclaw(home, "install", "--capture").err
+    assert "an entry 'ace-capture' already" in openclaw("install", "--capture").err
     config.write_text("{ broken", encoding="utf-8")
     assert files_in(state) == before
 
 
-def test_an_allow_list_without_the_plugin_is_pointed_out(home: Path) -> None:
+def test_an_allow_list_without_the_plugin_is_pointed_out(openclaw: Run, home: Path) -> None:
     (home / ".openclaw/openclaw.json").write_text('{"plugins": {"allow": ["other"]}}', encoding="utf-8")
-    assert "add 'ace-capture' to plugins.allow" in openclaw(home, "install", "--capture").err
+    assert "add 'ace-capture' to plugins.allow" in openclaw("install", "--capture").err
 
 
 @pytest.mark.parametrize(
@@ -156,11 +166,11 @@ def test_the_entry_comes_out_again_even_where_the_file_was_written_anew(config: 
     assert json.loads(removed(anew, entry)) == {"first": 0, **json.loads(config)}
 
 
-def test_the_workspace_is_the_one_that_the_configuration_names(home: Path) -> None:
+def test_the_workspace_is_the_one_that_the_configuration_names(openclaw: Run, home: Path) -> None:
     (home / ".openclaw/openclaw.json").write_text(
         "// mine\n{agents: {defaults: {workspace: '~/claws'}}}", encoding="utf-8"
     )
-    assert f"leaves the skills in {home / 'claws'}" in openclaw(home, "install").out
+    assert f"leaves the skills in {home / 'claws'}" in openclaw("install").out
 
 
 def test_what_is_no_object_is_refused() -> None:

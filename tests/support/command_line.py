@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,10 @@ class Done:
         """The object that `--json` printed."""
         found: dict[str, Any] = json.loads(self.out)
         return found
+
+
+Run = Callable[..., Done]
+"""How the fixture `here` runs a command: its arguments are those of `ace`, with `folder` left out if it likes."""
 
 
 def command_environment(home: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.support.command_line import ace
+from tests.support.command_line import Run, ace
 from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -26,10 +26,8 @@ def test_the_answer_uses_a_skill_and_names_it(tmp_path: Path, book: Path, model:
     assert book.read_bytes() == before
 
 
-def test_without_skills_the_model_sees_none(
-    tmp_path: Path, book: Path, model: list[str], server: ScriptedServer
-) -> None:
-    done = ace("ask", "What about the harbour?", "--without-skills", *model, folder=tmp_path)
+def test_without_skills_the_model_sees_none(here: Run, book: Path, model: list[str], server: ScriptedServer) -> None:
+    done = here("ask", "What about the harbour?", "--without-skills", *model)
     assert (done.code, done.out, done.err) == (0, "unknown\n", "")
     assert "LESSON harbour" not in server.requests[-1].text
 
@@ -44,14 +42,14 @@ def test_the_json_object_has_its_schema(tmp_path: Path, book: Path, model: list[
 
 @pytest.mark.parametrize(("arguments", "named"), [(["What?", "--skillbook", "none.db"], "none.db"), ([" "], "empty")])
 def test_a_mistake_is_told_before_the_model_is_asked(
-    tmp_path: Path, model: list[str], server: ScriptedServer, arguments: list[str], named: str
+    here: Run, tmp_path: Path, model: list[str], server: ScriptedServer, arguments: list[str], named: str
 ) -> None:
-    done = ace("ask", *arguments, *model, folder=tmp_path)
+    done = here("ask", *arguments, *model)
     assert done.code == 2 and named in done.err and done.err.count("\n") == 1
     assert server.requests == []
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_key_that_is_refused_is_one_sentence(tmp_path: Path, book: Path, model: list[str]) -> None:
-    done = ace("ask", "What?", *model, folder=tmp_path, environ={"ACE_API_KEY": "the-wrong-key"})
+def test_a_key_that_is_refused_is_one_sentence(here: Run, book: Path, model: list[str]) -> None:
+    done = here("ask", "What?", *model, environ={"ACE_API_KEY": "the-wrong-key"})
     assert done.code == 2 and "refused the key" in done.err and "the-wrong-key" not in done.err

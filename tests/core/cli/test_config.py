@@ -1,13 +1,10 @@
 """Settings: which source wins, what is refused, and that no key is shown."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Done
-
-Run = Callable[..., Done]
+from tests.support.command_line import Run
 
 KEY = "sk-very-secret-0123456789"
 

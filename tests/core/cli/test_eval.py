@@ -1,7 +1,7 @@
 """`ace eval`: without skills and with them, over HTTP, with reports and exit codes."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from ace.skill import InsightSource
 from ace.skillbook import Skillbook
 from tests.core.evaluation.world import by_kind, served
-from tests.support.command_line import Done, ace
+from tests.support.command_line import Run, ace
 from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -46,12 +46,12 @@ def test_the_difference_is_shown_and_the_reports_are_written(tmp_path: Path, mod
 
 
 def test_json_has_everything_and_kept_answers_are_not_asked_again(
-    tmp_path: Path, model: list[str], server: ScriptedServer
+    here: Run, model: list[str], server: ScriptedServer
 ) -> None:
     command = ["eval", "samples.jsonl", *model, "--json", "--answers", "answers.jsonl", "--leave-one-out"]
-    first = ace(*command, folder=tmp_path)
+    first = here(*command)
     asked = len(server.by_role("agent"))
-    second = ace(*command, folder=tmp_path)
+    second = here(*command)
     assert (first.code, second.code) == (0, 0)
     assert first.data["schema"] == 1
     assert first.data == second.data
@@ -60,56 +60,54 @@ def test_json_has_everything_and_kept_answers_are_not_asked_again(
     assert effects == {UP: 1.0, "Never cited.": 0.0}
 
 
-def test_what_cannot_be_measured_by_is_wrong_usage(tmp_path: Path, model: list[str]) -> None:
+def test_what_cannot_be_measured_by_is_wrong_usage(here: Run, tmp_path: Path, model: list[str]) -> None:
     (tmp_path / "samples.jsonl").write_text('{"question": "what?"}\n', encoding="utf-8")
-    done = ace("eval", "samples.jsonl", *model, folder=tmp_path)
+    done = here("eval", "samples.jsonl", *model)
     assert done.code == 2
     assert "samples.jsonl#1: there is no right answer" in done.err
-    missing = ace("eval", "samples.jsonl", *model, "--skillbook", "none.db", folder=tmp_path)
+    missing = here("eval", "samples.jsonl", *model, "--skillbook", "none.db")
     assert missing.code == 2
 
 
 @pytest.mark.parametrize(
     "wrong", [("--limit", "0"), ("--limit", "-1"), ("--repeats", "0"), ("--max-cost", "0")], ids=" ".join
 )
-def test_a_number_that_makes_no_sense_is_named(here: Callable[..., Done], wrong: tuple[str, str]) -> None:
+def test_a_number_that_makes_no_sense_is_named(here: Run, wrong: tuple[str, str]) -> None:
     done = here("eval", "samples.jsonl", *wrong)
     assert (done.code, done.out) == (2, "")
     assert wrong[0] in done.err and f"not {wrong[1]}" in done.err
 
 
-def test_a_limit_of_cost_holds_for_all_rounds_together(
-    tmp_path: Path, model: list[str], server: ScriptedServer
-) -> None:
+def test_a_limit_of_cost_holds_for_all_rounds_together(here: Run, model: list[str], server: ScriptedServer) -> None:
     priced = ["--model", "openai/gpt-4o-mini", *model[2:]]  # litellm knows its price
     command = ["eval", "samples.jsonl", *priced, "--answers", "answers.jsonl", "--leave-one-out"]
-    stopped = [ace(*command, "--max-cost", most, folder=tmp_path) for most in ("0.0005", "0.0002")]
+    stopped = [here(*command, "--max-cost", most) for most in ("0.0005", "0.0002")]
     assert {done.code for done in stopped} == {1}
     assert "answers without conventions-00001 (max_cost); the same command goes on where it stopped" in stopped[0].err
     assert "answers without conventions-00002 (max_cost)" in stopped[1].err
-    done = ace(*command, "--json", folder=tmp_path)
+    done = here(*command, "--json")
     assert done.code == 0, done.err
     assert len(done.data["left_out"]) == 2
     assert len(server.by_role("agent")) == 6 * 4
 
 
-def test_skillbooks_of_several_orders_are_measured_together(tmp_path: Path, model: list[str]) -> None:
+def test_skillbooks_of_several_orders_are_measured_together(here: Run, tmp_path: Path, model: list[str]) -> None:
     with Skillbook.open(tmp_path / "other.json") as book:
         book.add_skill("conventions", "Be polite.")
         book.save_to_file(tmp_path / "other.json")
     books = ["--skillbook", "skills.db", "--skillbook", "other.json"]
-    done = ace("eval", "samples.jsonl", *model, *books, "--report", "out", folder=tmp_path)
+    done = here("eval", "samples.jsonl", *model, *books, "--report", "out")
     assert done.code == 0, done.err
     assert done.out.startswith("Accuracy 0.0% without skills, 50.0% with them")
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert report["runs"] == {"with skills.db": 1.0, "with other.json": 0.0}
-    assert ace("eval", "samples.jsonl", *model, *books, "--leave-one-out", folder=tmp_path).code == 2
+    assert here("eval", "samples.jsonl", *model, *books, "--leave-one-out").code == 2
 
 
-def test_a_sample_that_taught_a_skill_is_named(tmp_path: Path, model: list[str]) -> None:
+def test_a_sample_that_taught_a_skill_is_named(here: Run, tmp_path: Path, model: list[str]) -> None:
     with Skillbook.open(tmp_path / "skills.db") as book:
         source = InsightSource(trace_id="t", sample_question=by_kind("price")[0].question)
         book.add_skill("conventions", "Learned.", insight_source=source)
-    done = ace("eval", "samples.jsonl", *model, folder=tmp_path)
+    done = here("eval", "samples.jsonl", *model)
     assert done.code == 0
     assert "1 of 6 samples taught a skill of 'skills.db', such as samples.jsonl#1:price 12.30" in done.err

@@ -2,20 +2,19 @@
 
 import json
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.support.command_line import Done, ace
+from tests.support.command_line import Run, ace
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
-Run = Callable[..., Done]
 LESSONS = ["w0", "w1", "w2", "chat", "text"]
 
 
@@ -51,11 +50,11 @@ def test_traces_of_all_kinds_become_skills_that_name_their_trace(tmp_path: Path,
 
 
 def test_the_json_report_says_the_same_and_nothing_else_is_printed(
-    tmp_path: Path, logs: Path, model: list[str], server: ScriptedServer
+    here: Run, tmp_path: Path, logs: Path, model: list[str], server: ScriptedServer
 ) -> None:
     (logs / "d.txt").write_text("UNUSABLE", encoding="utf-8")
     (logs / "e.json").write_text('{"cut', encoding="utf-8")
-    done = ace("learn", "logs", "--json", *model, folder=tmp_path)
+    done = here("learn", "logs", "--json", *model)
     assert done.code == 1 and done.err == ""
     report = done.data
     assert report["schema"] == 1
@@ -120,24 +119,24 @@ def test_a_run_leaves_nothing_in_the_folder_for_temporary_files(tmp_path: Path, 
     assert seen == set()
 
 
-def test_what_a_model_wanted_in_vain_is_told_once_in_the_report(tmp_path: Path, model: list[str]) -> None:
+def test_what_a_model_wanted_in_vain_is_told_once_in_the_report(here: Run, tmp_path: Path, model: list[str]) -> None:
     (tmp_path / "a.jsonl").write_text('{"task": "LESSON a GHOST"}\n{"task": "LESSON b GHOST"}\n', encoding="utf-8")
-    done = ace("learn", "a.jsonl", *model, folder=tmp_path)
+    done = here("learn", "a.jsonl", *model)
     assert (done.code, "ghost" in done.err) == (0, False)
     [told] = [line.split("  ") for line in done.out.splitlines() if "ghost" in line]
     assert told == ["a judgement of a skill", "there is no skill 'ghost-00001'", "2"]
-    data = ace("learn", "a.jsonl", "--limit", "1", "--json", *model, folder=tmp_path).data
+    data = here("learn", "a.jsonl", "--limit", "1", "--json", *model).data
     assert data["left_out"] == [
         {"operation": "TAG", "skill": "ghost-00001", "reason": "there is no skill 'ghost-00001'", "trace": "a.jsonl#1"}
     ]
 
 
-def test_a_dry_run_reports_the_same_and_writes_nothing(tmp_path: Path, logs: Path, model: list[str]) -> None:
-    ace("learn", "logs/a.jsonl", "--limit", "1", *model, folder=tmp_path)
+def test_a_dry_run_reports_the_same_and_writes_nothing(here: Run, tmp_path: Path, logs: Path, model: list[str]) -> None:
+    here("learn", "logs/a.jsonl", "--limit", "1", *model)
     before = snapshot(tmp_path)
-    dry = ace("learn", "logs", "--json", "--lag", "0", "--dry-run", *model, folder=tmp_path)
+    dry = here("learn", "logs", "--json", "--lag", "0", "--dry-run", *model)
     assert snapshot(tmp_path) == before
-    wet = ace("learn", "logs", "--json", "--lag", "0", *model, folder=tmp_path)
+    wet = here("learn", "logs", "--json", "--lag", "0", *model)
     differing = {name for name in dry.data if dry.data[name] != wet.data[name]}
     assert differing == {"dry_run", "run"}
     assert wet.data["skills"]["added"] == 4
@@ -145,12 +144,12 @@ def test_a_dry_run_reports_the_same_and_writes_nothing(tmp_path: Path, logs: Pat
 
 @pytest.mark.parametrize("name", ["skills.json", "skills.db"])
 def test_the_same_run_gives_the_same_skillbook_byte_for_byte(
-    tmp_path: Path, logs: Path, model: list[str], name: str
+    here: Run, tmp_path: Path, logs: Path, model: list[str], name: str
 ) -> None:
     saved = []
-    for folder in ("first", "second"):
+    for folder, run in {"first": ace, "second": here}.items():
         (tmp_path / folder).mkdir()
-        done = ace("learn", "../logs", "--lag", "0", "--skillbook", name, *model, folder=tmp_path / folder)
+        done = run("learn", "../logs", "--lag", "0", "--skillbook", name, *model, folder=tmp_path / folder)
         assert done.code == 0, done.err
         with Skillbook.open(tmp_path / folder / name) as book:
             saved.append(book.dumps())
@@ -163,29 +162,29 @@ def test_traces_come_from_standard_input(tmp_path: Path, model: list[str]) -> No
     assert [skill["traces"] for skill in done.data["new_skills"]] == [["stdin"]]
 
 
-def test_epochs_limit_and_shuffle(tmp_path: Path, logs: Path, model: list[str]) -> None:
-    done = ace("learn", "logs", "--json", "--epochs", "2", "--limit", "2", "--shuffle", "3", *model, folder=tmp_path)
+def test_epochs_limit_and_shuffle(here: Run, logs: Path, model: list[str]) -> None:
+    done = here("learn", "logs", "--json", "--epochs", "2", "--limit", "2", "--shuffle", "3", *model)
     assert done.data["traces"]["read"] == 2
     assert done.data["traces"]["learned"] == 4
 
 
-def test_the_skillbook_in_the_folder_is_no_trace(tmp_path: Path, logs: Path, model: list[str]) -> None:
+def test_the_skillbook_in_the_folder_is_no_trace(here: Run, logs: Path, model: list[str]) -> None:
     for _ in range(2):
-        done = ace("learn", ".", "--skillbook", "skills.db", "--json", *model, folder=logs)
+        done = here("learn", ".", "--skillbook", "skills.db", "--json", *model, folder=logs)
         assert done.code == 0 and done.data["traces"]["read"] == 6
 
 
-def test_fail_fast_stops_and_resume_goes_on(tmp_path: Path, logs: Path, model: list[str]) -> None:
+def test_fail_fast_stops_and_resume_goes_on(here: Run, logs: Path, model: list[str]) -> None:
     first = logs / "a.jsonl"
     good = first.read_text(encoding="utf-8")
     (logs / "0.txt").write_text("UNUSABLE", encoding="utf-8")
-    done = ace("learn", "logs", "--json", "--lag", "0", "--fail-fast", *model, folder=tmp_path)
+    done = here("learn", "logs", "--json", "--lag", "0", "--fail-fast", *model)
     assert done.code == 1
     assert done.data["stopped_by"] == "fail_fast"
     assert done.data["traces"]["learned"] == 0 and done.data["traces"]["failed"] == 1
     assert "--resume" in done.err
     assert good == first.read_text(encoding="utf-8")
-    again = ace("learn", "logs", "--json", "--lag", "0", "--resume", *model, folder=tmp_path)
+    again = here("learn", "logs", "--json", "--lag", "0", "--resume", *model)
     assert again.data["run"] == done.data["run"]
     assert again.data["traces"]["learned"] == 6
 
@@ -296,7 +295,7 @@ def test_a_folder_that_takes_no_file_is_told_before_anything_is_paid_for(
     assert not [request for request in server.requests if request.role]
 
 
-def test_text_of_a_trace_cannot_steer_the_terminal(tmp_path: Path, model: list[str]) -> None:
+def test_text_of_a_trace_cannot_steer_the_terminal(here: Run, tmp_path: Path, model: list[str]) -> None:
     (tmp_path / "a\x1b[31m.txt").write_text("LESSON x", encoding="utf-8")
-    done = ace("learn", "a\x1b[31m.txt", *model, folder=tmp_path)
+    done = here("learn", "a\x1b[31m.txt", *model)
     assert done.code == 0 and "\x1b" not in done.out + done.err

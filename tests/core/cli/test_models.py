@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ace.providers.local import CATALOGUE, models_folder
-from tests.support.command_line import ace
+from tests.support.command_line import Run, ace
 from tests.support.local_models import needed_model
 
 pytestmark = pytest.mark.thorough
@@ -21,8 +21,8 @@ def test_list_shows_every_model_with_size_and_licence(tmp_path: Path) -> None:
         assert f"{model.size / 1e9:.2f} GB" in line and model.licence in line and " no " in line
 
 
-def test_list_as_json_has_what_a_script_needs(tmp_path: Path) -> None:
-    data = ace("models", "list", "--json", folder=tmp_path).data
+def test_list_as_json_has_what_a_script_needs(here: Run) -> None:
+    data = here("models", "list", "--json").data
     assert data["schema"] == 1
     assert [entry["sha256"] for entry in data["models"]] == [model.sha256 for model in CATALOGUE]
     assert all(entry["file"] is None for entry in data["models"])
@@ -37,13 +37,13 @@ def test_pull_without_a_terminal_says_everything_and_the_command_to_run(tmp_path
     assert not (tmp_path / ".cache").exists()
 
 
-def test_pull_of_an_unknown_model_names_the_known_ones(tmp_path: Path) -> None:
-    done = ace("models", "pull", "gpt-9", folder=tmp_path)
+def test_pull_of_an_unknown_model_names_the_known_ones(here: Run) -> None:
+    done = here("models", "pull", "gpt-9")
     assert done.code == 2 and "'smollm2-135m'" in done.err
 
 
-def test_models_alone_says_that_the_default_has_to_be_fetched(tmp_path: Path) -> None:
-    done = ace("models", folder=tmp_path)
+def test_models_alone_says_that_the_default_has_to_be_fetched(here: Run) -> None:
+    done = here("models")
     assert done.code == 1
     assert "model: local/qwen2.5-coder-1.5b (the default, on this machine)" in done.out
     assert "ace models pull qwen2.5-coder-1.5b" in done.out
@@ -56,9 +56,9 @@ def test_models_alone_says_that_a_model_answers(tmp_path: Path) -> None:
     assert f"model: local/{name} (chosen)" in done.out and "it answers" in done.out
 
 
-def test_check_finds_a_file_that_was_changed(tmp_path: Path) -> None:
+def test_check_finds_a_file_that_was_changed(here: Run, tmp_path: Path) -> None:
     (tmp_path / CATALOGUE[-1].file_name).write_bytes(b"not a model")
-    done = ace("models", "check", folder=tmp_path, environ={"ACE_MODELS": str(tmp_path)})
+    done = here("models", "check", environ={"ACE_MODELS": str(tmp_path)})
     assert done.code == 1
     assert "is not the maker's file" in done.out and "ace models pull smollm2-135m" in done.out
 
@@ -70,6 +70,6 @@ def test_check_finds_a_whole_model_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [[], ["list"], ["pull"], ["check"]])
-def test_help_tells_what_each_command_does(command: list[str], tmp_path: Path) -> None:
-    done = ace("models", *command, "--help", folder=tmp_path)
+def test_help_tells_what_each_command_does(here: Run, command: list[str]) -> None:
+    done = here("models", *command, "--help")
     assert done.code == 0 and "model" in done.out

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import ace
+from tests.support.command_line import Run, ace
 
 FILES = [
     "README.md",
@@ -37,24 +37,24 @@ def test_a_plugin_is_written_into_the_working_folder(name: str, tmp_path: Path) 
         assert "${" not in text and "$" not in text
 
 
-def test_another_folder_is_made(tmp_path: Path) -> None:
-    assert ace("plugins", "new", "acme", "--out", "my/plugins", folder=tmp_path).code == 0
+def test_another_folder_is_made(here: Run, tmp_path: Path) -> None:
+    assert here("plugins", "new", "acme", "--out", "my/plugins").code == 0
     assert (tmp_path / "my" / "plugins" / "ace-acme" / "pyproject.toml").is_file()
 
 
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
+def test_nothing_is_overwritten(here: Run, tmp_path: Path) -> None:
     (tmp_path / "ace-acme").mkdir()
     (tmp_path / "ace-acme" / "README.md").write_text("mine", encoding="utf-8")
-    done = ace("plugins", "new", "acme", folder=tmp_path)
+    done = here("plugins", "new", "acme")
     assert (done.code, done.out) == (2, "")
     assert done.err == "ace: ace-acme is there already, and nothing was written; choose another name or --out\n"
     assert files_in(tmp_path / "ace-acme") == ["README.md"]
     assert (tmp_path / "ace-acme" / "README.md").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+def test_a_file_in_the_way_is_named(here: Run, tmp_path: Path) -> None:
     (tmp_path / "plugins").write_text("", encoding="utf-8")
-    done = ace("plugins", "new", "acme", "--out", "plugins", folder=tmp_path)
+    done = here("plugins", "new", "acme", "--out", "plugins")
     assert (done.code, done.err) == (2, "ace: plugins/ace-acme: Not a directory\n")
 
 
@@ -74,7 +74,7 @@ def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
         ("core", "the name 'core' belongs to ACE itself; choose another one"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused(name: str, said: str, tmp_path: Path) -> None:
-    done = ace("plugins", "new", name, folder=tmp_path)
+def test_a_name_that_cannot_be_is_refused(here: Run, name: str, said: str, tmp_path: Path) -> None:
+    done = here("plugins", "new", name)
     assert (done.code, done.out, done.err) == (2, "", f"ace: {said}\n")
     assert files_in(tmp_path) == []

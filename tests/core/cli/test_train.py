@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import ace
+from tests.support.command_line import Run, ace
 
 pytestmark = pytest.mark.thorough
 
@@ -33,7 +33,7 @@ def test_what_one_epoch_teaches_the_next_one_knows(tmp_path: Path, model: list[s
     assert report["skills"]["tagged"] == 3
 
 
-def test_records_that_are_no_samples_are_told(tmp_path: Path, model: list[str]) -> None:
+def test_records_that_are_no_samples_are_told(here: Run, tmp_path: Path, model: list[str]) -> None:
     write_samples(tmp_path / "samples.jsonl", [["a list"], {"answer": "only"}])
-    done = ace("train", "samples.jsonl", *model, folder=tmp_path)
+    done = here("train", "samples.jsonl", *model)
     assert done.code == 2 and "samples.jsonl#1" in done.err and done.err.count("\n") == 1

@@ -12,7 +12,7 @@ import pytest
 
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
-from tests.support.command_line import ace
+from tests.support.command_line import Run, ace
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -53,9 +53,11 @@ def server(moving: MovesTheFolder) -> Iterator[ScriptedServer]:
         yield started
 
 
-def test_a_store_is_gone_on_with_later(tmp_path: Path, server: ScriptedServer, moving: MovesTheFolder) -> None:
+def test_a_store_is_gone_on_with_later(
+    here: Run, tmp_path: Path, server: ScriptedServer, moving: MovesTheFolder
+) -> None:
     learn = ("learn", "log.jsonl", "--skillbook", "books/skills.db", "--lag", "0", "--model", "openai/scripted")
-    done = ace(*learn, "--api-base", server.api_base, folder=tmp_path)
+    done = here(*learn, "--api-base", server.api_base)
     assert done.code == 1
     assert "Traceback" not in done.err
     assert "was deleted, or another file took its place" in done.err
@@ -67,7 +69,7 @@ def test_a_store_is_gone_on_with_later(tmp_path: Path, server: ScriptedServer, m
 
     moving.folder.unlink()
     moving.away.rename(moving.folder)
-    assert ace(*learn, "--api-base", server.api_base, "--resume", folder=tmp_path).code == 0
+    assert here(*learn, "--api-base", server.api_base, "--resume").code == 0
     assert len(Skillbook.open(tmp_path / "books" / "skills.db")) == 20
 
 

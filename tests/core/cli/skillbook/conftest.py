@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 
 from ace.skill import InsightSource
 from ace.skillbook import Skillbook
-from tests.support.command_line import Done
+from tests.support.command_line import Run
 
 NOW = 1767225600
-Run = Callable[..., Done]
 
 PLAYBOOK = """## STRATEGIES
 [str-00001] helpful=5 harmful=0 :: Read the question twice.

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.core.cli.skillbook.conftest import Run, contents
+from tests.core.cli.skillbook.conftest import contents
+from tests.support.command_line import Run
 from tests.support.json_shape import misfits
 
 EXPORT = {"schema": int, "command": str, "skillbook": str, "path": str, "format": str, "skills": int}

@@ -7,8 +7,9 @@ import pytest
 from ace.skillbook import Skillbook
 from ace.skillbook.store import SampleKey
 from ace.updates import UpdateBatch, UpdateOperation
-from tests.core.cli.skillbook.conftest import Run, contents
+from tests.core.cli.skillbook.conftest import contents
 from tests.core.cli.skillbook.test_show import SKILL
+from tests.support.command_line import Run
 from tests.support.json_shape import misfits
 
 SAMPLE = {"run": str, "epoch": int, "sample": str}

@@ -7,7 +7,8 @@ import pytest
 
 from ace.skill import InsightSource
 from ace.skillbook import Skillbook
-from tests.core.cli.skillbook.conftest import Run, contents
+from tests.core.cli.skillbook.conftest import contents
+from tests.support.command_line import Run
 from tests.support.json_shape import misfits
 
 TAKEN = {"id": str, "id_in_file": str, "section": str, "content": str}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.core.cli.skillbook.conftest import Run
+from tests.support.command_line import Run
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
 LENGTHS = "Always check the units before you add two lengths."

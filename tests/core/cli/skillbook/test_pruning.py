@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.core.cli.skillbook.conftest import Run, contents
+from tests.core.cli.skillbook.conftest import contents
+from tests.support.command_line import Run
 from tests.support.json_shape import misfits
 
 PRUNED = {"id": str, "section": str, "content": str, "reason": str, "is_removed_for_good": bool}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.core.cli.skillbook.conftest import Run
+from tests.support.command_line import Run
 from tests.support.json_shape import misfits
 
 SOURCE = {
