@@ -42,9 +42,9 @@ def most_under_way(workers: int, lag: int | None) -> int:
 class LearningLag:
     """Lets a sample begin only when enough earlier samples have ended.
 
-    The engine draws a context when a worker can begin with it, so waiting before that is all there is to do. It
-    tells nobody when a sample leaves the background; its counts are looked at in short intervals, of at most ten
-    milliseconds, which is little beside a model call.
+    The engine draws a context when a worker can begin with it, so waiting before that is all there is to do. Who ends
+    may be of an earlier run, of which this one is not told. So the counts of the engine are looked at in short
+    intervals, of at most ten milliseconds, which is little beside a model call.
 
     Args:
         pipeline: The pipeline of the run.

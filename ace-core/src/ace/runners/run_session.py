@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 from ace.pipeline import CancellationToken, SampleResult
 from ace.pipeline.sample_end import sample_end_var
 from ace.protocols.model_calls import CallScope, call_scope
-from ace.protocols.observers import RunEnded, RunStarted, SampleStarted, emit, is_observed, observing
+from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed, observing
 from ace.runners.inputs import check_context
 from ace.runners.learning_lag import LearningLag
 from ace.runners.not_written import SkillbookNotWrittenError
@@ -24,7 +24,7 @@ from ace.runners.sample_contexts import SampleContexts
 from ace.runners.sample_ends import SampleEnds
 from ace.runners.underway import SamplesUnderway, SampleUnderway
 from ace.skillbook.errors import SkillbookStoreError
-from ace.steps.end_of_run import EndOfRun
+from ace.steps.end_of_run import end_steps
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -84,9 +84,7 @@ class RunSession:
         self._limits = RunLimits(self._id, self._token, options.max_cost, options.fail_fast)
         self._ends = SampleEnds(self._id, runner, pipeline, skillbook, self._record, failure_log, self._limits)
         self._underway = SamplesUnderway()
-        self._skipped: dict[int, SampleResult[ACEStepContext]] = {}
         self._last_index = 0
-        self._lag = LearningLag(pipeline, options.most_under_way, self._token)
         self._telling = threading.Lock()
         self._started = time.monotonic()
         self._open = ExitStack()
@@ -107,8 +105,8 @@ class RunSession:
             workers: How many samples may be in the foreground at once.
             extra: Further arguments of `_build_context`.
         """
-        self._skipped = {}
-        self._lag = LearningLag(self._pipeline, self._options.most_under_way, self._token)
+        lag = LearningLag(self._pipeline, self._options.most_under_way, self._token)
+        skipped: dict[int, SampleResult[ACEStepContext]] = {}
         contexts = SampleContexts(
             self._id,
             self._runner,
@@ -119,12 +117,11 @@ class RunSession:
             total=self._total,
             extra=extra,
         )
-        drawn = self._drawn(items, contexts)
+        drawn = self._drawn(items, contexts, lag, skipped)
         with self._told_of_ends(), call_scope(CallScope(run_id=self._id, store=self._skillbook.store)):
-            done = self._pipeline.run(drawn, workers, self._foreground_ended, self._token)
+            done = self._pipeline.run(drawn, workers, lambda result: self._foreground_ended(result, lag), self._token)
         results = iter(done)
-        count = len(done) + len(self._skipped)
-        return [self._skipped[place] if place in self._skipped else next(results) for place in range(count)]
+        return [skipped.get(place) or next(results) for place in range(len(done) + len(skipped))]
 
     def finish(self, *, interrupted: bool = False) -> None:
         """Wait for the background, and do what is left at the end of a run.
@@ -143,7 +140,7 @@ class RunSession:
             stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
             if self._record is not None and not stopped_by:
                 self._record.note_finished()
-            self._tell_end(stopped_by)
+            self._ends.tell_run_ended(time.monotonic() - self._started, stopped_by)
         finally:
             self._open.close()
         if self._limits.write_error is not None:
@@ -156,8 +153,17 @@ class RunSession:
         if self._ends.problems:
             raise self._ends.problems[0]
 
-    def _drawn(self, items: Iterable[object], contexts: SampleContexts) -> Iterator[ACEStepContext]:
-        """Yield the context of each input that has something left to do, when its turn has come."""
+    def _drawn(
+        self,
+        items: Iterable[object],
+        contexts: SampleContexts,
+        lag: LearningLag,
+        skipped: dict[int, SampleResult[ACEStepContext]],
+    ) -> Iterator[ACEStepContext]:
+        """Yield the context of each input that has something left to do, when its turn has come.
+
+        The results of the others go into `skipped`, by their places from 0.
+        """
         resumed = self._record is not None and self._record.is_resumed
         for index, item in enumerate(items, 1):
             sample = None
@@ -165,9 +171,9 @@ class RunSession:
                 ctx = contexts.build(item, index)
                 sample = contexts.sample(ctx, index)
                 if self._ends.is_over(sample):
-                    self._skip(index - 1, contexts.noted(ctx, sample), sample)
+                    skipped[index - 1] = self._passed_over(contexts.noted(ctx, sample), sample)
                     continue
-            self._lag.begin()
+            lag.begin()
             self._refresh()
             ctx = contexts.build(item, index)  # now that the book is what the sample shall see
             sample = contexts.sample(ctx, index) if sample is None else sample
@@ -187,20 +193,21 @@ class RunSession:
             self._limits.not_written(error)
             raise
 
-    def _skip(self, place: int, ctx: ACEStepContext, sample: SampleUnderway) -> None:
+    def _passed_over(self, ctx: ACEStepContext, sample: SampleUnderway) -> SampleResult[ACEStepContext]:
+        """Return the result of a sample with which an earlier call of the run has done everything."""
         result: SampleResult[ACEStepContext] = SampleResult(ctx.sample, ctx, None, None)
-        self._skipped[place] = result
         self._last_index = sample.global_index
         self._ends.passed_over(sample)
         try:
             self._tell_caller(result)
         except Exception:
             logger.exception("on_sample_done raised for sample %.80r; the run goes on", result.sample)
+        return result
 
-    def _foreground_ended(self, result: SampleResult[ACEStepContext]) -> None:
+    def _foreground_ended(self, result: SampleResult[ACEStepContext], lag: LearningLag) -> None:
         goes_on = result.error is None and self._pipeline.has_async_boundary
         sample = self._underway.leave_front(result, goes_on=goes_on)
-        self._lag.foreground_ended(failed=result.error is not None)
+        lag.foreground_ended(failed=result.error is not None)
         if not goes_on:
             self._ends.ended(sample, result)
         self._tell_caller(result)
@@ -232,24 +239,4 @@ class RunSession:
             run_id=self._id, epoch=self._epochs, sample=f"end after {learned}", store=self._skillbook.store
         )
         with call_scope(scope):
-            for step in self._pipeline.steps:
-                if isinstance(step, EndOfRun):
-                    try:
-                        step.end_run(self._last_index, interrupted=interrupted)
-                    except Exception as error:  # a file that cannot be written must not keep the others from it
-                        logger.error("%s could not end the run: %s", type(step).__name__, error)
-                        self._ends.problem(error)
-
-    def _tell_end(self, stopped_by: str) -> None:
-        counts = self._ends.counts
-        emit(
-            RunEnded(
-                self._id,
-                counts["learned"],
-                counts["already_learned"],
-                counts["failed"],
-                counts["cancelled"],
-                time.monotonic() - self._started,
-                stopped_by,
-            )
-        )
+            end_steps(self._pipeline.steps, self._last_index, interrupted=interrupted, on_problem=self._ends.problem)

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, final
 
 from ace.pipeline import PipelineCancelled
-from ace.protocols.observers import SampleEnded, emit, is_observed
+from ace.protocols.observers import RunEnded, SampleEnded, emit, is_observed
 from ace.protocols.redaction import known_secrets
 from ace.runners.failures import first_cause
 from ace.skillbook.errors import SkillbookStoreError
@@ -95,6 +95,26 @@ class SampleEnds:
             logger.error("The end of sample %s could not be noted: %s", sample.drawn.trace_id, error)
             self.problem(error)
         self._tell(sample, result.error, result.failed_at, time.monotonic() - sample.started)
+
+    def tell_run_ended(self, seconds: float, stopped_by: str) -> None:
+        """Tell observers that the run is over, and what became of its samples.
+
+        Args:
+            seconds: How long it took.
+            stopped_by: What stopped it; empty if nothing did.
+        """
+        counts = self.counts
+        emit(
+            RunEnded(
+                self._run_id,
+                counts["learned"],
+                counts["already_learned"],
+                counts["failed"],
+                counts["cancelled"],
+                seconds,
+                stopped_by,
+            )
+        )
 
     def problem(self, error: Exception) -> None:
         """Keep what went wrong beside the samples. If it is that the skillbook cannot be written, the run stops."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
-__all__ = ["EndOfRun"]
+__all__ = ["EndOfRun", "end_steps"]
+
+logger = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -19,3 +23,23 @@ class EndOfRun(Protocol):
             interrupted: Whether the run was broken off, so that only what saves work is done.
         """
         ...
+
+
+def end_steps(
+    steps: Iterable[object], last_index: int, *, interrupted: bool, on_problem: Callable[[Exception], None]
+) -> None:
+    """Let steps do what they have left. One that cannot, such as write a file, does not keep the others from it.
+
+    Args:
+        steps: The steps of a pipeline, in order.
+        last_index: The `global_sample_index` of the last sample.
+        interrupted: Whether the run was broken off.
+        on_problem: Told of what a step raises.
+    """
+    for step in steps:
+        if isinstance(step, EndOfRun):
+            try:
+                step.end_run(last_index, interrupted=interrupted)
+            except Exception as error:
+                logger.error("%s could not end the run: %s", type(step).__name__, error)
+                on_problem(error)
