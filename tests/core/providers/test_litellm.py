@@ -10,6 +10,8 @@ import pytest
 
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike, LLMError, Usage
 from ace.providers import LiteLLMClient, LiteLLMConfig
+from ace.skillbook import Skillbook
+from ace.skillbook.reading import PromptFormat
 from tests.support.clients import KEY, client_for
 from tests.support.scripted_server import (
     Answer,
@@ -278,6 +280,30 @@ def test_tokens_are_counted_with_the_tokenizer_of_the_model() -> None:
     assert 5 <= client.count_tokens("The capital of France is Paris.") <= 9
     assert client.input_token_limit == 128_000
     assert LiteLLMClient("openai/of-my-own").input_token_limit is None
+
+
+SKILLS = [
+    "Check the units before you round.",
+    "Preise stehen immer mit Währung: 12,50 €, nie „ungefähr“.",
+    "先看单位,再四舍五入。",
+    "Use `re.compile(r'[^\\W_]+')` and never `[a-z]*?`.",
+    "Write \U0001f680\U0001f9ea only where a test wants it.",
+    "Keep 3f9a7c1e-77aa-4b1d-9e55-0c2d4e6f8a9b and !@#$%^&*()_+{}|:<>? as they are.",
+]
+
+
+@pytest.mark.parametrize("format", ["markdown", "xml", "toon", "json"])
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4", "anthropic/claude-sonnet-4-5", "openai/of-my-own"])
+def test_a_prompt_keeps_its_budget_by_the_tokenizer_of_the_model(model: str, format: PromptFormat) -> None:
+    client = LiteLLMClient(model)
+    book = Skillbook(count_tokens=client.count_tokens)
+    for number in range(90):
+        book.add_skill(f"section {number % 4}", SKILLS[number % len(SKILLS)], metadata={"helpful": number % 7})
+    for query in (None, "Which units?"):
+        for budget in (0, 5, 40, 171, 400, 900):
+            text = book.as_prompt(budget, query, format)
+            assert client.count_tokens(text) <= budget or text == ""
+        assert client.count_tokens(text) > 700
 
 
 class _Messages(logging.Handler):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 from ace.context import ACEStepContext
 from ace.environments import SimpleEnvironment
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
-from ace.protocols import LLMResponse
+from ace.protocols import LLMClientLike, LLMResponse, call_scope, current_call_scope
 from ace.protocols.observers import Event, ModelCalled, RunEnded, RunStarted, SampleEnded, observing
-from ace.providers import wrap_with_instructor
+from ace.providers import LiteLLMConfig, wrap_with_instructor
 from ace.runners import ACE, ACELiteLLM, RecordedTrace, TraceAnalyser, has_run, unfinished_runs
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
@@ -269,21 +270,39 @@ def test_the_facade_hands_the_run_on(tmp_path: Path) -> None:
             facade.learn(secrets_world.samples(1), run_id="live")
 
 
-def test_keys_do_not_get_into_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class WithoutRecord:
+    """A client of somebody else: it knows nothing of records, and keeps one of ours in `client`."""
+
+    def __init__(self, client: LLMClientLike) -> None:
+        self.client = client
+
+    def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        return self.client.complete(prompt, **kwargs)
+
+    def complete_structured(self, prompt: str, response_model: Any, **kwargs: Any) -> Any:
+        with call_scope(replace(current_call_scope(), answers=None)):
+            return self.client.complete_structured(prompt, response_model, **kwargs)
+
+
+@pytest.mark.parametrize("kind", ["litellm", "instructor", "own"])
+def test_keys_do_not_get_into_the_record(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-do-not-show-me")
 
     def script(request: ScriptedRequest) -> dict[str, Any]:
         answer = secrets_world.answer(request)
-        return {**answer, "reasoning": f"sk-do-not-show-me {request.headers['authorization']}"}
+        return {**answer, "reasoning": f"sk-do-not-show-me key-of-a-fallback {request.headers['authorization']}"}
 
     with ScriptedServer(script) as server:
-        runner = analyser(server, tmp_path / "s.db")
+        other = LiteLLMConfig("openai/other", api_base=server.api_base, api_key="key-of-a-fallback")
+        client: LLMClientLike = client_for(server, fallbacks=[other])
+        used = {"litellm": client, "instructor": wrap_with_instructor(client), "own": WithoutRecord(client)}[kind]
+        runner = TraceAnalyser.from_client(used, skillbook_path=tmp_path / "s.db")
         runner.run(traces(2))
     assert len(runner.skillbook) == 2
     runner.skillbook.close()
     data = (tmp_path / "s.db").read_bytes()
     assert b"[hidden]" in data
-    assert b"do-not-show" not in data and b"sk-scripted" not in data
+    assert [key for key in (b"do-not-show", b"sk-scripted", b"key-of-a-fallback") if key in data] == []
 
 
 def test_one_run_can_be_taken_up_again_and_again(tmp_path: Path) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import traceback
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ace.environments import SimpleEnvironment
+from ace.protocols.observers import Event, ModelCalled, observing
 from ace.providers import LiteLLMClient, LiteLLMConfig, wrap_with_instructor
-from ace.runners import TraceAnalyser
+from ace.runners import ACE, TraceAnalyser
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
 from tests.support.clients import KEY, client_for
-from tests.support.scripted_server import ScriptedRequest, ScriptedServer
+from tests.support.scripted_server import Answer, HttpError, Reply, Reset, ScriptedRequest, ScriptedServer
 
 BAD_FOR_BOTH = {
     "broken JSON": '{"reasoning": "r", "operations": [',
@@ -73,6 +77,57 @@ def test_a_bad_answer_fails_its_sample_and_no_other(
     assert len(failed["raw_answers"]) == times
     assert all(_same(raw, text) for raw in failed["raw_answers"])
     assert [item.trace_id for item in runner.failures] == ["t1"]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("name", BAD_FOR_BOTH)
+def test_a_bad_answer_of_an_agent_fails_its_sample_and_no_other(name: str, wrapped: bool, tmp_path: Path) -> None:
+    def script(request: ScriptedRequest) -> str | dict[str, Any]:
+        if request.role == "agent" and "thing1" in _task(request):
+            return BAD_FOR_BOTH[name]
+        return secrets_world.answer(request)
+
+    with ScriptedServer(script) as server:
+        client = client_for(server)
+        runner = ACE.from_client(wrap_with_instructor(client) if wrapped else client, checkpoint_dir=tmp_path)
+        results = runner.run(secrets_world.samples(3), lag=0)
+        asked = [request for request in server.by_role("agent") if "thing1" in _task(request)]
+    assert [result.failed_at for result in results] == [None, "AgentStep", None]
+    contents = [skill.content for skill in runner.skillbook.skills()]
+    assert contents == ["The secret of thing0 is value-of-thing0.", "The secret of thing2 is value-of-thing2."]
+    [line] = (tmp_path / "failures.jsonl").read_text().splitlines()
+    failed = json.loads(line)
+    assert (failed["trace_id"], failed["step"], failed["role"]) == ("thing1", "AgentStep", "Agent")
+    assert len(asked) == len(failed["raw_answers"]) == 3
+    assert all(_same(raw, BAD_FOR_BOTH[name]) for raw in failed["raw_answers"])
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_account_of_a_run_with_faults_and_bad_answers_is_what_the_server_saw(wrapped: bool) -> None:
+    faults: list[Reply] = [HttpError(429), HttpError(500), Reset(), Answer("no JSON"), Answer("{}"), HttpError(400)]
+
+    def script(request: ScriptedRequest) -> Reply | dict[str, Any]:
+        place, rest = divmod(request.number, 4)
+        return secrets_world.answer(request) if rest else faults[place % len(faults)]
+
+    calls: list[ModelCalled] = []
+
+    def observe(event: Event) -> None:
+        calls.extend([event] if isinstance(event, ModelCalled) else [])
+
+    with ScriptedServer(script) as server, observing(observe):
+        client = client_for(server, fallbacks=["openai/spare"])
+        used = wrap_with_instructor(client) if wrapped else client
+        ACE.from_client(used, environment=SimpleEnvironment()).run(secrets_world.samples(8), epochs=2, workers=2)
+        answered = server.answered
+        assert {request.model for request in answered} == {"scripted", "spare"}
+    usage = client.usage
+    assert usage.calls == len(answered) == len(calls)
+    assert usage.failed_requests == len(server.requests) - len(answered) > 6
+    assert usage.input_tokens == server.input_tokens == sum(call.input_tokens for call in calls)
+    assert usage.output_tokens == server.output_tokens == sum(call.output_tokens for call in calls)
+    models = Counter(call.model.removeprefix("openai/") for call in calls)
+    assert models == Counter(request.model for request in answered)
 
 
 @pytest.mark.parametrize(("role", "name", "text"), CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES])
@@ -180,7 +235,11 @@ def client_with_secrets(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_keys_do_not_show_in_failures(wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_do_not_show_in_failures_and_logs(
+    wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
     def script(request: ScriptedRequest) -> str:
         return f"I was called with {request.headers['authorization']} and {ALL_SECRETS}"
 
@@ -196,6 +255,8 @@ def test_keys_do_not_show_in_failures(wrapped: bool, tmp_path: Path, monkeypatch
     chain = "".join(traceback.format_exception(result.error))
     for written in (text, repr(runner.failures), (tmp_path / "skills.json").read_text(), chain):
         assert [secret for secret in (KEY, *SECRETS.values()) if secret in written] == []
+    telling = [r.name for r in caplog.records if any(secret in r.getMessage() for secret in SECRETS.values())]
+    assert telling == []
 
 
 @pytest.mark.parametrize("name", ["skills.db", "skills.json"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -13,7 +14,7 @@ from ace.protocols.errors import LLMError, UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, LLMResponse, StructuredAnswer, Usage
 from ace.protocols.redaction import known_secrets, redact
 from ace.providers.json_answers import json_objects
-from ace.providers.litellm_library import load_litellm
+from ace.providers.litellm_library import load_litellm, quieten_logger
 
 __all__ = ["InstructorClient", "wrap_with_instructor"]
 
@@ -179,6 +180,8 @@ def _load_instructor() -> ModuleType:
     load_litellm()
     with _lock:
         importlib.import_module("instructor.core")
+        # It logs whole answers, which may hold keys; its errors reach the caller anyway.
+        quieten_logger("instructor", logging.CRITICAL)
         return importlib.import_module("instructor")
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "embed",
     "input_token_limit",
     "load_litellm",
+    "quieten_logger",
     "send",
 ]
 
@@ -76,10 +77,22 @@ def _quieten(litellm: Any) -> None:
     """Silence what litellm says by itself; errors reach the caller anyway."""
     # Otherwise every failed call prints an advertisement to standard output.
     litellm.suppress_debug_info = True
-    logger = logging.getLogger("LiteLLM")
-    if logger.level == logging.NOTSET and "LITELLM_LOG" not in os.environ:
-        # Also keeps whole requests out of the logs of programs that log at DEBUG.
-        logger.setLevel(logging.ERROR)
+    # Also keeps whole requests, with their keys, out of the logs of programs that log at DEBUG.
+    if "LITELLM_LOG" not in os.environ:
+        quieten_logger("LiteLLM", logging.ERROR)
+    quieten_logger("openai", logging.INFO)
+
+
+def quieten_logger(name: str, level: int) -> None:
+    """Let a library log from a level on, unless the program has chosen one.
+
+    Args:
+        name: The name of its logger.
+        level: The lowest level that is logged.
+    """
+    logger = logging.getLogger(name)
+    if logger.level == logging.NOTSET:
+        logger.setLevel(level)
 
 
 @contextmanager
