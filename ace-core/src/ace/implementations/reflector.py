@@ -11,8 +11,7 @@ from ace.implementations.fence import Fence
 from ace.implementations.helpers import format_optional, make_skillbook_excerpt
 from ace.implementations.prompt_template import PromptTemplate
 from ace.implementations.prompts import REFLECTOR_PROMPT
-from ace.implementations.token_estimate import BYTES_PER_TOKEN
-from ace.implementations.trace_reading import StandardTrace, fitted_sections, read_trace, sections_of
+from ace.implementations.trace_reading import StandardTrace, fitted_sections, read_trace, sections_as_text, sections_of
 from ace.implementations.trace_reading.fitting import fit
 from ace.outputs import AgentOutput, ReflectorOutput
 from ace.protocols.llm import LLMClientLike
@@ -22,6 +21,8 @@ from ace.protocols.skillbook import SkillbookReader
 __all__ = ["Reflector"]
 
 _FIELDS = ("question", "reasoning", "answer", "ground_truth", "feedback")
+_BYTES_PER_TOKEN = 3
+"""UTF-8 bytes. English has more than four to a token, code and most other languages about three."""
 _TOKENS_FOR_UNKNOWN_MODEL = 32_000
 _MOST_TOKENS = 200_000
 _SHARE_OF_INPUT = 0.6
@@ -135,15 +136,14 @@ class Reflector:
         sections = [
             section._replace(text=redact(section.text, secrets)) for section in sections_of(trace, without=known)
         ]
-        whole, _ = fitted_sections(sections, 1 << 62)
-        fitted = fit([*shown.values(), whole], self._most_bytes())
+        fitted = fit([*shown.values(), sections_as_text(sections)], self._most_bytes())
         room = len(fitted.texts[-1].encode())
         text, cut_of_trace = fitted_sections(sections, room)
         values = {**dict(zip(shown, fitted.texts, strict=False)), "trace": text}
         return _Record(values, sum(fitted.cuts[:-1]) + cut_of_trace)
 
     def _most_bytes(self) -> int:
-        return (self.max_trace_tokens or self._tokens_by_model()) * BYTES_PER_TOKEN
+        return (self.max_trace_tokens or self._tokens_by_model()) * _BYTES_PER_TOKEN
 
     def _tokens_by_model(self) -> int:
         limit = getattr(self.llm, "input_token_limit", None)

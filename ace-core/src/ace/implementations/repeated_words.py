@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
-__all__ = ["repeats"]
+__all__ = ["WordRun", "first_repeated", "word_runs"]
 
-_WORD: Final = re.compile(r"\w+")
+WordRun = tuple[str, ...]
+"""Consecutive words, in lower case."""
+
+# Scripts that are written without blanks have no words to count, so each of their signs counts.
+_SIGN: Final = r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]"
+_WORD: Final = re.compile(rf"{_SIGN}|(?:(?!{_SIGN})\w)+")
 
 
-def repeats(text: str, other: str, *, count: int) -> bool:
-    """Tell whether a text has so many consecutive words of another one.
+def word_runs(text: str, length: int) -> Iterator[WordRun]:
+    """Yield every run of so many consecutive words.
 
     Args:
         text: The text.
-        other: What it may not repeat.
-        count: How many words make a repetition.
+        length: How many words a run has.
 
     Example:
-        >>> repeats("Always write down the rule.", "Write down the rule that it teaches.", count=4)
-        True
-        >>> repeats("Write the rule down.", "Write down the rule that it teaches.", count=4)
-        False
+        >>> list(word_runs("Check the units first.", 3))
+        [('check', 'the', 'units'), ('the', 'units', 'first')]
     """
-    known = set(_runs(other, count))
-    return any(run in known for run in _runs(text, count))
-
-
-def _runs(text: str, count: int) -> Iterator[tuple[str, ...]]:
     words = _WORD.findall(text.casefold())
-    for start in range(len(words) - count + 1):
-        yield tuple(words[start : start + count])
+    for start in range(len(words) - length + 1):
+        yield tuple(words[start : start + length])
+
+
+def first_repeated(text: str, known: Collection[WordRun], length: int) -> str:
+    """Return the first so many words of a text that are among the known ones; empty if none are.
+
+    Args:
+        text: The text.
+        known: Runs of this length.
+        length: How many words a run has.
+
+    Example:
+        >>> first_repeated("Always write down the rule.", set(word_runs("Write down the rule that it teaches.", 4)), 4)
+        'write down the rule'
+    """
+    return next((" ".join(run) for run in word_runs(text, length) if run in known), "") if known else ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ace.implementations.token_estimate import estimated_tokens
 from ace.protocols.skillbook import SkillbookReader
+from ace.skillbook.selection import estimate_tokens
 
 __all__ = ["skillbook_for_prompt"]
 
@@ -19,6 +19,6 @@ def skillbook_for_prompt(skillbook: SkillbookReader, query: str) -> str:
         query: What the skills are needed for.
     """
     whole = skillbook.as_prompt()
-    if estimated_tokens(whole) <= _MOST_TOKENS:
+    if estimate_tokens(whole) <= _MOST_TOKENS:
         return whole
     return skillbook.as_prompt(budget_tokens=_MOST_TOKENS, query=query[:_LONGEST_QUERY])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ace.implementations.asking import ask_until_usable
 from ace.implementations.prompts import SMALL_MODEL_REFLECTOR_PROMPT
 from ace.implementations.reflector import Reflector
-from ace.implementations.repeated_words import repeats
+from ace.implementations.repeated_words import first_repeated, word_runs
 from ace.implementations.small_model_outputs import Lesson
 from ace.outputs import ExtractedLearning, ReflectorOutput, SkillTag
 from ace.protocols.llm import LLMClientLike
@@ -48,7 +48,7 @@ class SmallModelReflector(Reflector):
             self.llm, prompt, Lesson, lambda answer: None, role="Reflector", max_retries=self.max_retries
         )
         rule, mistake = lesson.rule.strip(), lesson.what_went_wrong.strip()
-        if repeats(rule, self.prompt_template, count=_REPEATED_WORDS):
+        if first_repeated(rule, set(word_runs(self.prompt_template, _REPEATED_WORDS)), _REPEATED_WORDS):
             logger.info("Nothing is learned from a rule that repeats the question to the reflector: %r", rule)
             rule = ""
         learnings = [ExtractedLearning(learning=rule, atomicity_score=1.0, evidence=mistake)] if rule else []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from ace.implementations.repeated_words import WordRun, first_repeated, word_runs
 from ace.steps.sensitive_text import personal_data_in, secret_in
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data", "secret
 _COPIED_WORDS: Final = 5
 _COPIED_PROMPT_WORDS: Final = 8
 """More, since prompts are long and hold common phrases."""
-# Scripts that are written without blanks have no words to count, so each of their signs counts.
-_SIGN = r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]"
-_WORD = re.compile(rf"{_SIGN}|(?:(?!{_SIGN})\w)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +62,11 @@ class CopyGuard:
         if operation.type not in ("ADD", "UPDATE"):
             return None
         if "copied_answer" not in self.allow:
-            copied = {run for answer in answers for run in _runs(answer, _COPIED_WORDS)}
-            if run := _first_run_in(operation.content or "", copied, _COPIED_WORDS):
+            copied = {run for answer in answers for run in word_runs(answer, _COPIED_WORDS)}
+            if run := first_repeated(operation.content or "", copied, _COPIED_WORDS):
                 return f"it repeats the right answer: {run!r}"
         guards_prompts = "copied_prompt" not in self.allow
-        if guards_prompts and (run := _first_run_in(operation.content or "", _prompt_runs(), _COPIED_PROMPT_WORDS)):
+        if guards_prompts and (run := first_repeated(operation.content or "", _prompt_runs(), _COPIED_PROMPT_WORDS)):
             return f"it repeats the prompt of a role: {run!r}"
         texts = (operation.section, operation.content, operation.justification, operation.evidence)
         whole = "\n".join(text for text in texts if text)
@@ -80,23 +77,9 @@ class CopyGuard:
         return None
 
 
-Run = tuple[str, ...]
-
-
-def _first_run_in(content: str, known: Collection[Run], length: int) -> str:
-    """Return the first so many words of the content that are among the known ones; empty if none are."""
-    return next((" ".join(run) for run in _runs(content, length) if run in known), "") if known else ""
-
-
-def _runs(text: str, length: int) -> Iterator[Run]:
-    words = _WORD.findall(text.casefold())
-    for start in range(len(words) - length + 1):
-        yield tuple(words[start : start + length])
-
-
 @functools.cache
-def _prompt_runs() -> frozenset[Run]:
+def _prompt_runs() -> frozenset[WordRun]:
     from ace.implementations import prompts  # read from files, and not before something is to be written
 
     texts = [getattr(prompts, name) for name in prompts.__all__ if name.isupper()]
-    return frozenset(run for text in texts for run in _runs(text, _COPIED_PROMPT_WORDS))
+    return frozenset(run for text in texts for run in word_runs(text, _COPIED_PROMPT_WORDS))
