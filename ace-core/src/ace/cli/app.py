@@ -84,4 +84,4 @@ def _usage_sentence(error: CycloptsError) -> str:
     """Return what cyclopts says, on one line, and where help is."""
     said = " ".join(str(error).split())
     called = " ".join(("ace", *(error.command_chain or ())))
-    return f"{said.rstrip('.')}; `{called} --help` lists what there is"
+    return f"{said if said.endswith('...') else said.rstrip('.')}; `{called} --help` lists what there is"
