@@ -78,6 +78,46 @@ def test_a_number_that_makes_no_sense_is_named(here: Run, wrong: tuple[str, str]
     assert wrong[0] in done.err and f"not {wrong[1]}" in done.err
 
 
+def test_what_each_skill_is_worth_and_how_far_it_is_are_shown(here: Run, model: list[str]) -> None:
+    command = ["eval", "samples.jsonl", *model, "--leave-one-out", "--answers", "answers.jsonl"]
+    first, second = (here(*command) for _ in range(2))
+    for done in (first, second):
+        assert "Each skill left out:" in done.out
+        [row] = [line for line in done.out.splitlines() if line.startswith("conventions-00001  +")]
+        assert row.split()[:4] == ["conventions-00001", "+100.0", "[+100.0,", "+100.0]"]
+        assert row.endswith(UP)
+        assert done.err.splitlines()[-1] == "24 of 24 answers"
+    assert "answers" not in here(*command, "--json").err
+
+
+def test_files_that_cannot_be_used_are_named_before_anything_is_asked(
+    here: Run, tmp_path: Path, model: list[str], server: ScriptedServer
+) -> None:
+    (tmp_path / "notes.txt").write_text("buy milk", encoding="utf-8")
+    wrong = {
+        "--answers": "--answers: notes.txt, line 1: this is no judged answer",
+        "--report": "notes.txt: Not a directory",
+    }
+    for option, said in wrong.items():
+        done = here("eval", "samples.jsonl", *model, option, "notes.txt")
+        assert (done.code, done.out) == (2, "")
+        assert said in done.err
+    (tmp_path / "skills.db.validation.jsonl").write_text("buy milk", encoding="utf-8")
+    done = here("eval", "samples.jsonl", *model)
+    assert done.code == 2
+    assert "skills.db.validation.jsonl, line 1: this is no point of a training" in done.err
+    assert server.requests == []
+
+
+def test_a_limit_of_cost_is_refused_where_no_price_is_known(
+    here: Run, tmp_path: Path, model: list[str], server: ScriptedServer
+) -> None:
+    done = here("eval", "samples.jsonl", *model, "--max-cost", "1")
+    assert done.code == 2
+    assert "--max-cost cannot be kept: the price of the model 'openai/scripted' is not known" in done.err
+    assert server.by_role("agent") == []
+
+
 def test_a_limit_of_cost_holds_for_all_rounds_together(here: Run, model: list[str], server: ScriptedServer) -> None:
     priced = ["--model", "openai/gpt-4o-mini", *model[2:]]  # litellm knows its price
     command = ["eval", "samples.jsonl", *priced, "--answers", "answers.jsonl", "--leave-one-out"]

@@ -86,10 +86,23 @@ def check_model(client: LLMClientLike, settings: Settings) -> None:
         settings: The settings that it was made from.
 
     Raises:
-        UsageError: The model does not answer. The text says why, and what to do.
+        UsageError: The model does not answer, or has no known price and there is a limit of cost. The text says why,
+            and what to do.
     """
-    with told_plainly(settings):
+    from ace.protocols.observers import Event, ModelCalled, observing
+
+    unpriced: list[str] = []
+
+    def look_at_price(event: Event) -> None:
+        if isinstance(event, ModelCalled) and event.cost is None:
+            unpriced.append(event.model)
+
+    with told_plainly(settings), observing(look_at_price):
         client.complete("Answer with the word: ready", max_tokens=_SHORT_ANSWER)
+    if settings.max_cost is not None and unpriced:
+        raise UsageError(
+            f"--max-cost cannot be kept: the price of the model {chosen_model(settings)!r} is not known; leave it out"
+        )
 
 
 @contextmanager

@@ -88,7 +88,7 @@ class Evaluator:
             repeats: How often each sample is answered.
             max_cost: US dollars. When the answers have cost so much, no further sample begins.
             cancel_token: Stops it; what is under way is finished.
-            on_answer: Called with each answer when it is there.
+            on_answer: Called with each answer when it is there; with those that were kept in the file, at once.
 
         Returns:
             The answers. If it was stopped, some are missing; the file has those that are there.
@@ -111,6 +111,8 @@ class Evaluator:
             known = None if self._file is None else self._file.find(attempt.key)
             if known is not None:
                 found[attempt.place] = replace(known, sample_id=attempt.name, repeat=attempt.repeat)
+                if on_answer is not None:
+                    on_answer(found[attempt.place])
         left = [attempt for attempt in attempts if attempt.place not in found]
 
         def keep(attempt: Attempt, answer: JudgedAnswer) -> None:

@@ -22,6 +22,7 @@ from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import answers_depend_on, check_model, chosen_model, client_from_settings
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
+from ace.durable_file import make_folder
 
 if TYPE_CHECKING:
     from ace.environments import Sample
@@ -98,17 +99,21 @@ def command(
     left_out = frozenset[Path]().union(*(target.own_files() for target in targets))
     samples = all_samples(path, limit=options.limit, shuffle=options.shuffle, left_out=left_out)
     client = client_from_settings(settings)
+    if options.report is not None:
+        make_folder(options.report)  # before anything is paid for what could not be written
     with warnings_shown(), _opened(targets) as books:
+        measurement = _measurement(client, samples, settings, options, environment)
+        training = _training_of(targets[0]) if len(targets) == 1 else ()
         fetch_if_missing(chosen_model(settings), assume_yes=yes)
         check_model(client, settings)
         for target, book in zip(targets, books, strict=True):
             _warn_of_learned(samples, target, book)
-        measurement = _measurement(client, samples, settings, options, environment)
         try:
             report = measurement.report(
                 dict(zip(map(str, targets), books, strict=True)),
-                training=_training_of(targets[0]) if len(targets) == 1 else (),
+                training=training,
                 leave_one_out=options.leave_one_out,
+                quiet=as_json,
             )
         except MeasurementStopped as stopped:
             kept = "the same command goes on where it stopped" if options.answers else "--answers FILE would keep them"
@@ -153,13 +158,16 @@ def _measurement(
     from ace.evaluation import Evaluator
     from ace.implementations.roles_for_client import agent_for
 
-    evaluator = Evaluator(
-        agent_for(client),
-        SimpleEnvironment(environment),
-        workers=settings.workers or 1,
-        answers_path=options.answers,
-        label=answers_depend_on(settings, environment),
-    )
+    try:
+        evaluator = Evaluator(
+            agent_for(client),
+            SimpleEnvironment(environment),
+            workers=settings.workers or 1,
+            answers_path=options.answers,
+            label=answers_depend_on(settings, environment),
+        )
+    except ValueError as error:
+        raise UsageError(f"--answers: {error}") from error
     return Measurement(
         evaluator,
         samples,
@@ -174,7 +182,10 @@ def _training_of(target: SkillbookPlace) -> Sequence[ValidationPoint]:
     """Return the validations of the last training of a skillbook, which `ace train --validate` keeps beside it."""
     from ace.evaluation import TrainingLog
 
-    log = TrainingLog(target.validation_log)
+    try:
+        log = TrainingLog(target.validation_log)
+    except ValueError as error:
+        raise UsageError(f"{error}, or move this one away") from error
     return [] if log.last_run is None else log.points_of(log.last_run)
 
 
@@ -193,7 +204,7 @@ def _write(report: EvaluationReport, folder: Path | None) -> None:
 
 def _print(report: EvaluationReport, *, as_json: bool) -> None:
     from ace.evaluation import json_report
-    from ace.evaluation.report import measure_rows
+    from ace.evaluation.report import measure_rows, percent_text
 
     if as_json:
         values = {name: value for name, value in json_report(report).items() if name != "schema"}
@@ -208,6 +219,12 @@ def _print(report: EvaluationReport, *, as_json: bool) -> None:
             for sample in changed
         ]
         print_table(("outcome", "sample", "without skills", "with skills"), rows, title="What changed:")
+    if report.left_out:
+        effects = [
+            [skill.skill_id, percent_text(skill.effect, signed=True), f"{skill.p_value:.3g}", _short(skill.content)]
+            for skill in report.left_out
+        ]
+        print_table(("skill", "points lost without it", "p", "content"), effects, title="Each skill left out:")
     unused = [skill.skill_id for skill in report.skills if skill.is_never_cited]
     if unused:
         print_text(f"Shown and never cited: {', '.join(unused)}")

@@ -8,13 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ace.cli.console import note
+from ace.cli.learning.answer_progress import answers_shown
 from ace.cli.learning.interruption import run_interruptibly
 from ace.pipeline import CancellationToken
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ace.environments import Sample
-    from ace.evaluation import Budget, Evaluation, EvaluationReport, Evaluator, LeftOut, ValidationPoint
+    from ace.evaluation import (
+        Budget,
+        Evaluation,
+        EvaluationReport,
+        Evaluator,
+        JudgedAnswer,
+        LeftOut,
+        ValidationPoint,
+    )
     from ace.skillbook import Skillbook
+
+    OnAnswer = Callable[[JudgedAnswer], None]
 
 __all__ = ["Measurement", "MeasurementStopped"]
 
@@ -47,7 +60,12 @@ class Measurement:
     max_cost: float | None
 
     def report(
-        self, books: Mapping[str, Skillbook], *, training: Sequence[ValidationPoint], leave_one_out: bool
+        self,
+        books: Mapping[str, Skillbook],
+        *,
+        training: Sequence[ValidationPoint],
+        leave_one_out: bool,
+        quiet: bool = False,
     ) -> EvaluationReport:
         """Answer the samples without skills and with each book, and return what came of it.
 
@@ -55,6 +73,7 @@ class Measurement:
             books: The skillbooks by their names; of several, all answers together are set against none.
             training: The validations of the training of the only book.
             leave_one_out: Whether each skill of the only book is left out once.
+            quiet: Whether to show no progress.
 
         Raises:
             MeasurementStopped: A signal came, or the limit of cost was reached.
@@ -68,12 +87,15 @@ class Measurement:
             note("ace: stopping as soon as what is under way is answered; Ctrl-C again stops at once")
 
         budget = Budget(self.max_cost, token)
+        [first, *_] = books.values()
+        rounds = 1 + len(books) + (len(first.skills()) if leave_one_out else 0)
         try:
-            return run_interruptibly(
-                lambda: self._report(budget, books, training, leave_one_out=leave_one_out),
-                on_first=stop_softly,
-                on_second=lambda: None,
-            )
+            with answers_shown(rounds * self.repeats * len(self.samples), quiet=quiet) as on_answer:
+                return run_interruptibly(
+                    lambda: self._report(budget, books, training, on_answer, leave_one_out=leave_one_out),
+                    on_first=stop_softly,
+                    on_second=lambda: None,
+                )
         except UnfinishedEvaluationError as error:
             raise MeasurementStopped(error.reached, token.reason) from error
 
@@ -82,13 +104,14 @@ class Measurement:
         budget: Budget,
         books: Mapping[str, Skillbook],
         training: Sequence[ValidationPoint],
+        on_answer: OnAnswer,
         *,
         leave_one_out: bool,
     ) -> EvaluationReport:
         from ace.evaluation import EvaluationReport, compare, pooled, skill_effects
 
-        baseline = self._evaluated(budget, None, _WITHOUT)
-        with_skills = {name: self._evaluated(budget, book, f"with {name}") for name, book in books.items()}
+        baseline = self._evaluated(budget, None, _WITHOUT, on_answer)
+        with_skills = {name: self._evaluated(budget, book, f"with {name}", on_answer) for name, book in books.items()}
         [(name, book), *others] = books.items()
         if others:
             learned, title = pooled(_WITH, list(with_skills.values())), f"What {len(books)} skillbooks are worth"
@@ -105,15 +128,17 @@ class Measurement:
                 "seed": self.seed,
             },
             skills=() if others else skill_effects(learned, book, baseline),
-            left_out=self._left_out(budget, book, learned) if leave_one_out else (),
+            left_out=self._left_out(budget, book, learned, on_answer) if leave_one_out else (),
             training=training,
             runs={each.name: each.accuracy for each in with_skills.values()} if others else {},
         )
 
-    def _evaluated(self, budget: Budget, book: Skillbook | None, name: str) -> Evaluation:
-        return budget.evaluate(self.evaluator, self.samples, book, name=name, repeats=self.repeats)
+    def _evaluated(self, budget: Budget, book: Skillbook | None, name: str, on_answer: OnAnswer) -> Evaluation:
+        return budget.evaluate(self.evaluator, self.samples, book, name=name, repeats=self.repeats, on_answer=on_answer)
 
-    def _left_out(self, budget: Budget, book: Skillbook, learned: Evaluation) -> tuple[LeftOut, ...]:
+    def _left_out(
+        self, budget: Budget, book: Skillbook, learned: Evaluation, on_answer: OnAnswer
+    ) -> tuple[LeftOut, ...]:
         from ace.evaluation import leave_one_out
 
         return leave_one_out(
@@ -125,4 +150,5 @@ class Measurement:
             seed=self.seed,
             max_cost=budget.left,
             cancel_token=budget.token,
+            on_answer=on_answer,
         )

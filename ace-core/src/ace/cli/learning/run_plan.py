@@ -218,10 +218,6 @@ class RunPlan:
         fetch_if_missing(chosen_model(self.settings), assume_yes=self.assume_yes)
         with observing(counts):
             check_model(client, self.settings)
-        if self.settings.max_cost is not None and counts.use.unpriced_calls:
-            raise UsageError(
-                f"--max-cost cannot be kept: the price of the model {chosen_model(self.settings)!r} is not known"
-            )
 
     def _run(
         self,

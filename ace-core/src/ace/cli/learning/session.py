@@ -9,8 +9,8 @@ from ace.cli.console import note
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES
 from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.opened_skillbook import saved_elsewhere
-from ace.cli.learning.progress import progress_shown
 from ace.cli.learning.run_counts import RunCounts
+from ace.cli.learning.run_progress import run_progress_shown
 from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
@@ -50,7 +50,7 @@ def run_learning(
         `skillbook_not_written`, or nothing.
     """
     token = CancellationToken()
-    with progress_shown(total, noun, quiet=quiet) as progress, observing(counts), observing(progress):
+    with run_progress_shown(total, noun, quiet=quiet) as progress, observing(counts), observing(progress):
 
         def stop_softly() -> None:
             token.cancel()
