@@ -72,10 +72,11 @@ def append_line(path: str | Path, line: str) -> None:
 
     Example:
         >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "logs" / "failures.jsonl"
-        >>> for line in ("first", "second"):
-        ...     append_line(path, line)
-        >>> path.read_text(encoding="utf-8")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "logs" / "failures.jsonl"
+        ...     for line in ("first", "second"):
+        ...         append_line(path, line)
+        ...     path.read_text(encoding="utf-8")
         'first\\nsecond\\n'
     """
     target = Path(path)

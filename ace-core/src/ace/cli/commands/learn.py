@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from ace.cli.learning.learning_command import LearningCommand
 from ace.cli.learning.run_options import RunOptions
-from ace.cli.learning.run_plan import LearningCommand, RunPlan
+from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ace.cli.inputs import GatheredTraces
+from ace.cli.learning.learning_command import LearningCommand, Results
 from ace.cli.learning.run_options import RunOptions
-from ace.cli.learning.run_plan import LearningCommand, Results, RunPlan
+from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.sample_files import samples_in
 from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation

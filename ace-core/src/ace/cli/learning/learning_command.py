@@ -1,0 +1,112 @@
+"""`LearningCommand`: what differs between the commands that learn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ace.cli.inputs import GatheredTraces
+from ace.cli.learning.skillbook_place import SkillbookPlace
+from ace.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import SampleResult
+    from ace.protocols.llm import LLMClientLike
+    from ace.runners import ACE, TraceAnalyser
+    from ace.skillbook import Skillbook
+    from ace.steps.copy_guard import GuardedKind
+
+__all__ = ["LearningCommand", "Results"]
+
+Results = Sequence["SampleResult[ACEStepContext]"]
+
+
+class LearningCommand(ABC):
+    """What differs between the commands that learn."""
+
+    name = ""
+    """The name of the command."""
+    noun = "trace"
+    """What one input is called."""
+
+    def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
+        """Return what the runner takes. What turns out to be no input is added to the problems.
+
+        Args:
+            gathered: What was found.
+        """
+        return gathered.traces
+
+    @abstractmethod
+    def runner(
+        self,
+        client: LLMClientLike,
+        book: Skillbook,
+        place: SkillbookPlace,
+        *,
+        merge: bool,
+        allow: Sequence[GuardedKind],
+    ) -> ACE | TraceAnalyser:
+        """Return the runner.
+
+        Args:
+            client: The client of its roles.
+            book: The skillbook that learns.
+            place: Where it is open.
+            merge: Whether similar skills are merged.
+            allow: What is learned although the guard would leave it out.
+        """
+
+    def run(
+        self,
+        runner: ACE | TraceAnalyser,
+        inputs: Sequence[Any],
+        settings: Settings,
+        place: SkillbookPlace,
+        **arguments: Any,
+    ) -> Results:
+        """Run.
+
+        Args:
+            runner: What `runner` returned.
+            inputs: What `inputs` returned.
+            settings: The settings of the command line.
+            place: Where the skillbook is open.
+            **arguments: Those of the runner's `run`.
+        """
+        return runner.run(inputs, settings.epochs, **arguments)
+
+    def run_arguments(self, settings: Settings) -> dict[str, Any]:
+        """Return further arguments of `run`.
+
+        Args:
+            settings: The settings of the command line.
+        """
+        return {}
+
+    def can_resume(self, place: SkillbookPlace) -> bool:
+        """Tell whether a run that is broken off can be resumed.
+
+        Args:
+            place: The skillbook that learns.
+        """
+        return place.keeps_history
+
+    def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
+        """Return what this command reports beside the common report, as JSON values.
+
+        Args:
+            results: What `run` returned.
+            epochs: How often the inputs were gone through.
+        """
+        return {}
+
+    def further_lines(self, further: Mapping[str, object]) -> Sequence[str]:
+        """Return the same as lines for people.
+
+        Args:
+            further: What `further_results` returned.
+        """
+        return []
