@@ -295,6 +295,38 @@ def test_a_folder_that_takes_no_file_is_told_before_anything_is_paid_for(
     assert not [request for request in server.requests if request.role]
 
 
+def test_a_key_of_a_settings_file_is_shown_and_written_nowhere(here: Run, tmp_path: Path) -> None:
+    key = "key-of-my-own-settings"
+    answer = learning_script()
+
+    def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
+        if request.role == "reflector" and "UNUSABLE" in request.text:
+            return f"I was called with {request.headers['authorization']}"
+        if request.role == "skill_manager":
+            operations = [{"type": "ADD", "section": "s", "content": f"Send {key}."}]
+            operations += [{"type": "REMOVE", "skill_id": key}]
+            return {"reasoning": "", "operations": operations}
+        return answer(request)
+
+    with ScriptedServer(script) as server:
+        settings = tmp_path / ".config/ace/config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f'model = "openai/scripted"\napi_base = "{server.api_base}"\napi_key = "{key}"\n')
+        (tmp_path / "a.jsonl").write_text(f'{{"task": "LESSON a {key}"}}\n{{"task": "UNUSABLE {key}"}}\n')
+        done = [here("learn", "a.jsonl", *shown) for shown in ([], ["--json", "--skillbook", "other.json"])]
+        assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {key}"}
+        # A model is shown its own bad answer again, so only what we wrote is looked at.
+        assert key not in "".join(request.messages[0]["content"] for request in server.requests)
+    for each in done:
+        assert each.code == 1
+        assert "Send [hidden]." in each.out
+        assert key not in each.out + each.err
+    given = (settings, tmp_path / "a.jsonl")
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path not in given]
+    assert [path.name for path in written if key.encode() in path.read_bytes()] == []
+    assert {"skills.db", "other.json", "failures.jsonl"} <= {path.name for path in written}
+
+
 def test_text_of_a_trace_cannot_steer_the_terminal(here: Run, tmp_path: Path, model: list[str]) -> None:
     (tmp_path / "a\x1b[31m.txt").write_text("LESSON x", encoding="utf-8")
     done = here("learn", "a\x1b[31m.txt", *model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ace.arguments import with_method
@@ -41,7 +41,8 @@ def ask_until_usable(
     """Ask until an answer validates and can be used.
 
     At most `max_retries + 1` answers are asked for in all. Answers that do not validate, which the
-    client asks for again by itself, count among them.
+    client asks for again by itself, count among them. The keys of the client and of the environment are hidden in
+    what is returned.
 
     Args:
         llm: The client.
@@ -66,12 +67,12 @@ def ask_until_usable(
             if budget.left == left_before:
                 # A client that knows nothing of budgets.
                 budget.record(_raw_text(answer))
+            answer = _without_keys(answer, known_secrets(llm))
             problem = problem_with(answer)
             if problem is None:
                 return answer
             if budget.left == 0:
-                told = redact(problem, known_secrets(llm))  # it may quote the answer
-                raise UnusableAnswerError(told, raw_answers=budget.answers, role=role)
+                raise UnusableAnswerError(problem, raw_answers=budget.answers, role=role)
             asked = (
                 f"{prompt.rstrip()}\n\n# Your last answer\n\n"
                 f"Your last answer could not be used: {problem}. Give a better one.\n"
@@ -96,10 +97,17 @@ def _structured_answer(llm: LLMClientLike, prompt: str, response_model: type[Str
         answer = llm.complete_structured(prompt, response_model)
         if answers.used > used_before:
             return answer
-        known = answers.keep(request, redact(answer.model_dump_json(), known_secrets(llm)))
+        known = answers.keep(request, _without_keys(answer, known_secrets(llm)).model_dump_json())
     else:
         note_model_call(str(getattr(llm, "model", type(llm).__name__)), Usage(calls=1), 0.0, recorded=True)
     return response_model.model_validate_json(known)
+
+
+def _without_keys(answer: StructuredAnswer, secrets: Sequence[str]) -> StructuredAnswer:
+    """Return the answer with every key hidden that a trace, or a server, has shown to the model."""
+    text = answer.model_dump_json()
+    hidden = redact(text, secrets)
+    return answer if hidden == text else type(answer).model_validate_json(hidden)
 
 
 def _raw_text(answer: StructuredAnswer) -> str:
