@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from ace.cli.console import note
+from ace.cli.inputs import GatheredTraces, event_files
 from ace.cli.learning.learning_command import LearningCommand
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.run_plan import RunPlan
@@ -58,6 +60,18 @@ class Learn(LearningCommand):
     """Learns from traces as they were recorded."""
 
     name = "learn"
+
+    def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
+        """Return the traces, and say where a plugin would read them better."""
+        files = event_files(gathered.traces)
+        if files:
+            more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+            note(
+                f"ace: the lines of {files[0]}{more} look like the events of one session, and each is taken as a trace "
+                "of its own; a plugin that knows the format reads the session as a whole ('ace plugins' lists those "
+                "that are installed)"
+            )
+        return super().inputs(gathered)
 
     def runner(
         self,

@@ -1,5 +1,6 @@
 """Recorded traces from files, folders, globs and standard input, as they are found: streamed, and never trusted."""
 
+from ace.cli.inputs.event_lines import event_files
 from ace.cli.inputs.file_search import STANDARD_INPUT
 from ace.cli.inputs.gathering import GatheredTraces, gather_traces
 from ace.cli.inputs.problems import InputProblem
@@ -11,6 +12,7 @@ __all__ = [
     "GatheredTraces",
     "InputProblem",
     "StoredRecord",
+    "event_files",
     "gather_traces",
     "readable_records",
 ]
