@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncIterable, Iterable
 from typing import Generic, TypeVar, final
 
@@ -23,20 +22,12 @@ class _ResultList(Generic[C]):
 
     def __init__(self) -> None:
         self._results: list[SampleResult[C] | None] = []
-        self._lock = threading.Lock()
 
     def put(self, place: int, result: SampleResult[C]) -> None:
         results = self._results
-        if place < len(results):
-            results[place] = result
-            return
-        with self._lock:
-            while len(results) < place:
-                results.append(None)
-            if place == len(results):
-                results.append(result)
-            else:  # another thread has made room meanwhile
-                results[place] = result
+        while len(results) <= place:
+            results.append(None)  # threads that do so at once make more room than is needed, which harms nobody
+        results[place] = result
 
     def in_order(self) -> list[SampleResult[C]]:
         return [result for result in self._results if result is not None]
