@@ -89,6 +89,7 @@ class DoAsync:
 
     requires = frozenset({"sample"})
     provides: frozenset[str] = frozenset()
+    lane_key: object = None
 
     def __init__(self, action: Callable[[int], object] = lambda number: None) -> None:
         self.action = action

@@ -176,6 +176,31 @@ def test_a_variable_that_a_step_sets_reaches_its_samples_later_steps_and_no_othe
     assert request_id.get() == "none"
 
 
+@pytest.mark.parametrize("first", [Do, DoAsync])
+@pytest.mark.parametrize("second", [Do, DoAsync])
+@pytest.mark.parametrize("boundary", [False, True])
+def test_a_variable_that_a_step_sets_in_a_lane_reaches_its_samples_later_steps_and_no_other_sample(
+    first: AnyDo, second: AnyDo, boundary: bool
+) -> None:
+    before: list[str] = []
+    after: list[tuple[int, str]] = []
+
+    def set_it(number: int) -> None:
+        before.append(request_id.get())
+        request_id.set(f"request {number}")
+
+    def note(number: int) -> None:
+        after.append((number, request_id.get()))
+
+    setting = variant(first, boundary=boundary, lane="book")(set_it)
+    pipeline = Pipeline[PageContext]([setting, variant(second, lane="book")(note), Do(note), DoAsync(note)])
+    pipeline.run(pages(4), workers=2)
+    pipeline.wait_for_background()
+    assert before == ["none"] * 4
+    assert sorted(after) == sorted([(number, f"request {number}") for number in range(4)] * 3)
+    assert request_id.get() == "none"
+
+
 def test_a_step_that_is_async_by_a_wrapper_counts_as_async() -> None:
     class Wrapped(Do):
         def __init__(self) -> None:

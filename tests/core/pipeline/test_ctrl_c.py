@@ -32,6 +32,10 @@ PROGRAM = """
             kept.append(ctx.sample)
             return ctx
 
+    class AsyncKeep(Keep):
+        async def __call__(self, ctx):
+            return super().__call__(ctx)
+
     ENGINE = os.path.dirname(ace.pipeline.__file__)
     kept = []
 
@@ -85,7 +89,9 @@ PROGRAM = """
 STEPS = {
     "background": "[Step(), Behind(), Keep()]",
     "asynchronous background": "[Step(), AsyncBehind(), Keep()]",
+    "asynchronous lane": "[Step(), Behind(), AsyncKeep()]",
     "lane in the foreground": "[Step(), Keep(), Step()]",
+    "asynchronous lane in the foreground": "[Step(), AsyncKeep(), Step()]",
     "asynchronous foreground": "[Async(), Behind(), Keep()]",
     "branch": "[Branch(Step(), Step()), Behind()]",
 }

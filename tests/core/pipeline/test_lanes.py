@@ -54,9 +54,10 @@ def test_the_section_sees_one_sample_at_a_time_in_input_order(foreground: AnyDo,
 
 
 @pytest.mark.parametrize("foreground", [Do, DoAsync])
-def test_a_section_in_the_foreground_keeps_the_order_too(foreground: AnyDo) -> None:
+@pytest.mark.parametrize("writer", [Do, DoAsync])
+def test_a_section_in_the_foreground_keeps_the_order_too(foreground: AnyDo, writer: AnyDo) -> None:
     overlaps = Overlaps()
-    write = variant(Do, lane="skillbook")
+    write = variant(writer, lane="skillbook")
     pipeline = Pipeline([foreground(dawdle(1)), write(overlaps.enter), write(overlaps.leave), foreground(dawdle(2))])
     results = pipeline.run(pages(30), workers=4)
     assert all(result.error is None for result in results)
@@ -122,19 +123,19 @@ def test_two_pipelines_share_a_lane_by_name_and_key() -> None:
     overlaps = Overlaps()
     book = object()
 
-    def build() -> Pipeline[PageContext]:
-        enter, leave = (variant(Do, lane="skillbook")(act) for act in (overlaps.enter, overlaps.leave))
-        enter.lane_key = book  # the other step of the section names none, and takes this one
-        pause = variant(Do, lane="skillbook")(dawdle(7))
+    def build(first: AnyDo, others: AnyDo) -> Pipeline[PageContext]:
+        enter = variant(first, lane="skillbook")(overlaps.enter)
+        enter.lane_key = book  # the other steps of the section name none, and take this one
+        pause, leave = (variant(others, lane="skillbook")(act) for act in (dawdle(7), overlaps.leave))
         return Pipeline([variant(Do, boundary=True)(), enter, pause, leave])
 
-    pipelines = [build(), build(), build()]
+    pipelines = [build(Do, Do), build(DoAsync, DoAsync), build(Do, DoAsync), build(DoAsync, DoAsync)]
     for pipeline in pipelines:
         pipeline.run(pages(10))
     for pipeline in pipelines:
         pipeline.wait_for_background()
         assert pipeline.background_stats()["failed"] == 0
-    assert sorted(overlaps.order) == sorted(list(range(10)) * 3)
+    assert sorted(overlaps.order) == sorted(list(range(10)) * 4)
 
 
 def test_lanes_with_different_keys_never_wait_for_each_other() -> None:

@@ -105,6 +105,33 @@ def test_a_system_without_threads_to_give_loses_nothing() -> None:
     ]
 
 
+NO_THREAD_FOR_THE_LOOP = """
+    import threading
+    from ace.pipeline import Pipeline, StepContext
+
+    class Write:
+        requires, provides, lane = {"sample"}, set(), "book"
+        async def __call__(self, ctx):
+            return ctx
+
+    def refuse(*args, **kwargs):
+        raise RuntimeError("can't start new thread")
+
+    start, threading.Thread.start = threading.Thread.start, refuse
+    pipeline = Pipeline([Write()])
+    print(*{str(result.error) for result in pipeline.run([StepContext(n) for n in range(5)])})
+    threading.Thread.start = start
+    print(*{str(result.error) for result in pipeline.run([StepContext(n) for n in range(5)])})
+"""
+
+
+def test_a_system_without_a_thread_for_the_loop_says_so_on_each_result() -> None:
+    command = [sys.executable, "-c", textwrap.dedent(NO_THREAD_FOR_THE_LOOP)]
+    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert run.stderr == ""
+    assert run.stdout == "can't start new thread\nNone\n"
+
+
 def test_threads_that_have_nothing_to_do_for_a_while_end() -> None:
     pipeline = Pipeline([Do()])
     pipeline.run(pages(50), workers=6)

@@ -60,10 +60,7 @@ class Job(Generic[C]):
             announce_end(self.context, self.result)
             self.background.leave(self.tally, failed=False)
         else:
-            try:
-                stages[self.stage_index].submit(self)
-            except RuntimeError as error:  # the system has no thread left for the loop that the stage needs
-                self._end(error, None)
+            stages[self.stage_index].submit(self)
 
     def perform(self, run: Callable[[C, Position], C]) -> None:
         """Run a stage's plain work on this thread, then go on."""
@@ -85,6 +82,10 @@ class Job(Generic[C]):
         except BaseException as error:  # as in `perform`; nobody but the step itself cancels this task
             return partial(self._fail, error, position)
         return partial(self._succeed, ctx)
+
+    def refuse(self, error: BaseException) -> None:
+        """End the sample because a stage cannot be had, before it has begun."""
+        self._end(error, None)
 
     def _succeed(self, ctx: C) -> None:
         self.background.count_active(-1)

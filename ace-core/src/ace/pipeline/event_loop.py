@@ -83,14 +83,18 @@ class EngineLoop:
             return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Await a coroutine from plain code and return its value, or raise what it raised."""
+        """Await a coroutine from plain code and return its value, or raise what it raised.
+
+        It sees the caller's context variables, and the caller sees those that it sets.
+        """
         future = self.submit(_outcome(coroutine))
         try:
             with self.blocked():
-                outcome = future.result()
+                outcome, variables = future.result()
         except BaseException:  # Ctrl-C while waiting must not leave the coroutine running
             future.cancel()
             raise
+        adopt(variables)
         if isinstance(outcome, _Raised):
             raise outcome.error
         return outcome
@@ -103,12 +107,18 @@ class _Raised:
         self.error = error
 
 
-async def _outcome(coroutine: Coroutine[Any, Any, T]) -> T | _Raised:
-    """Keep errors from the loop, which a `SystemExit` would end, and from its future, which changes some."""
+async def _outcome(coroutine: Coroutine[Any, Any, T]) -> tuple[T | _Raised, contextvars.Context]:
+    """Keep errors from the loop, which a `SystemExit` would end, and from its future, which changes some.
+
+    Returns:
+        What the coroutine returned or raised, and the context variables that it left.
+    """
+    outcome: T | _Raised
     try:
-        return await coroutine
+        outcome = await coroutine
     except BaseException as error:
-        return _Raised(error)
+        outcome = _Raised(error)
+    return outcome, contextvars.copy_context()
 
 
 async def call_in_thread(function: Callable[[], T]) -> T:

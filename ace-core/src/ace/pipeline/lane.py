@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import final
 from weakref import WeakValueDictionary
 
-from .station import Station
-from .threads import Work
+from .station import AnyWork, Station
 
 
 @final
@@ -27,7 +26,7 @@ class Lane:
         self._station = Station(limit=1)
         self._count = itertools.count()
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: AnyWork) -> None:
         """Do `work` when all that was submitted before is done. It must not raise."""
         self._station.submit(work, index=next(self._count))
 
@@ -41,9 +40,9 @@ class Turns:
         # Re-entrant: where the system has no thread left, the lane's work is done right here.
         self._lock = threading.RLock()
         self._next = 0
-        self._arrived: dict[int, Work | None] = {}
+        self._arrived: dict[int, AnyWork | None] = {}
 
-    def arrive(self, index: int, work: Work) -> None:
+    def arrive(self, index: int, work: AnyWork) -> None:
         """Do `work` in the lane when all samples before `index` have arrived or given up.
 
         A sample that has given up and comes all the same (Ctrl-C may fall between the two) goes in at once.

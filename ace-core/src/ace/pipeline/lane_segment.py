@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 from .cancellation import CancellationToken
@@ -13,6 +14,8 @@ from .interrupts import uninterrupted
 from .lane import Lane
 from .planned_step import PlannedStep
 from .segment import Position, fuse
+from .station import LoopWork
+from .threads import Work
 from .variables import adopt
 from .waiting import Happening
 
@@ -37,11 +40,12 @@ class LaneSegment(Generic[C]):
     def __init__(self, lane: Lane, steps: Sequence[PlannedStep[C]], number: int) -> None:
         self._lane = lane  # kept, so that others with the same name and key find it
         self._segments = fuse(steps)
+        self._is_async = all(step.is_async for step in steps)
         self._first_step = steps[0].name
         self._number = number
 
     def start(self, future: Future[C], ctx: C, position: Position, run: Run[C], index: int) -> contextvars.Context:
-        """Have the section run on the lane's thread when it is the sample's turn.
+        """Have the section run when it is the sample's turn.
 
         Args:
             future: Gets what the section returns. Until that has begun, it can be cancelled.
@@ -64,9 +68,22 @@ class LaneSegment(Generic[C]):
             except BaseException as error:
                 future.set_exception(error)
 
+        async def work_async() -> Work:
+            if not future.set_running_or_notify_cancel():
+                return _nothing
+            try:
+                return partial(future.set_result, await self._run_async(ctx, position, run.token, run.hooks))
+            except BaseException as error:
+                return partial(future.set_exception, error)
+
+        def refuse(error: BaseException) -> None:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+
         assert run.order is not None  # a pipeline with a lane has one
         with uninterrupted:
-            run.order.turns[self._number].arrive(index, work)
+            turns = run.order.turns[self._number]
+            turns.arrive(index, LoopWork(work_async, context, refuse) if self._is_async else work)
         return context
 
     def pass_through(self, ctx: C, position: Position, run: Run[C], index: int) -> C:
@@ -97,3 +114,14 @@ class LaneSegment(Generic[C]):
             else:
                 ctx = segment.run(ctx, position, token, hooks)
         return ctx
+
+    async def _run_async(
+        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
+    ) -> C:
+        for segment in self._segments:
+            ctx = await segment.run_async(ctx, position, token, hooks)
+        return ctx
+
+
+def _nothing() -> None:
+    """There is nobody to be told."""

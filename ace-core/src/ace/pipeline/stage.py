@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar, final
 
@@ -11,7 +11,7 @@ from .context import StepContext
 from .lane import Lane
 from .planned_step import PlannedStep
 from .segment import Position
-from .station import AsyncStation, Station, station_for
+from .station import LoopWork, station_for
 
 C = TypeVar("C", bound=StepContext)
 
@@ -22,12 +22,12 @@ class ParallelStage(Generic[C]):
 
     def __init__(self, step: PlannedStep[C]) -> None:
         self._step = step
-        self._station: Station | AsyncStation = station_for(step)
+        self._station = station_for(step)
 
     def submit(self, job: Job[C]) -> None:
         """Have the job performed when there is a place in the step."""
-        if isinstance(self._station, AsyncStation):
-            self._station.submit(partial(job.perform_async, self._run_async), job.context, job.order, job.index)
+        if self._step.is_async:
+            self._station.submit(_loop_work(job, self._run_async), job.order, job.index)
         else:
             self._station.submit(partial(job.perform, self._run), job.order, job.index)
 
@@ -56,14 +56,26 @@ class LaneStage(Generic[C]):
     def __init__(self, lane: Lane, steps: Sequence[PlannedStep[C]], number: int) -> None:
         self._lane = lane  # kept, so that others with the same name and key find it
         self._steps = tuple(steps)
+        self._is_async = all(step.is_async for step in steps)
         self._number = number
 
     def submit(self, job: Job[C]) -> None:
         """Have the job performed when it is its turn."""
-        job.order.turns[self._number].arrive(job.index, partial(job.perform, self._run))
+        work = _loop_work(job, self._run_async) if self._is_async else partial(job.perform, self._run)
+        job.order.turns[self._number].arrive(job.index, work)
 
     def _run(self, ctx: C, position: Position) -> C:
         for step in self._steps:
             position.step_name = step.name
             ctx = step.run_blocking(ctx)
         return ctx
+
+    async def _run_async(self, ctx: C, position: Position) -> C:
+        for step in self._steps:
+            position.step_name = step.name
+            ctx = await step.run_async(ctx)
+        return ctx
+
+
+def _loop_work(job: Job[C], run: Callable[[C, Position], Awaitable[C]]) -> LoopWork:
+    return LoopWork(partial(job.perform_async, run), job.context, job.refuse)

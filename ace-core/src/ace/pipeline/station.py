@@ -6,7 +6,9 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 from weakref import WeakValueDictionary
 
 from .places import Places, Turn
@@ -16,22 +18,39 @@ from .threads import Work, threads
 if TYPE_CHECKING:
     import asyncio
 
-AsyncWork = Callable[[], Coroutine[Any, Any, Work]]
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopWork:
+    """Work that is awaited on the engine's loop."""
+
+    run: Callable[[], Coroutine[Any, Any, Work]]
+    """Does it, and returns what is to be called when it has ended. Neither must raise."""
+
+    context: Context
+    """The context variables that it sees, and may set."""
+
+    refuse: Callable[[BaseException], None]
+    """Called instead if the loop has to be started and the system has no thread left to give. Must not raise."""
+
+
+AnyWork: TypeAlias = Work | LoopWork
 
 
 @final
-class Station(Places[Work]):
-    """Does plain work, at most `limit` pieces at once.
+class Station(Places[AnyWork]):
+    """Does work, at most `limit` pieces at once: plain work on kept threads, other work on the engine's loop.
 
-    It holds a kept thread only while it has work. The work must not raise. Who has a thread already can `enter`
-    and `leave` instead; that takes a place as work does.
+    It holds a thread only while it has plain work, which must not raise. Who does its work by itself can `enter` and
+    `leave` instead; that takes a place as work does.
     """
 
     def _forget(self) -> None:
         super()._forget()
         self._servers: set[int] = set()
+        self._tasks: set[asyncio.Task[Work]] = set()  # the loop itself holds its tasks only weakly
 
-    def submit(self, work: Work, run: object = None, index: int = 0) -> None:
+    def submit(self, work: AnyWork, run: object = None, index: int = 0) -> None:
         """Do `work` as soon as there is a place for it.
 
         Args:
@@ -64,66 +83,7 @@ class Station(Places[Work]):
                 raise
         return True
 
-    def leave(self) -> None:
-        """Give back a place."""
-        following = self._pass_on()
-        if isinstance(following, Turn):
-            following.tell()
-        elif following is not None:
-            self._start(following)
-
-    def _start(self, work: Work) -> None:
-        try:
-            threads.start(lambda: self._serve(work))
-        except RuntimeError:  # the system has no thread left: the caller's own does the work
-            self._serve(work)
-
-    def _serve(self, work: Work) -> None:
-        ident = threading.get_ident()
-        is_outermost = ident not in self._servers
-        self._servers.add(ident)
-        while True:
-            work()
-            following = self._pass_on()
-            if following is None or isinstance(following, Turn):
-                break
-            work = following
-        if is_outermost:
-            self._servers.discard(ident)
-        if following is not None:
-            following.tell()
-
-
-@final
-class AsyncStation(Places[tuple[AsyncWork, Context]]):
-    """Does asynchronous work on the engine's loop, at most `limit` pieces at once.
-
-    Each piece returns what is to be called when it has ended. Neither must raise.
-    """
-
-    def _forget(self) -> None:
-        super()._forget()
-        self._tasks: set[asyncio.Task[Work]] = set()  # the loop itself holds its tasks only weakly
-
-    def submit(self, work: AsyncWork, context: Context, run: object = None, index: int = 0) -> None:
-        """Await `work` in `context` as soon as there is a place for it.
-
-        Args:
-            work: What is to be done.
-            context: The context variables that it sees.
-            run: What the index counts in: work of another one has its own turns.
-            index: The place in the order of the run.
-
-        Raises:
-            RuntimeError: If the loop has to be started and the system has no thread left to give.
-        """
-        from .event_loop import engine_loop
-
-        loop = engine_loop.loop
-        if self._take_or_wait((work, context), run, index):
-            loop.call_soon_threadsafe(self._begin, work, context)
-
-    async def enter(self) -> None:
+    async def enter_async(self) -> None:
         """Take a place, and wait for it if there is none, without blocking the loop."""
         import asyncio
 
@@ -141,24 +101,59 @@ class AsyncStation(Places[tuple[AsyncWork, Context]]):
                 raise
 
     def leave(self) -> None:
-        """Give back a place. Must be called on a running loop."""
-        following = self._pass_on()
+        """Give back a place."""
+        self._start(self._pass_on())
+
+    def _start(self, following: AnyWork | Turn | None) -> None:
+        work = self._hand_over(following)
+        if work is None:
+            return
+        try:
+            threads.start(lambda: self._serve(work))
+        except RuntimeError:  # the system has no thread left: the caller's own does the work
+            self._serve(work)
+
+    def _hand_over(self, following: AnyWork | Turn | None) -> Work | None:
+        """Hand the place to who does not need a thread for it. Returns what does."""
         if isinstance(following, Turn):
             following.tell()
-        elif following is not None:
-            self._begin(*following)
+            return None
+        if not isinstance(following, LoopWork):
+            return following
+        from .event_loop import engine_loop
 
-    def _begin(self, work: AsyncWork, context: Context) -> None:
+        try:
+            engine_loop.loop.call_soon_threadsafe(self._begin, following)
+        except RuntimeError as error:
+            return partial(following.refuse, error)
+        return None
+
+    def _serve(self, work: Work) -> None:
+        ident = threading.get_ident()
+        is_outermost = ident not in self._servers
+        self._servers.add(ident)
+        following: Work | None = work
+        while following is not None:
+            following()
+            following = self._hand_over(self._pass_on())
+        if is_outermost:
+            self._servers.discard(ident)
+
+    def _begin(self, work: LoopWork) -> None:
         import asyncio
 
-        task = asyncio.get_running_loop().create_task(work(), context=context)
+        task = asyncio.get_running_loop().create_task(work.run(), context=work.context)
         self._tasks.add(task)
         task.add_done_callback(self._go_on)
 
     def _go_on(self, ended: asyncio.Task[Work]) -> None:
         self._tasks.discard(ended)
         ended.result()()
-        self.leave()
+        following = self._pass_on()
+        if isinstance(following, LoopWork):
+            self._begin(following)
+        else:
+            self._start(following)
 
 
 def _set(here: asyncio.Future[None]) -> None:
@@ -166,21 +161,20 @@ def _set(here: asyncio.Future[None]) -> None:
         here.set_result(None)
 
 
-_shared: WeakValueDictionary[int, Station | AsyncStation] = WeakValueDictionary()
+_shared: WeakValueDictionary[int, Station] = WeakValueDictionary()
 _shared_lock = threading.Lock()
 
 
-def station_for(step: PlannedStep[Any]) -> Station | AsyncStation:
+def station_for(step: PlannedStep[Any]) -> Station:
     """Return the station of a step: its class's, or its own where the instance has a limit of its own.
 
     Two pipelines with steps of one class get the same station, so that the limit holds for the whole process.
     """
     owner = step.limit_owner
-    kind = AsyncStation if step.is_async else Station
     with _shared_lock:
         station = _shared.get(id(owner))
         if station is None:
-            station = _shared[id(owner)] = kind(step.max_workers, owner)
+            station = _shared[id(owner)] = Station(step.max_workers, owner)
         station.limit = step.max_workers
         return station
 

@@ -13,7 +13,7 @@ from .step import CompositeStep
 
 if TYPE_CHECKING:
     from .planned_step import PlannedStep
-    from .station import AsyncStation, Station
+    from .station import Station
 
 C = TypeVar("C", bound=StepContext)
 
@@ -61,11 +61,10 @@ def limited(step: PlannedStep[C], surroundings: Surroundings) -> PlannedStep[C]:
     """
     if surroundings is not Surroundings.BACKGROUND or isinstance(step.step, CompositeStep):
         return step
-    from .station import AsyncStation, station_for
+    from .station import station_for
 
     station = station_for(step)
-    if isinstance(station, AsyncStation):
-        assert step.call_async is not None  # why the station is one for asynchronous work
+    if step.call_async is not None:
         return dataclasses.replace(step, call_async=_limited_call_async(step.call_async, station))
     return dataclasses.replace(step, call=_limited_call(step.call, station))
 
@@ -82,9 +81,9 @@ def _limited_call(call: Callable[[C], C], station: Station) -> Callable[[C], C]:
     return limited_call
 
 
-def _limited_call_async(call: Callable[[C], Awaitable[C]], station: AsyncStation) -> Callable[[C], Awaitable[C]]:
+def _limited_call_async(call: Callable[[C], Awaitable[C]], station: Station) -> Callable[[C], Awaitable[C]]:
     async def limited_call(ctx: C) -> C:
-        await station.enter()
+        await station.enter_async()
         try:
             return await call(ctx)
         finally:
