@@ -20,6 +20,7 @@ from .sample_steps import (
     variant,
     wait_until,
 )
+from .test_interruptions import ends
 
 
 def test_run_returns_when_the_foreground_is_over_and_results_follow_the_background() -> None:
@@ -67,6 +68,28 @@ def test_no_error_of_a_background_step_ends_its_workers(error: BaseException, st
     [later] = pipeline.run([PageContext(sample=9)])
     pipeline.wait_for_background()
     assert later.error is None
+
+
+@pytest.mark.parametrize("boundary", [False, True])
+@pytest.mark.parametrize("lane", [None, "book"])
+def test_a_step_that_cancels_its_own_task_and_returns_all_the_same_loses_no_sample(
+    lane: str | None, boundary: bool
+) -> None:
+    def cancel(number: int) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if number == 2:
+            task.cancel()
+
+    pipeline = Pipeline([variant(DoAsync, boundary=boundary, lane=lane)(cancel)])
+    results: list[SampleResult[PageContext]] = []
+
+    def run() -> None:
+        results.extend(pipeline.run(pages(3)))
+        pipeline.wait_for_background()
+
+    assert ends(run)
+    assert [result.error for result in results] == [None] * 3
 
 
 def test_plain_steps_behind_the_boundary_overlap_up_to_their_limit() -> None:

@@ -16,6 +16,7 @@ from .lane import InputOrder
 from .result import SampleResult, record_failure
 from .sample_end import announce_end
 from .segment import Position
+from .threads import Work
 from .waiting import Changes
 
 C = TypeVar("C", bound=StepContext)
@@ -73,15 +74,16 @@ class Job(Generic[C]):
         else:
             self._succeed(ctx)
 
-    async def perform_async(self, run: Callable[[C, Position], Awaitable[C]]) -> Callable[[], None]:
-        """Await a stage's work. Returns what goes on with it, to be called when this task has left its context."""
+    async def perform_async(self, run: Callable[[C, Position], Awaitable[C]], then: Callable[[Work], None]) -> None:
+        """Await a stage's work. Tells `then` what goes on with it, to be called when this task has left its context."""
         position = Position()
         self.background.count_active(1)
         try:
             ctx = await run(self.ctx, position)
         except BaseException as error:  # as in `perform`; nobody but the step itself cancels this task
-            return partial(self._fail, error, position)
-        return partial(self._succeed, ctx)
+            then(partial(self._fail, error, position))
+        else:
+            then(partial(self._succeed, ctx))
 
     def refuse(self, error: BaseException) -> None:
         """End the sample because a stage cannot be had, before it has begun."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
@@ -68,13 +68,13 @@ class LaneSegment(Generic[C]):
             except BaseException as error:
                 future.set_exception(error)
 
-        async def work_async() -> Work:
+        async def work_async(then: Callable[[Work], None]) -> None:
             if not future.set_running_or_notify_cancel():
-                return _nothing
+                return
             try:
-                return partial(future.set_result, await self._run_async(ctx, position, run.token, run.hooks))
+                then(partial(future.set_result, await self._run_async(ctx, position, run.token, run.hooks)))
             except BaseException as error:
-                return partial(future.set_exception, error)
+                then(partial(future.set_exception, error))
 
         def refuse(error: BaseException) -> None:
             if future.set_running_or_notify_cancel():
@@ -121,7 +121,3 @@ class LaneSegment(Generic[C]):
         for segment in self._segments:
             ctx = await segment.run_async(ctx, position, token, hooks)
         return ctx
-
-
-def _nothing() -> None:
-    """There is nobody to be told."""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class LoopWork:
     """Work that is awaited on the engine's loop."""
 
-    run: Callable[[], Coroutine[Any, Any, Work]]
-    """Does it, and returns what is to be called when it has ended. Neither must raise."""
+    run: Callable[[Callable[[Work], None]], Coroutine[Any, Any, None]]
+    """Does it, and tells the function that it gets what is to be called when its task has ended. None must raise."""
 
     context: Context
     """The context variables that it sees, and may set."""
@@ -48,7 +48,7 @@ class Station(Places[AnyWork]):
     def _forget(self) -> None:
         super()._forget()
         self._servers: set[int] = set()
-        self._tasks: set[asyncio.Task[Work]] = set()  # the loop itself holds its tasks only weakly
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
     def submit(self, work: AnyWork, run: object = None, index: int = 0) -> None:
         """Do `work` as soon as there is a place for it.
@@ -142,13 +142,15 @@ class Station(Places[AnyWork]):
     def _begin(self, work: LoopWork) -> None:
         import asyncio
 
-        task = asyncio.get_running_loop().create_task(work.run(), context=work.context)
+        ends: list[Work] = []  # not what the task returns, which a step would take away that cancels its own task
+        task = asyncio.get_running_loop().create_task(work.run(ends.append), context=work.context)
         self._tasks.add(task)
-        task.add_done_callback(self._go_on)
+        task.add_done_callback(partial(self._go_on, ends))
 
-    def _go_on(self, ended: asyncio.Task[Work]) -> None:
-        self._tasks.discard(ended)
-        ended.result()()
+    def _go_on(self, ends: list[Work], task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        for end in ends:
+            end()
         following = self._pass_on()
         if isinstance(following, LoopWork):
             self._begin(following)
