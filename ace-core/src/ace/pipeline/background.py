@@ -66,7 +66,7 @@ class Job(Generic[C]):
     def perform(self, run: Callable[[C, Position], C]) -> None:
         """Run a stage's plain work on this thread, then go on."""
         position = Position()
-        self.background.count_active(1)
+        self.background.active.add(self)
         try:
             ctx = self.context.run(run, self.ctx, position)
         except BaseException as error:  # SystemExit too is this sample's error: the thread serves others
@@ -77,7 +77,7 @@ class Job(Generic[C]):
     async def perform_async(self, run: Callable[[C, Position], Awaitable[C]], then: Callable[[Work], None]) -> None:
         """Await a stage's work. Tells `then` what goes on with it, to be called when this task has left its context."""
         position = Position()
-        self.background.count_active(1)
+        self.background.active.add(self)
         try:
             ctx = await run(self.ctx, position)
         except BaseException as error:  # as in `perform`; nobody but the step itself cancels this task
@@ -90,13 +90,13 @@ class Job(Generic[C]):
         self._end(error, None)
 
     def _succeed(self, ctx: C) -> None:
-        self.background.count_active(-1)
+        self.background.active.discard(self)
         self.ctx = ctx
         self.stage_index += 1
         self.proceed()
 
     def _fail(self, error: BaseException, position: Position) -> None:
-        self.background.count_active(-1)
+        self.background.active.discard(self)
         self._end(error, position.step_name)
 
     def _end(self, error: BaseException, step_name: str | None) -> None:
@@ -127,7 +127,7 @@ class Background(Generic[C]):
         self._lock = threading.Lock()
         self._changes = Changes(self._lock)
         self._inside = 0
-        self._active = 0
+        self.active: set[Job[C]] = set()  # those in a step; adding and discarding is one step of the interpreter each
 
     def enter(self, job: Job[C]) -> None:
         """Take a sample in; wait while there is no room for it."""
@@ -176,11 +176,6 @@ class Background(Generic[C]):
             self._failed += failed
             self._changes.tell()
 
-    def count_active(self, change: int) -> None:
-        """Count a sample that enters (1) or leaves (-1) a step."""
-        with self._lock:
-            self._active += change
-
     def wait(self, timeout: float | None = None) -> None:
         """Block until nothing is inside.
 
@@ -213,9 +208,10 @@ class Background(Generic[C]):
     def stats(self) -> dict[str, int]:
         """Return the counts of samples: active, queued, completed, failed."""
         with self._lock:
+            active = len(self.active)
             return {
-                "active": self._active,
-                "queued": self._inside - self._active,
+                "active": active,
+                "queued": self._inside - active,
                 "completed": self._completed,
                 "failed": self._failed,
             }

@@ -48,10 +48,12 @@ class Turns:
         A sample that has given up and comes all the same (Ctrl-C may fall between the two) goes in at once.
         """
         with self._lock:
-            if index < self._next:
-                self._lane.submit(work)
+            if index > self._next:
+                self._arrived[index] = work
                 return
-            self._arrived[index] = work
+            if index == self._next:
+                self._next += 1
+            self._lane.submit(work)
             self._advance()
 
     def give_up(self, index: int) -> None:
@@ -103,11 +105,13 @@ class InputOrder:
     def settle(self, index: int) -> None:
         """Say that the sample's foreground part is over: it is in the background, or never will be."""
         with self._lock:
-            if index >= self._first:
+            if index > self._first:
                 self._settled.add(index)
-            while self._first in self._settled:
-                self._settled.remove(self._first)
+            elif index == self._first:
                 self._first += 1
+                while self._first in self._settled:
+                    self._settled.remove(self._first)
+                    self._first += 1
 
     def give_up(self, index: int) -> None:
         """Let the samples behind `index` pass in every lane that it has not reached."""

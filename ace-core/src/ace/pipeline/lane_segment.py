@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
-from .cancellation import CancellationToken
 from .context import StepContext
-from .hooks import PipelineHook
 from .interrupts import uninterrupted
 from .lane import Lane
+from .lane_steps import LaneSteps
 from .planned_step import PlannedStep
-from .segment import Position, fuse
+from .segment import Position
 from .station import LoopWork
 from .threads import Work
 from .variables import adopt
@@ -39,8 +38,7 @@ class LaneSegment(Generic[C]):
 
     def __init__(self, lane: Lane, steps: Sequence[PlannedStep[C]], number: int) -> None:
         self._lane = lane  # kept, so that others with the same name and key find it
-        self._segments = fuse(steps)
-        self._is_async = all(step.is_async for step in steps)
+        self._steps = LaneSteps(steps)
         self._first_step = steps[0].name
         self._number = number
 
@@ -64,7 +62,7 @@ class LaneSegment(Generic[C]):
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                future.set_result(context.run(self._run, ctx, position, run.token, run.hooks))
+                future.set_result(context.run(self._steps.run, ctx, position, run.token, run.hooks))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -72,7 +70,7 @@ class LaneSegment(Generic[C]):
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                then(partial(future.set_result, await self._run_async(ctx, position, run.token, run.hooks)))
+                then(partial(future.set_result, await self._steps.run_async(ctx, position, run.token, run.hooks)))
             except BaseException as error:
                 then(partial(future.set_exception, error))
 
@@ -83,7 +81,7 @@ class LaneSegment(Generic[C]):
         assert run.order is not None  # a pipeline with a lane has one
         with uninterrupted:
             turns = run.order.turns[self._number]
-            turns.arrive(index, LoopWork(work_async, context, refuse) if self._is_async else work)
+            turns.arrive(index, LoopWork(work_async, context, refuse) if self._steps.is_async else work)
         return context
 
     def pass_through(self, ctx: C, position: Position, run: Run[C], index: int) -> C:
@@ -103,21 +101,4 @@ class LaneSegment(Generic[C]):
             raise
         ctx = future.result()
         adopt(context)
-        return ctx
-
-    def _run(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]) -> C:
-        for segment in self._segments:
-            if segment.is_async:
-                from .event_loop import engine_loop
-
-                ctx = engine_loop.run(segment.run_async(ctx, position, token, hooks))
-            else:
-                ctx = segment.run(ctx, position, token, hooks)
-        return ctx
-
-    async def _run_async(
-        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
-    ) -> C:
-        for segment in self._segments:
-            ctx = await segment.run_async(ctx, position, token, hooks)
         return ctx

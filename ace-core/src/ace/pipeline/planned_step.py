@@ -57,14 +57,6 @@ class PlannedStep(Generic[C]):
         returned = await self.call_async(ctx)
         return returned if returned.__class__ is ctx.__class__ else returned_context(returned, self.name)
 
-    def run_blocking(self, ctx: C) -> C:
-        """Run a step of either kind from plain code; an asynchronous one is awaited on the engine's loop."""
-        if self.call_async is None:
-            return self.run(ctx)
-        from .event_loop import engine_loop  # loads asyncio, which most pipelines can do without
-
-        return engine_loop.run(self.run_async(ctx))
-
 
 def plan_step(step: StepProtocol[C]) -> PlannedStep[C]:
     """Read the declarations of one step.

@@ -36,7 +36,9 @@ class Segment(Generic[C]):
         self._calls = tuple((step.name, step.call) for step in steps)
         self._async_calls = tuple((step.name, step.call_async) for step in steps if step.call_async is not None)
 
-    def run(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]) -> C:
+    def run(
+        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
+    ) -> C:
         """Run the plain steps. `position` tells the caller where it was when a step raised."""
         if hooks:
             return self._run_observed(ctx, position, token, hooks)
@@ -66,7 +68,7 @@ class Segment(Generic[C]):
         return ctx
 
     async def run_async(
-        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
+        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
     ) -> C:
         """Await the asynchronous steps, otherwise like `run`."""
         if hooks:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Generic, TypeVar, final
 
 from .background import Job
 from .context import StepContext
 from .lane import Lane
+from .lane_steps import LaneSteps
 from .planned_step import PlannedStep
-from .segment import Position
-from .station import LoopWork, station_for
+from .segment import Segment
+from .station import AnyWork, LoopWork, station_for
 
 C = TypeVar("C", bound=StepContext)
 
@@ -21,23 +22,12 @@ class ParallelStage(Generic[C]):
     """One step, which as many samples pass at once as its limit allows."""
 
     def __init__(self, step: PlannedStep[C]) -> None:
-        self._step = step
+        self._segment = Segment([step])
         self._station = station_for(step)
 
     def submit(self, job: Job[C]) -> None:
         """Have the job performed when there is a place in the step."""
-        if self._step.is_async:
-            self._station.submit(_loop_work(job, self._run_async), job.order, job.index)
-        else:
-            self._station.submit(partial(job.perform, self._run), job.order, job.index)
-
-    def _run(self, ctx: C, position: Position) -> C:
-        position.step_name = self._step.name
-        return self._step.run(ctx)
-
-    async def _run_async(self, ctx: C, position: Position) -> C:
-        position.step_name = self._step.name
-        return await self._step.run_async(ctx)
+        self._station.submit(_work(job, self._segment), job.order, job.index)
 
 
 @final
@@ -55,27 +45,16 @@ class LaneStage(Generic[C]):
 
     def __init__(self, lane: Lane, steps: Sequence[PlannedStep[C]], number: int) -> None:
         self._lane = lane  # kept, so that others with the same name and key find it
-        self._steps = tuple(steps)
-        self._is_async = all(step.is_async for step in steps)
+        self._steps = LaneSteps(steps)
         self._number = number
 
     def submit(self, job: Job[C]) -> None:
         """Have the job performed when it is its turn."""
-        work = _loop_work(job, self._run_async) if self._is_async else partial(job.perform, self._run)
-        job.order.turns[self._number].arrive(job.index, work)
-
-    def _run(self, ctx: C, position: Position) -> C:
-        for step in self._steps:
-            position.step_name = step.name
-            ctx = step.run_blocking(ctx)
-        return ctx
-
-    async def _run_async(self, ctx: C, position: Position) -> C:
-        for step in self._steps:
-            position.step_name = step.name
-            ctx = await step.run_async(ctx)
-        return ctx
+        job.order.turns[self._number].arrive(job.index, _work(job, self._steps))
 
 
-def _loop_work(job: Job[C], run: Callable[[C, Position], Awaitable[C]]) -> LoopWork:
-    return LoopWork(partial(job.perform_async, run), job.context, job.refuse)
+def _work(job: Job[C], steps: Segment[C] | LaneSteps[C]) -> AnyWork:
+    """Return what takes a sample through steps: on the engine's loop if all are asynchronous, else on a thread."""
+    if steps.is_async:
+        return LoopWork(partial(job.perform_async, steps.run_async), job.context, job.refuse)
+    return partial(job.perform, steps.run)
