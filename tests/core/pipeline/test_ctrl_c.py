@@ -101,6 +101,7 @@ CALLS = [
     "pipeline.run(contexts(3))",
     "list(pipeline.stream(contexts(3)))",
     "list(pipeline.stream(contexts(3), workers=2))",
+    "list(pipeline.stream(contexts(6), workers=3))",
 ]
 
 

@@ -34,17 +34,21 @@ class Channel(Generic[T]):
 
     def put(self, item: T) -> None:
         """Hand over an item; wait while the channel is full. Dropped if the consumer has gone away."""
-        self._changes.wait_until(lambda: self.put_at_once(item))
+        while not self.put_at_once(item):
+            self._changes.wait_until(self._has_room)
 
     def put_at_once(self, item: T) -> bool:
         """Hand over an item if there is room for it, and say whether there was."""
         with self._lock:
-            if len(self._items) >= self._capacity and not self._abandoned:
+            if not self._has_room():
                 return False
             if not self._abandoned:
                 self._items.append(item)
                 self._changes.tell()
             return True
+
+    def _has_room(self) -> bool:
+        return len(self._items) < self._capacity or self._abandoned
 
     def end(self) -> None:
         """Say that no more items come."""

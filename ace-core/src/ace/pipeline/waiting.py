@@ -41,8 +41,36 @@ class Happening:
 
 
 @final
+class _Waiter:
+    """A thread that waits until something is true."""
+
+    __slots__ = ("_bell", "is_true", "is_woken")
+
+    def __init__(self, is_true: Callable[[], bool]) -> None:
+        self.is_true = is_true
+        self.is_woken = False
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def wake(self) -> None:
+        """Wake it. That may be done again, because who does it may be interrupted half-way."""
+        if self._bell.locked():
+            self._bell.release()
+        self.is_woken = True
+
+    def wait(self, end: float | None) -> bool:
+        """Wait until it is woken, or until `end`. Says which."""
+        if end is None:
+            return self._bell.acquire()
+        return self._bell.acquire(timeout=min(max(end - monotonic(), 0), threading.TIMEOUT_MAX))
+
+
+@final
 class Changes:
     """Who waits for a change of what a lock protects, like `threading.Condition`.
+
+    A change wakes only those for whom it makes true what they wait for: others would take the interpreter's lock from
+    those who are at work.
 
     Args:
         lock: The lock.
@@ -59,29 +87,31 @@ class Changes:
         True
     """
 
-    __slots__ = ("_bells", "lock")
+    __slots__ = ("_waiters", "lock")
 
     def __init__(self, lock: threading.Lock | threading.RLock) -> None:
         self.lock = lock
-        self._bells: list[threading.Lock] = []
+        self._waiters: list[_Waiter] = []
 
     @property
     def waiting(self) -> int:
-        """How many wait. Who was interrupted counts until the next change."""
-        return len(self._bells)
+        """How many wait. Who was interrupted counts until what it waited for is true."""
+        return len(self._waiters)
 
     def tell(self) -> None:
-        """Have all who wait look again. The lock must be held."""
-        if self._bells:
-            bells, self._bells = self._bells, []
-            for bell in bells:
-                bell.release()
+        """Wake those for whom it is true now. The lock must be held."""
+        if not self._waiters:
+            return
+        for waiter in tuple(self._waiters):
+            if waiter.is_true():
+                waiter.wake()
+        self._waiters = [waiter for waiter in self._waiters if not waiter.is_woken]
 
     def wait_until(self, is_true: Callable[[], bool], timeout: float | None = None) -> bool:
         """Block until something is true. The lock must not be held.
 
         Args:
-            is_true: Asked under the lock, now and after each change.
+            is_true: Asked under the lock, now and at each change, by whoever makes it. It must change nothing.
             timeout: Seconds to wait at most; None waits for ever.
 
         Returns:
@@ -92,13 +122,9 @@ class Changes:
             with self.lock:
                 if is_true():
                     return True
-                bell = threading.Lock()
-                bell.acquire()
-                self._bells.append(bell)
-            if end is None:
-                bell.acquire()
-            elif not bell.acquire(timeout=min(max(end - monotonic(), 0), threading.TIMEOUT_MAX)):
+                waiter = _Waiter(is_true)
+                self._waiters.append(waiter)
+            if not waiter.wait(end):
                 with self.lock:
-                    if bell in self._bells:
-                        self._bells.remove(bell)
+                    self._waiters = [each for each in self._waiters if each is not waiter]
                     return is_true()
