@@ -96,7 +96,8 @@ class Run(Generic[C]):
     def succeed(self, index: int, result: SampleResult[C], ctx: C) -> Job[C] | None:
         """Record that a foreground ended well. Returns the job with which the sample has to enter the background."""
         result.output = ctx
-        self._announce(result)
+        if self._on_sample_done is not None:
+            self._announce(result, self._on_sample_done)
         if self.background is None or self.order is None:
             return None
         return Job(self.background, result, ctx, contextvars.copy_context(), self.order, index, self.tally)
@@ -105,7 +106,8 @@ class Run(Generic[C]):
         """Record that a foreground failed, or was cancelled."""
         record_failure(result, error, position.step_name)
         self.give_up(index)
-        self._announce(result)
+        if self._on_sample_done is not None:
+            self._announce(result, self._on_sample_done)
 
     def give_up(self, index: int) -> None:
         """Let the samples behind this one pass, in the lanes and into the background."""
@@ -115,11 +117,9 @@ class Run(Generic[C]):
             elif self.order is not None:
                 self.order.give_up(index)
 
-    def _announce(self, result: SampleResult[C]) -> None:
-        if self._on_sample_done is None:
-            return
+    def _announce(self, result: SampleResult[C], on_sample_done: Callable[[SampleResult[C]], None]) -> None:
         with self._announcing:
             try:
-                self._on_sample_done(result)
+                on_sample_done(result)
             except Exception:
                 logger.exception("on_sample_done raised for sample %.80r; the run goes on", result.sample)

@@ -83,7 +83,7 @@ class TaskDriver(Generic[C]):
         task.add_done_callback(self._tasks.discard)
 
     async def _work(self, variables: contextvars.Context) -> None:
-        source = self._source
+        source, base = self._source, self._run.variables
         has_follower = False
         try:
             while (drawn := source.draw_at_once() if source.is_at_hand else await source.draw()) is not None:
@@ -96,7 +96,7 @@ class TaskDriver(Generic[C]):
                     await delivery
                 if place % _SAMPLES_PER_TURN == 0:
                     await asyncio.sleep(0)  # steps that never wait must not keep the loop from everybody else
-                if _differs(variables, self._run.variables):
+                if len(variables) != len(base) or (base and _differs(variables, base)):
                     # A step has set a variable. The next sample must not see it, so it gets a new task.
                     self._start_worker()
                     return
@@ -139,6 +139,4 @@ class TaskDriver(Generic[C]):
 
 
 def _differs(variables: contextvars.Context, base: contextvars.Context) -> bool:
-    if len(variables) != len(base):
-        return True
-    return len(base) > 0 and any(variables.get(each, base) is not base[each] for each in base)
+    return any(variables.get(each, base) is not base[each] for each in base)
