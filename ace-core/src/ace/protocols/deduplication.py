@@ -18,25 +18,22 @@ BUILT_IN_PROVIDERS: Final = ("auto", "litellm", "local", "lexical")
 class DeduplicationConfig:
     """Settings of deduplication.
 
-    Attributes:
-        enabled: False switches deduplication off.
-        similarity_threshold: Cosine similarity from 0 to 1, from which two skills count as similar.
-        within_section_only: True compares only skills of one section.
-        embedding_provider: `auto` uses LiteLLM if `embedding_model` is set, else word vectors on this
-            machine if the extra `ace-core[embeddings]` is installed, else a lexical similarity that
-            needs nothing; `litellm`, `local`, `lexical` or the name of a plugin choose one.
-        embedding_model: The model string for LiteLLM embeddings; `litellm` without one takes
-            `text-embedding-3-small`.
-
     Raises:
         ValueError: The threshold is not between 0 and 1, or the provider is unknown.
     """
 
     enabled: bool = True
+    """False switches deduplication off."""
     similarity_threshold: float = 0.85
+    """Cosine similarity from 0 to 1, from which two skills count as similar."""
     within_section_only: bool = True
+    """True compares only skills of one section."""
     embedding_provider: str = "auto"
+    """`auto` uses LiteLLM if `embedding_model` is set, else word vectors on this machine if the extra
+    `ace-core[embeddings]` is installed, else a lexical similarity that needs nothing; `litellm`, `local`, `lexical`
+    or the name of a plugin choose one."""
     embedding_model: str | None = None
+    """The model string for LiteLLM embeddings; `litellm` without one takes `text-embedding-3-small`."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.similarity_threshold <= 1.0:

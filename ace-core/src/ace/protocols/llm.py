@@ -17,28 +17,26 @@ StructuredAnswer = TypeVar("StructuredAnswer", bound="BaseModel")
 class Usage:
     """What model calls have cost. Add two to get their sum.
 
-    Attributes:
-        calls: The number of answers received.
-        input_tokens: The tokens of the prompts, as the server reported them.
-        output_tokens: The tokens of the answers, as the server reported them.
-        cost: US dollars, over the calls whose price is known.
-        unpriced_calls: The calls whose price is not known; they add nothing to `cost`.
-        unreported_calls: The calls for which the server reported no tokens.
-        failed_requests: The requests that brought no answer: refused, lost or timed out.
-
     Example:
-        >>> Usage(calls=1, input_tokens=10) + Usage(calls=1, input_tokens=5)
-        Usage(calls=2, input_tokens=15, output_tokens=0, cost=0.0, unpriced_calls=0, unreported_calls=0, \
-failed_requests=0)
+        >>> both = Usage(calls=1, input_tokens=10) + Usage(calls=1, input_tokens=5)
+        >>> both.calls, both.input_tokens
+        (2, 15)
     """
 
     calls: int = 0
+    """The number of answers received."""
     input_tokens: int = 0
+    """The tokens of the prompts, as the server reported them."""
     output_tokens: int = 0
+    """The tokens of the answers, as the server reported them."""
     cost: float = 0.0
+    """US dollars, over the calls whose price is known."""
     unpriced_calls: int = 0
+    """The calls whose price is not known; they add nothing to `cost`."""
     unreported_calls: int = 0
+    """The calls for which the server reported no tokens."""
     failed_requests: int = 0
+    """The requests that brought no answer: refused, lost or timed out."""
 
     @property
     def total_tokens(self) -> int:
@@ -59,20 +57,17 @@ failed_requests=0)
 
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
-    """One answer of a model.
-
-    Attributes:
-        text: The text of the answer; an empty string if the model sent none.
-        raw: The response object of the library that made the call.
-        usage: What this call has cost.
-        finish_reason: Why the model stopped: `stop`, `length` (cut off at `max_tokens`), or what else
-            the provider says; empty if it says nothing.
-    """
+    """One answer of a model."""
 
     text: str
+    """The text of the answer; an empty string if the model sent none."""
     raw: object = field(default=None, repr=False)
+    """The response object of the library that made the call."""
     usage: Usage = Usage()
+    """What this call has cost."""
     finish_reason: str = ""
+    """Why the model stopped: `stop`, `length` (cut off at `max_tokens`), or what else the provider says; empty if it
+    says nothing."""
 
 
 @runtime_checkable

@@ -39,17 +39,14 @@ class TraceConversionError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceConverter:
-    """A converter for the traces of one framework.
-
-    Attributes:
-        name: The unique name, that of the plugin.
-        recognises: Returns a score from 0 (not mine) to 1 (surely mine) for a trace.
-        convert: Returns the standard trace dict for a trace.
-    """
+    """A converter for the traces of one framework."""
 
     name: str
+    """The unique name, that of the plugin."""
     recognises: Callable[[object], float]
+    """Returns a score from 0 (not mine) to 1 (surely mine) for a trace."""
     convert: Callable[[object], Mapping[str, object]]
+    """Returns the standard trace dict for a trace."""
 
 
 def register_trace_converter(converter: TraceConverter) -> None:

@@ -17,35 +17,32 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LiteLLMConfig:
-    """Settings of a `LiteLLMClient`.
-
-    Attributes:
-        model: A LiteLLM model string, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`.
-        api_base: The address of an own server; None takes that of the provider.
-        api_key: The key; None takes it from the environment. It never shows in a repr.
-        max_tokens: The longest answer, in tokens; None leaves it to the provider.
-        temperature: The sampling temperature; None leaves it to the provider.
-        timeout: How long to wait for the server, in seconds.
-        max_retries: How often a request is repeated after 408, 429, 5xx, a reset or a timeout.
-        retry_delay: The longest wait before the first repetition, in seconds; it doubles each time.
-        longest_retry_delay: The longest wait of all, in seconds.
-        validation_retries: How often a structured answer that does not validate is asked for again.
-        fallbacks: Models to try in turn when this one fails: model strings, or whole settings.
-        options: Further arguments of `litellm.completion`, such as `{"seed": 1}`.
-    """
+    """Settings of a `LiteLLMClient`."""
 
     model: str
+    """A LiteLLM model string, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`."""
     api_base: str | None = None
+    """The address of an own server; None takes that of the provider."""
     api_key: str | None = field(default=None, repr=False)
+    """The key; None takes it from the environment. It never shows in a repr."""
     max_tokens: int | None = 2048
+    """The longest answer, in tokens; None leaves it to the provider."""
     temperature: float | None = 0.0
+    """The sampling temperature; None leaves it to the provider."""
     timeout: float = 120.0
+    """How long to wait for the server, in seconds."""
     max_retries: int = 3
+    """How often a request is repeated after 408, 429, 5xx, a reset or a timeout."""
     retry_delay: float = 0.5
+    """The longest wait before the first repetition, in seconds; it doubles each time."""
     longest_retry_delay: float = 30.0
+    """The longest wait of all, in seconds."""
     validation_retries: int = 2
+    """How often a structured answer that does not validate is asked for again."""
     fallbacks: Sequence[str | LiteLLMConfig] = ()
+    """Models to try in turn when this one fails: model strings, or whole settings."""
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Further arguments of `litellm.completion`, such as `{"seed": 1}`."""
 
     def __post_init__(self) -> None:
         if not self.model:

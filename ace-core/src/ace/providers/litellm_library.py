@@ -47,15 +47,12 @@ _IMPORT_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The server turned texts into vectors.
-
-    Attributes:
-        rows: One vector for each text, in the order of the texts.
-        usage: What the call has cost.
-    """
+    """The server turned texts into vectors."""
 
     rows: tuple[Sequence[float], ...]
+    """One vector for each text, in the order of the texts."""
     usage: Usage
+    """What the call has cost."""
 
 
 def load_litellm() -> ModuleType:

@@ -17,32 +17,26 @@ _LONGEST_REASON = 2000
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The server answered.
-
-    Attributes:
-        response: The answer with its usage.
-    """
+    """The server answered."""
 
     response: LLMResponse
+    """The answer with its usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The server refused, or there was no response.
-
-    Attributes:
-        reason: What happened, without keys.
-        status_code: The HTTP status, or None if there was no response.
-        retry_after: The wait that the server asked for, in seconds.
-        is_authentication: Whether the key is missing or was refused.
-        missing_variables: The environment variables that would hold the key.
-    """
+    """The server refused, or there was no response."""
 
     reason: str
+    """What happened, without keys."""
     status_code: int | None
+    """The HTTP status, or None if there was no response."""
     retry_after: float | None = None
+    """The wait that the server asked for, in seconds."""
     is_authentication: bool = False
+    """Whether the key is missing or was refused."""
     missing_variables: tuple[str, ...] = ()
+    """The environment variables that would hold the key."""
 
 
 def without_keys(reason: str, request: Mapping[str, Any]) -> str:

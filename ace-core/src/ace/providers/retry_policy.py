@@ -14,11 +14,6 @@ _RETRIED_STATUS_CODES = frozenset({408, 429})
 class RetryPolicy:
     """Backoff that doubles, with jitter.
 
-    Attributes:
-        max_retries: How often a request is repeated; 0 sends it once.
-        retry_delay: The longest wait before the first repetition, in seconds.
-        longest_retry_delay: The longest wait of all, in seconds, also where the server asks for more.
-
     Raises:
         ValueError: A number is negative.
 
@@ -29,8 +24,11 @@ class RetryPolicy:
     """
 
     max_retries: int = 3
+    """How often a request is repeated; 0 sends it once."""
     retry_delay: float = 0.5
+    """The longest wait before the first repetition, in seconds."""
     longest_retry_delay: float = 30.0
+    """The longest wait of all, in seconds, also where the server asks for more."""
 
     def __post_init__(self) -> None:
         for name in ("max_retries", "retry_delay", "longest_retry_delay"):

@@ -34,9 +34,13 @@ class DrawnSample:
     """A sample that a run has begun with."""
 
     sample: object
+    """What the caller gave."""
     trace_id: str
+    """Its name."""
     epoch: int
+    """From 1."""
     index: int
+    """Its place in the epoch, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +52,15 @@ class FailedSample:
     sample: str
     """Its question, or the beginning of the record."""
     epoch: int
+    """From 1."""
     index: int
     """Its place in the epoch, from 1."""
     step: str
     """The step that failed."""
     error_type: str
+    """The class of the error."""
     error: str
+    """What it says."""
     role: str
     """The role whose model answer could not be used; empty if it was something else."""
     raw_answers: tuple[str, ...]

@@ -10,15 +10,12 @@ __all__ = ["Fitted", "cut_middle", "fit"]
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Texts that fit.
-
-    Attributes:
-        texts: The texts, in the order given, cut where necessary.
-        cuts: How many characters were cut out of each.
-    """
+    """Texts that fit."""
 
     texts: tuple[str, ...]
+    """The texts, in the order given, cut where necessary."""
     cuts: tuple[int, ...]
+    """How many characters were cut out of each."""
 
     @property
     def cut_characters(self) -> int:
