@@ -69,7 +69,7 @@ PACKAGES = [
     for path in sorted(Path(ace.__file__).parent.iterdir())
     if path.suffix in ("", ".py") and not path.name.startswith("_")
 ]
-OWN = {"arguments", "durable_file", "lazy_plugins"}
+OWN = {"arguments", "lazy_plugins"}
 """What is for ace alone."""
 
 

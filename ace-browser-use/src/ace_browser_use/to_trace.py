@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from ace.context import ACESample, ACEStepContext
 from ace.implementations.helpers import extract_cited_skill_ids
-from ace.traces import TraceStep, steps_as_text
+from ace.traces import StandardTraceDict, steps_as_text
 from ace_browser_use.history import read_history
 from ace_browser_use.outcome import outcome_of
 from ace_browser_use.result import BrowserResult
 from ace_browser_use.stored import load_history
 from ace_browser_use.trace_steps import trace_steps, words_of
 
-__all__ = ["BrowserToTrace", "BrowserTrace", "history_to_trace", "result_to_trace"]
-
-
-class BrowserTrace(TypedDict):
-    """The standard trace dict, with what a run in a browser tells beside."""
-
-    schema: int
-    question: str
-    context: str
-    reasoning: str
-    answer: str
-    success: bool | None
-    skill_ids: list[str]
-    feedback: str
-    ground_truth: str | None
-    steps: list[TraceStep]
-    metrics: dict[str, float]
-    metadata: dict[str, object]
+__all__ = ["BrowserToTrace", "history_to_trace", "result_to_trace"]
 
 
 class BrowserToTrace:
@@ -55,7 +36,7 @@ class BrowserToTrace:
         return ctx.replace(trace=trace)
 
 
-def history_to_trace(history: object, task: str = "") -> BrowserTrace:
+def history_to_trace(history: object, task: str = "") -> StandardTraceDict:
     """Return the standard trace dict of a history of browser-use.
 
     Args:
@@ -77,14 +58,14 @@ def history_to_trace(history: object, task: str = "") -> BrowserTrace:
     return result_to_trace(_result_of(history, task))
 
 
-def result_to_trace(result: BrowserResult) -> BrowserTrace:
+def result_to_trace(result: BrowserResult) -> StandardTraceDict:
     """Return the standard trace dict of a result.
 
     Args:
         result: The result.
     """
     steps = trace_steps(result.chronological_steps)
-    return BrowserTrace(
+    return StandardTraceDict(
         schema=1,
         question=result.task,
         context=result.context,

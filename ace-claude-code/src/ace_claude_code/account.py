@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from ace.json_fields import Record, mapping_in, number_in, text_in
 from ace.traces import TraceStep
 from ace_claude_code.conversation import Line
-from ace_claude_code.json_fields import Record, mapping_in, number_in, text_in
 
 __all__ = ["metrics_of_lines", "metrics_of_result", "metrics_of_steps"]
 

@@ -7,10 +7,10 @@ import os
 import tempfile
 from pathlib import Path
 
+from ace.json_fields import Record, number_in, text_in
 from ace.protocols import LLMAuthenticationError, LLMCallError
 from ace_claude_code.execute import check_usage
 from ace_claude_code.guard import LEARNING_VARIABLE
-from ace_claude_code.json_fields import Record, number_in, text_in
 from ace_claude_code.llm_config import ClaudeCodeLLMConfig
 from ace_claude_code.outcome import problem_in_result
 from ace_claude_code.process import ClaudeProcess, FinishedProcess

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ace_claude_code.json_fields import Record, mapping_in, text_in
+from ace.json_fields import Record, mapping_in, text_in
 from ace_claude_code.messages import called_tools, is_said, is_spoken, prompt_in, tool_results
 from ace_claude_code.records import Records
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ace_claude_code.json_fields import number_in
+from ace.json_fields import number_in
 
 __all__ = ["earlier_cost"]
 

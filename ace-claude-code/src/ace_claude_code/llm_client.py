@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from ace.json_fields import Record, mapping_in, text_in
 from ace.protocols import (
     LLMCallError,
     LLMResponse,
@@ -20,7 +21,6 @@ from ace.providers import UsageAccount, ask_until_valid
 from ace_claude_code.account import metrics_of_result
 from ace_claude_code.binary import find_claude
 from ace_claude_code.completion import completion
-from ace_claude_code.json_fields import Record, mapping_in, text_in
 from ace_claude_code.llm_config import ClaudeCodeLLMConfig
 
 __all__ = ["ClaudeCodeLLMClient"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from ace.json_fields import Record, list_in, mapping_in, text_in
 from ace.traces import TraceStep, trace_step
-from ace_claude_code.json_fields import Record, list_in, mapping_in, text_in
 
 __all__ = [
     "called_tools",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ace.traces import TraceStep
+from ace.json_fields import Record, list_in, number_in, text_in
 from ace_claude_code.conversation import Line
-from ace_claude_code.json_fields import Record, list_in, number_in, text_in
 from ace_claude_code.messages import (
     called_tools,
     denied_calls,
@@ -17,7 +16,7 @@ from ace_claude_code.messages import (
     tool_results,
 )
 
-__all__ = ["Outcome", "denials_in", "failed_steps", "outcome_of_lines", "outcome_of_result", "problem_in_result"]
+__all__ = ["Outcome", "denials_in", "outcome_of_lines", "outcome_of_result", "problem_in_result"]
 
 
 @dataclass(frozen=True)
@@ -83,22 +82,6 @@ def denials_in(result: Record) -> list[str]:
     """Return one sentence for each tool call that was denied."""
     denials = [item for item in list_in(result, "permission_denials") if isinstance(item, dict)]
     return [f"The tool {text_in(item, 'tool_name') or 'unknown'} was denied." for item in denials]
-
-
-def failed_steps(steps: Sequence[TraceStep]) -> list[str]:
-    """Return one sentence for each tool call that failed: it does not fail the run, and it teaches.
-
-    Args:
-        steps: The steps of the trace.
-    """
-    failed = [each for each in steps if each["kind"] == "result" and each["is_error"]]
-    return [f"{each['name']} failed at {each['place']}: {_ends_of(each['content'])}" for each in failed]
-
-
-def _ends_of(output: str) -> str:
-    """Return the first and the last line of an output: what it was, and what it came to."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return " ... ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else "no output"
 
 
 def _last_words(lines: Sequence[Line]) -> str:

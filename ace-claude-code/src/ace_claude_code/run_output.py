@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ace.json_fields import Record, list_in, text_in
 from ace_claude_code.account import metrics_of_result
 from ace_claude_code.conversation import read_conversation
-from ace_claude_code.json_fields import Record, list_in, text_in
 from ace_claude_code.outcome import denials_in, problem_in_result
 from ace_claude_code.process import FinishedProcess
 from ace_claude_code.records import Records, TranscriptError, read_records

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 
 from ace.context import ACEStepContext
 from ace.implementations.helpers import extract_cited_skill_ids
-from ace.traces import TraceStep, steps_as_text
+from ace.json_fields import Record, list_in, mapping_in, text_in
+from ace.traces import TraceStep, failed_steps, steps_as_text
 from ace_claude_code.account import metrics_of_lines, metrics_of_result, metrics_of_steps
 from ace_claude_code.conversation import Conversation, Line, Turn, read_conversation
-from ace_claude_code.json_fields import Record, list_in, mapping_in, text_in
 from ace_claude_code.messages import called_tools, steps_in
-from ace_claude_code.outcome import Outcome, failed_steps, outcome_of_lines, outcome_of_result
+from ace_claude_code.outcome import Outcome, outcome_of_lines, outcome_of_result
 from ace_claude_code.records import Records, TranscriptError, TranscriptSource, read_records
 from ace_claude_code.result import ClaudeCodeResult
 from ace_claude_code.subagents import subagent_steps

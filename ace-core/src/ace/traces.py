@@ -1,11 +1,11 @@
-"""The steps of the standard trace: what an agent thought, called, got back and said, in order."""
+"""The standard trace, and its steps: what an agent thought, called, got back and said, in order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Literal, TypedDict
 
-__all__ = ["StepKind", "TraceStep", "step_title", "steps_as_text", "trace_step"]
+__all__ = ["StandardTraceDict", "StepKind", "TraceStep", "failed_steps", "step_title", "steps_as_text", "trace_step"]
 
 StepKind = Literal["thought", "call", "result", "message"]
 
@@ -23,6 +23,35 @@ class TraceStep(TypedDict):
     """Whether the tool or the model failed, or was denied."""
     place: str
     """Where the step stands in the source, such as the line of a file, or `2.1`."""
+
+
+class StandardTraceDict(TypedDict):
+    """What a converter turns the result of a framework into. It may add `trace_id`, the name of the trace."""
+
+    schema: int
+    """1."""
+    question: str
+    """What was asked."""
+    context: str
+    """What was given beside the question, or said before it."""
+    reasoning: str
+    """The steps as text, see `steps_as_text`."""
+    answer: str
+    """The last word; empty if there is none."""
+    success: bool | None
+    """What the framework says of it; None where it does not tell."""
+    skill_ids: list[str]
+    """The skills that the agent cited in its own words."""
+    feedback: str
+    """How it ended, and what went wrong on the way."""
+    ground_truth: str | None
+    """The right answer, where it is known."""
+    steps: list[TraceStep]
+    """What happened, in order."""
+    metrics: dict[str, float]
+    """Numbers, such as `duration_seconds`, `input_tokens` and `cost_usd`."""
+    metadata: dict[str, object]
+    """Whatever else is worth knowing, such as `integration`."""
 
 
 def trace_step(kind: StepKind, name: str, content: str, place: str, *, is_error: bool = False) -> TraceStep:
@@ -67,3 +96,23 @@ def steps_as_text(steps: Iterable[TraceStep]) -> str:
         4
     """
     return "\n".join(f"{step_title(step)}\n{step['content']}" for step in steps)
+
+
+def failed_steps(steps: Iterable[TraceStep]) -> list[str]:
+    """Return one sentence for each result that is a failure, for the feedback: it need not fail the whole run.
+
+    Args:
+        steps: The steps of a trace.
+
+    Example:
+        >>> failed_steps([trace_step("result", "bash", "2 tests\\n======\\nFAILED", "7", is_error=True)])
+        ['bash failed at 7: 2 tests ... FAILED']
+    """
+    failed = [step for step in steps if step["kind"] == "result" and step["is_error"]]
+    return [f"{step['name']} failed at {step['place']}: {_ends_of(step['content'])}" for step in failed]
+
+
+def _ends_of(output: str) -> str:
+    """Return the first and the last line of an output, rules aside: what it was, and what it came to."""
+    lines = [line.strip() for line in output.splitlines() if line.strip().strip("=-")]
+    return " ... ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else "no output"

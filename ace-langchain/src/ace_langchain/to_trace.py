@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
 
 from ace.context import ACESample, ACEStepContext
-from ace.traces import TraceStep, steps_as_text
+from ace.traces import StandardTraceDict, TraceStep, steps_as_text
 from ace_langchain.result import LangChainResult
 from ace_langchain.steps import steps_of_messages
 from ace_langchain.stored import read_stored
 
-__all__ = ["LangChainToTrace", "LangChainTrace", "result_to_trace"]
-
-
-class LangChainTrace(TypedDict):
-    """The standard trace dict, with what a run of LangChain tells beside."""
-
-    schema: int
-    question: str
-    context: str
-    reasoning: str
-    answer: str
-    success: bool | None
-    skill_ids: list[str]
-    feedback: str
-    ground_truth: str | None
-    steps: list[TraceStep]
-    metrics: dict[str, float]
-    metadata: dict[str, object]
+__all__ = ["LangChainToTrace", "result_to_trace"]
 
 
 class LangChainToTrace:
@@ -52,7 +34,7 @@ class LangChainToTrace:
         return ctx.replace(trace=trace)
 
 
-def result_to_trace(record: object) -> LangChainTrace:
+def result_to_trace(record: object) -> StandardTraceDict:
     """Return the standard trace dict of a result or of a stored record.
 
     Args:
@@ -72,7 +54,7 @@ def result_to_trace(record: object) -> LangChainTrace:
     result = record if isinstance(record, LangChainResult) else read_stored(record)
     steps = list(result.steps) or steps_of_messages(result.messages)
     numbers: Mapping[str, int] = result.usage
-    return LangChainTrace(
+    return StandardTraceDict(
         schema=1,
         question=result.task,
         context=result.context,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from ace.json_fields import mapping_in, number_in, text_in
 from ace.traces import TraceStep
 from ace_openclaw.conversation import Line
-from ace_openclaw.json_fields import mapping_in, number_in, text_in
 from ace_openclaw.messages import is_echo, message_of
 
 __all__ = ["ended_at", "metrics_of"]

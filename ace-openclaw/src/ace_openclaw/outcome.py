@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ace.traces import TraceStep
+from ace.json_fields import text_in
 from ace_openclaw.conversation import Line
-from ace_openclaw.json_fields import text_in
 from ace_openclaw.messages import calls_tools, is_echo, message_of, own_words, problem_of
 
-__all__ = ["Outcome", "failed_steps", "outcome_of"]
+__all__ = ["Outcome", "outcome_of"]
 
 
 @dataclass(frozen=True)
@@ -50,19 +49,3 @@ def outcome_of(lines: Sequence[Line]) -> Outcome:
     if has_answered:
         return Outcome(None, answer, (), is_finished=True)
     return Outcome(False, answer, ("The turn ended without a final answer.",), is_finished=False)
-
-
-def failed_steps(steps: Sequence[TraceStep]) -> list[str]:
-    """Return one sentence for each tool call that failed: it does not fail the turn, and it teaches.
-
-    Args:
-        steps: The steps of the trace.
-    """
-    failed = [each for each in steps if each["kind"] == "result" and each["is_error"]]
-    return [f"{each['name']} failed at {each['place']}: {_ends_of(each['content'])}" for each in failed]
-
-
-def _ends_of(output: str) -> str:
-    """Return the first and the last line of an output: what it was, and what it came to."""
-    lines = [line.strip() for line in output.splitlines() if line.strip().strip("=-")]
-    return " ... ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else "no output"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.context import ACEStepContext
+from ace.json_fields import Record, text_in
 from ace.pipeline import PipelineCancelled
 from ace.runners import ACERunner, LearningOptions, LearningSettings, has_run
 from ace_openclaw.found_turns import Source, found_turns
 from ace_openclaw.home import state_folder
-from ace_openclaw.json_fields import Record, text_in
 from ace_openclaw.learning_report import LearningReport
 from ace_openclaw.workspace import write_skills
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ace.durable_file import replace_file
+from ace.json_fields import list_in, mapping_in, number_in, text_in
 from ace_openclaw.config_entry import InsertedEntry
 from ace_openclaw.home import ace_folder, make_ace_folder
-from ace_openclaw.json_fields import list_in, mapping_in, number_in, text_in
 
 __all__ = ["InstallError", "Settings", "read_settings", "settings_path", "write_settings"]
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ace.context import ACEStepContext
 from ace.implementations.helpers import extract_cited_skill_ids
-from ace.traces import TraceStep, steps_as_text
+from ace.json_fields import text_in
+from ace.traces import TraceStep, failed_steps, steps_as_text
 from ace_openclaw.account import ended_at, metrics_of
 from ace_openclaw.conversation import Conversation, Line, Turn, read_conversation
-from ace_openclaw.json_fields import text_in
 from ace_openclaw.messages import message_of, steps_in
-from ace_openclaw.outcome import Outcome, failed_steps, outcome_of
+from ace_openclaw.outcome import Outcome, outcome_of
 from ace_openclaw.reading.session import StoredSession
 from ace_openclaw.reading.sources import SessionSource, read_session
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ace.json_fields import text_in
 from ace_claude_code.guard import LEARNING_VARIABLE
-from ace_claude_code.json_fields import text_in
 from ace_claude_code.sessions.detached import start_learner
 from ace_claude_code.sessions.home import skillbook_path, state_folder
 from ace_claude_code.sessions.jobs import Job, add_job

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ace.durable_file import file_lock, replace_file
-from ace_claude_code.json_fields import number_in, text_in
+from ace.json_fields import number_in, text_in
 from ace_claude_code.sessions.home import make_state_folder
 
 __all__ = [

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ace.context import ACEStepContext
 from ace.durable_file import append_line
+from ace.json_fields import list_in, mapping_in, number_in, text_in
 from ace.skillbook import Skillbook
-from ace_claude_code.json_fields import list_in, mapping_in, number_in, text_in
 
 __all__ = ["LearnedTurn", "NoteLearnedStep", "read_learned"]
 

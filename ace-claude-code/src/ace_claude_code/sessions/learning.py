@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import ClassVar, final
 
 from ace.context import ACEStepContext
+from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMClientLike
 from ace.runners import LearningOptions, TraceAnalyser, has_run
 from ace.skillbook import Skillbook, SkillbookError
-from ace_claude_code.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
 from ace_claude_code.records import TranscriptError
 from ace_claude_code.sessions.home import learned_path, skillbook_path

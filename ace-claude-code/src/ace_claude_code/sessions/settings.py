@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ace.durable_file import replace_file
-from ace_claude_code.json_fields import list_in, number_in, text_in
+from ace.json_fields import list_in, number_in, text_in
 
 __all__ = ["SessionSettings", "SettingsError", "read_settings", "write_settings"]
 

@@ -1,4 +1,4 @@
-"""Typed access to JSON objects of which nobody promises what is in them."""
+"""Typed access to JSON objects of which nobody promises what is in them, such as the records of another program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 __all__ = ["Record", "list_in", "mapping_in", "number_in", "text_in"]
 
 Record = Mapping[str, object]
-"""One JSON object: an event of a stream, or a line of a transcript."""
+"""One JSON object, such as a line of a stored session."""
 
 
 def text_in(record: Record, *names: str) -> str:
@@ -37,7 +37,7 @@ def mapping_in(record: Record, *names: str) -> Record:
     """
     for name in names:
         value = record.get(name)
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             return value
     return {}
 
