@@ -101,6 +101,24 @@ def test_a_skillbook_of_a_newer_release_is_told_in_one_line(home: Path, state: P
     assert "update ace" in line
 
 
+@pytest.mark.parametrize("said", ["", "{oops", "[]"])
+def test_what_is_no_event_is_told_in_one_line(home: Path, state: Path, said: str) -> None:
+    command = [sys.executable, "-m", "ace_claude_code.sessions.hook", "end"]
+    done = subprocess.run(command, input=said, env=os.environ, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith("ace: Claude Code gave no event")
+
+
+def test_a_job_that_cannot_be_read_is_told_and_keeps_no_other_waiting(home: Path, state: Path) -> None:
+    (state / "queue").mkdir()
+    (state / "queue" / "000.json").write_text("{oops", encoding="utf-8")
+    add_job(state, Job(transcript=str(transcript(home, user("<command-name>/cost</command-name>", "u1")))))
+    work_off(state)
+    [job] = waiting_jobs(state)
+    assert "000.json names no transcript" in job.error
+
+
 def test_a_wrong_argument_is_named(home: Path, state: Path) -> None:
     done = call("middle", home)
     assert (done.returncode, "'start' or 'end', not ['middle']" in done.stderr) == (2, True)

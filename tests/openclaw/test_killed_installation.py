@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,37 +10,24 @@ from ace.skillbook import Skillbook
 from ace_openclaw.installing import install, uninstall
 from ace_openclaw.settings import Settings
 from ace_openclaw.workspace import write_skills
+from tests.support.killed_changes import killed_before_change
 
 pytestmark = pytest.mark.thorough
 
 CONFIG = "// mine\n{\n  plugins: {entries: {'other': {enabled: true,},},},\n}\n"
 
-# Python tells of each file that is about to be opened, renamed or removed.
 PROGRAM = """
-import os, signal, sys
 from pathlib import Path
-
-state, left = sys.argv[1], int(sys.argv[2])
-
-def look(event, arguments):
-    global left
-    changes = event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir") or (
-        event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
-    )
-    if changes and (event != "open" or str(arguments[0]).startswith(state)):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
 from ace_openclaw.installing import install, uninstall
 from ace_openclaw.settings import Settings
 
-sys.addaudithook(look)
-if sys.argv[3] == "install":
-    install(Path(state), Settings(workspace=f"{state}/workspace"), capture=True)
-else:
-    uninstall(Path(state))
+state = Path({state!r})
+{command}
 """
+COMMANDS = {
+    "install": "install(state, Settings(workspace=f'{state}/workspace'), capture=True)",
+    "uninstall": "uninstall(state)",
+}
 
 
 def files_in(folder: Path) -> dict[str, bytes | None]:
@@ -61,10 +45,7 @@ def lay_out(state: Path, config: str) -> None:
 
 
 def killed(state: Path, command: str, point: int) -> bool:
-    """Kill a command before its so-and-so-many-th change; return whether it got there."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, state, str(point), command], check=False)
-    assert done.returncode in (0, -signal.SIGKILL)
-    return done.returncode != 0
+    return killed_before_change(point, state, PROGRAM.format(state=str(state), command=COMMANDS[command]))
 
 
 @pytest.mark.parametrize("config", ["", CONFIG], ids=["no configuration", "a configuration"])

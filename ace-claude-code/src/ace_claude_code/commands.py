@@ -45,6 +45,7 @@ def install(
     from ace_claude_code.sessions.installing import install as write_plugin
     from ace_claude_code.sessions.settings import SessionSettings
 
+    _check_address(api_base, model)
     if budget_tokens < 1:
         raise UsageError(f"--budget-tokens is a number from 1, not {budget_tokens}")
     try:
@@ -132,6 +133,7 @@ def learn(
     from ace_claude_code.sessions.home import state_folder
     from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings
 
+    _check_address(api_base, model)
     try:
         settings = read_settings(state_folder()) or SessionSettings()
         if model is not None:
@@ -152,6 +154,11 @@ def learn(
     if token.is_cancelled:
         return INTERRUPTED
     return WITH_FAILURES if report.problems else DONE
+
+
+def _check_address(api_base: str | None, model: str | None) -> None:
+    if api_base and not model:
+        raise UsageError("--api-base is the address for --model; give that too")
 
 
 def _stop_softly(token: CancellationToken) -> None:

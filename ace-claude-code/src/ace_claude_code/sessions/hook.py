@@ -42,7 +42,7 @@ def main(arguments: list[str], standard_input: str) -> int:
         sys.stderr.write(f"ace: the hook is called with 'start' or 'end', not {arguments!r}\n")
         return 2
     try:
-        event = json.loads(standard_input)
+        event = _event(standard_input)
         state = state_folder()
         settings = read_settings(state)
         if settings is None or not settings.takes(Path(os.environ.get("CLAUDE_PROJECT_DIR") or text_in(event, "cwd"))):
@@ -55,6 +55,16 @@ def main(arguments: list[str], standard_input: str) -> int:
         sys.stderr.write(f"ace: {error}\n")
         return 1
     return 0
+
+
+def _event(standard_input: str) -> Mapping[str, object]:
+    try:
+        event = json.loads(standard_input)
+    except ValueError as error:
+        raise _HookError(f"Claude Code gave no event on standard input: {error}") from None
+    if not isinstance(event, dict):
+        raise _HookError(f"Claude Code gave no event on standard input, but {standard_input[:80]!r}")
+    return event
 
 
 def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSettings) -> None:

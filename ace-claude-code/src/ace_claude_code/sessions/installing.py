@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +10,13 @@ from pathlib import Path
 from ace.durable_file import replace_file
 from ace_claude_code.sessions.home import make_state_folder, plugin_folder, state_folder
 from ace_claude_code.sessions.jobs import learner_lock
-from ace_claude_code.sessions.plugin_files import is_our_plugin, plugin_files
+from ace_claude_code.sessions.made_folders import (
+    MADE_FOLDERS_FILE,
+    note_made_folders,
+    read_made_folders,
+    remove_empty,
+)
+from ace_claude_code.sessions.plugin_files import is_foreign_plugin, plugin_files
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings, write_settings
 
 __all__ = ["ForeignPluginError", "install", "uninstall"]
@@ -38,12 +43,12 @@ def install(settings: SessionSettings) -> Path:
     plugin, state = plugin_folder(), state_folder()
     _check_ours(plugin)
     before = _earlier(state)
-    missing = tuple(str(folder) for folder in reversed(plugin.parents) if not folder.exists())
-    made = before.made_folders if before is not None else missing
+    missing = [folder for folder in plugin.parents if not folder.exists()]
     if before is not None and before.projects and settings.projects:
         settings = replace(settings, projects=tuple(dict.fromkeys([*before.projects, *settings.projects])))
     make_state_folder(state)
-    write_settings(state, replace(settings, made_folders=made))
+    note_made_folders(state, missing)
+    write_settings(state, settings)
     for name, text in plugin_files().items():
         replace_file(plugin / name, text.encode())
     return plugin
@@ -68,15 +73,28 @@ def uninstall(*, keep_skills: bool = False, on_wait: Callable[[], None] | None =
     _check_ours(plugin)
     if not plugin.exists() and not state.exists():
         return False
-    before = _earlier(state)
+    made = read_made_folders(state)
     if plugin.exists():
-        shutil.rmtree(plugin)
+        _remove_plugin(plugin)
     if state.exists():
         _clear(state, keep_skills=keep_skills, on_wait=on_wait)
-    for folder in reversed(before.made_folders if before is not None else ()):
-        with contextlib.suppress(OSError):  # the user keeps something else in it by now
-            Path(folder).rmdir()
+        remove_empty(made)
+        if not keep_skills:
+            shutil.rmtree(state)
+    remove_empty(made)
     return True
+
+
+def _remove_plugin(plugin: Path) -> None:
+    """Remove the plugin. The file by which it is known as ours goes last."""
+    for path in plugin.iterdir():
+        if path.name == "hooks":
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    shutil.rmtree(plugin)
 
 
 def _clear(state: Path, *, keep_skills: bool, on_wait: Callable[[], None] | None) -> None:
@@ -84,16 +102,15 @@ def _clear(state: Path, *, keep_skills: bool, on_wait: Callable[[], None] | None
     (state / "settings.json").unlink(missing_ok=True)
     shutil.rmtree(state / "queue", ignore_errors=True)
     with learner_lock(state, wait=True, on_wait=on_wait):
-        if not keep_skills:
-            shutil.rmtree(state)
-            return
+        if not keep_skills and (state / "projects").exists():
+            shutil.rmtree(state / "projects")
         for path in state.iterdir():
-            if path.is_file():
+            if path.is_file() and path.name != MADE_FOLDERS_FILE:
                 path.unlink()
 
 
 def _check_ours(plugin: Path) -> None:
-    if plugin.exists() and not is_our_plugin(plugin):
+    if is_foreign_plugin(plugin):
         raise ForeignPluginError(f"{plugin} is there, and is not ours; move it away first")
 
 

@@ -120,6 +120,11 @@ class SessionLearner:
             LLMAuthenticationError: As `learn`.
             ClaudeNotFoundError: As `learn`.
         """
+        if not job.transcript:
+            problem = f"{job.path} names no transcript; delete it"
+            self.report.problems.append(problem)
+            note_failure(job, problem)
+            return
         if not Path(job.transcript).exists():  # Claude Code deletes old ones, and some sessions are never stored
             remove_job(job)
             return

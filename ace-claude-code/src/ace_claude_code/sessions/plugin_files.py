@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["HOOK_MODULE", "is_our_plugin", "plugin_files"]
+__all__ = ["HOOK_MODULE", "is_foreign_plugin", "is_our_plugin", "plugin_files"]
 
 HOOK_MODULE = "ace_claude_code.sessions.hook"
 
@@ -17,7 +17,7 @@ _SECONDS = 30
 
 
 def plugin_files() -> dict[str, str]:
-    """Return the texts of the plugin's files, by their paths below its folder."""
+    """Return the texts of the plugin's files, by their paths below its folder; first the one that shows it is ours."""
     about = {
         "name": "ace-learning",
         "version": version("ace-claude-code"),
@@ -28,7 +28,7 @@ def plugin_files() -> dict[str, str]:
         "SessionStart": [{"matcher": "startup|resume|clear|compact", "hooks": [_hook("start")]}],
         "SessionEnd": [{"hooks": [_hook("end")]}],
     }
-    return {".claude-plugin/plugin.json": _text(about), "hooks/hooks.json": _text({"hooks": hooks})}
+    return {"hooks/hooks.json": _text({"hooks": hooks}), ".claude-plugin/plugin.json": _text(about)}
 
 
 def is_our_plugin(folder: Path) -> bool:
@@ -39,6 +39,18 @@ def is_our_plugin(folder: Path) -> bool:
     """
     path = folder / "hooks" / "hooks.json"
     return path.is_file() and HOOK_MODULE in path.read_text(encoding="utf-8", errors="replace")
+
+
+def is_foreign_plugin(folder: Path) -> bool:
+    """Tell whether a folder holds files, and was not written here. One that a killed installation left holds none.
+
+    Args:
+        folder: The folder of a plugin; it need not be there.
+    """
+    return not is_our_plugin(folder) and any(
+        path.is_file() and not (path.name.startswith(".hooks.json.") and path.suffix == ".tmp")
+        for path in folder.rglob("*")
+    )
 
 
 def _hook(event: str) -> dict[str, object]:

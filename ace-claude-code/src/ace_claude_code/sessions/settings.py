@@ -33,8 +33,6 @@ class SessionSettings:
     """The most tokens of skills that a session is shown."""
     projects: tuple[str, ...] = ()
     """The projects whose sessions are learned from; none means all."""
-    made_folders: tuple[str, ...] = ()
-    """The folders that the installation had to make; they go when they are empty again."""
 
     def takes(self, folder: Path) -> bool:
         """Tell whether sessions in a folder are learned from.
@@ -69,7 +67,6 @@ def read_settings(state: Path) -> SessionSettings | None:
         claude=text_in(data, "claude"),
         budget_tokens=int(number_in(data, "budget_tokens") or 0),
         projects=tuple(str(project) for project in list_in(data, "projects")),
-        made_folders=tuple(str(folder) for folder in list_in(data, "made_folders")),
     )
 
 
