@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 from ace.context import ACEStepContext
 from ace.json_fields import Record, text_in
 from ace.pipeline import PipelineCancelled
-from ace.runners import ACERunner, LearningOptions, LearningSettings, has_run
+from ace.runners import ACERunner, LearningOptions, LearningSettings, client_from_model, has_run
 from ace_openclaw.found_turns import Source, found_turns
 from ace_openclaw.home import state_folder
 from ace_openclaw.learning_report import LearningReport
@@ -126,8 +126,6 @@ class OpenClaw(ACERunner):
             ace_llm: A client that is taken instead of them.
             **options: Those of `from_roles`.
         """
-        from ace.runners.clients import client_from_model
-
         client = client_from_model(ace_model, max_tokens=ace_max_tokens) if ace_llm is None else ace_llm
         return cls.from_client(client, **options)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ace.runners.ace import ACE
     from ace.runners.base import ACERunner
+    from ace.runners.clients import client_from_model
     from ace.runners.failures import FailedSample
     from ace.runners.integration import IntegrationRunner
     from ace.runners.litellm import ACELiteLLM
@@ -31,6 +32,7 @@ __all__ = [
     "SkillbookNotWrittenError",
     "TraceAnalyser",
     "UnfinishedRun",
+    "client_from_model",
     "has_run",
     "skill_use",
     "unfinished_runs",
@@ -49,6 +51,7 @@ _HOMES = {
     "SkillbookNotWrittenError": "not_written",
     "TraceAnalyser": "trace_analyser",
     "UnfinishedRun": "run_record",
+    "client_from_model": "clients",
     "has_run": "run_record",
     "skill_use": "used_skills",
     "unfinished_runs": "run_record",
