@@ -148,6 +148,7 @@ _PACKAGES = frozenset(
         "skillbook",
         "steps",
         "testing",
+        "trace_heads",
         "traces",
         "updates",
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-__all__ = ["Lines", "read_lines"]
+__all__ = ["Lines", "read_lines", "without_stray_start"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def read_lines(data: bytes) -> Lines:
         if not line.strip():
             continue
         try:
-            record = json.loads(_without_stray_start(line) if number == 1 else line)
+            record = json.loads(without_stray_start(line) if number == 1 else line)
         except (ValueError, RecursionError) as error:
             record, why = None, f"line {number}: {error}"
         else:
@@ -54,7 +54,11 @@ def read_lines(data: bytes) -> Lines:
     return Lines(tuple(records), tuple(numbers), skipped, problem)
 
 
-def _without_stray_start(line: bytes) -> bytes:
-    """Return the line from its first brace on: what was typed before a header has been met in published traces."""
+def without_stray_start(line: bytes) -> bytes:
+    """Return the first line of a file from its brace on: what was typed there has been met in published traces.
+
+    Args:
+        line: The first line.
+    """
     start = line.find(b"{")
     return line[start:] if start > 0 and not line.lstrip().startswith((b"[", b'"')) else line

@@ -1,0 +1,62 @@
+"""The beginning of a trace of any form, for functions that recognise traces."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from ace.json_fields import Record
+
+__all__ = ["HEAD_SIZE", "head_records", "trace_head"]
+
+HEAD_SIZE: Final = 64 * 1024
+"""How many bytes of a file are looked at."""
+
+
+def trace_head(trace: object, suffixes: tuple[str, ...] = (".jsonl",)) -> bytes | None:
+    """Return the beginning of a trace that is bytes, a text, or a file; None of any other object.
+
+    A file that cannot be read has an empty one: whoever reads it says what is wrong.
+
+    Args:
+        trace: What `TraceConverterSpec.recognises` is asked about.
+        suffixes: A text without line ends that ends in one of them is the path of a file.
+
+    Example:
+        >>> trace_head('{"type": "user"}'), trace_head("no-such-file.jsonl"), trace_head({"type": "user"})
+        (b'{"type": "user"}', b'', None)
+    """
+    if isinstance(trace, str) and trace.endswith(suffixes) and "\n" not in trace and trace.lstrip()[:1] != "{":
+        trace = Path(trace)
+    if isinstance(trace, os.PathLike):
+        try:
+            with Path(trace).open("rb") as file:
+                return file.read(HEAD_SIZE)
+        except (OSError, ValueError):
+            return b""
+    if isinstance(trace, str):
+        return trace[:HEAD_SIZE].encode("utf-8", "surrogatepass")
+    return trace if isinstance(trace, bytes) else None
+
+
+def head_records(head: bytes, most: int = 50) -> Iterator[Record]:
+    """Yield the JSON objects among the first lines of a file; lines that are none are passed over.
+
+    Args:
+        head: The beginning of the file, which may end within a line.
+        most: How many lines to look at.
+
+    Example:
+        >>> list(head_records(b'{"type": "user"}\\nno JSON\\n{"type": "assis'))
+        [{'type': 'user'}]
+    """
+    for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n", most)[:most]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):  # it was cut, or it is of somebody else's file
+            continue
+        if isinstance(record, dict):
+            yield record
