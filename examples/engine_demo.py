@@ -6,7 +6,9 @@ in the background while the next pages are being fetched:
     FetchPage -> ExtractText -> (CountWords | MeasureSentences) -> [background] AddToIndex
 
 The site is made here and served on 127.0.0.1, so the program needs no network. One link of the site is dead:
-that page fails, and no other page with it. Run it with `make demo`.
+that page fails, and no other page with it. Run it from the root of the checkout:
+
+    python -m examples.engine_demo
 """
 
 from __future__ import annotations

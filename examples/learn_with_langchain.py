@@ -1,7 +1,10 @@
 """A LangChain agent with tools learns from a run that failed. No key, no network: the model is a script.
 
 There is no tide table of Bremen, and the tool raises. Only who reads the error learns whom to ask instead. The script
-knows that rule only where a skill tells it, so the second epoch shows whether anything was learned.
+knows that rule only where a skill tells it, so the second epoch shows whether anything was learned. Run it from the
+root of the checkout:
+
+    python -m examples.learn_with_langchain
 """
 
 from __future__ import annotations

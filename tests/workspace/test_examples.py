@@ -27,6 +27,15 @@ def test_every_example_is_tested() -> None:
     ]
 
 
+def test_the_readme_names_every_program() -> None:
+    readme = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    programs = [
+        path.stem for path in (ROOT / "examples").glob("*.py") if "__main__" in path.read_text(encoding="utf-8")
+    ]
+    assert len(programs) == 9
+    assert [name for name in programs if f"| `{name}` |" not in readme] == []
+
+
 @pytest.fixture(scope="module")
 def engine_demo() -> list[str]:
     command = [sys.executable, "-W", "error", "examples/engine_demo.py"]
