@@ -1,5 +1,6 @@
 """Writes `reference/command-line.md` from the help texts of the commands: `python -m docs.command_line_page`."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -40,6 +41,8 @@ def section(name: str) -> str:
     """Return what the page says about one command."""
     command = build_app([name])[name]
     text = command.generate_docs(heading_level=2, usage_name=f"ace {name}")
+    # The commands below stand in a list of their own, with a sentence on each.
+    text = re.sub(r"#+ Table of Contents\n\n(?:[ -].*\n)+\n", "", text)
     lines = [line.rstrip() for line in text.strip().splitlines()]
     return "\n".join([f"## ace {name}", *lines[1:], ""])
 
