@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["file_path", "instance_of", "whole_number", "with_method"]
+__all__ = ["file_path", "instance_of", "shown", "whole_number", "with_method"]
 
 
 def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> int:
@@ -26,7 +26,7 @@ def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> i
         ValueError: lag is a number of samples from 0, not -1
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} is a number{f' of {of}' if of else ''} from {least}, not {value!r}")
+        raise ValueError(f"{name} is a number{f' of {of}' if of else ''} from {least}, not {shown(value)}")
     return value
 
 
@@ -43,7 +43,7 @@ def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> No
         TypeError: It has another class.
     """
     if not isinstance(value, kind):
-        raise TypeError(f"{name} is a {kind.__name__}, not {_shown(value)}{f'; {advice}' if advice else ''}")
+        raise TypeError(f"{name} is a {kind.__name__}, not {shown(value)}{f'; {advice}' if advice else ''}")
 
 
 def file_path(name: str, value: object, *, advice: str = "") -> None:
@@ -64,7 +64,7 @@ def file_path(name: str, value: object, *, advice: str = "") -> None:
         TypeError: checkpoint_dir is a path, not 5
     """
     if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name} is a path, not {_shown(value)}{f'; {advice}' if advice else ''}")
+        raise TypeError(f"{name} is a path, not {shown(value)}{f'; {advice}' if advice else ''}")
 
 
 def with_method(name: str, value: object, method: str, *, advice: str = "") -> None:
@@ -88,10 +88,22 @@ def with_method(name: str, value: object, method: str, *, advice: str = "") -> N
     if isinstance(value, type) or not callable(getattr(value, method, None)):
         advice = f"make one: {value.__name__}(...)" if isinstance(value, type) and hasattr(value, method) else advice
         raise TypeError(
-            f"{name} is an object with a method {method}(), not {_shown(value)}{f'; {advice}' if advice else ''}"
+            f"{name} is an object with a method {method}(), not {shown(value)}{f'; {advice}' if advice else ''}"
         )
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
+def shown(value: object) -> str:
+    """Return a value for an error text, cut to a readable length.
+
+    Args:
+        value: What was given.
+
+    Example:
+        >>> shown("x" * 100)[-10:]
+        'xxxxxxx...'
+    """
+    try:
+        text = repr(value)
+    except Exception as error:  # a number of thousands of digits, or whatever somebody's object raises
+        return f"a {type(value).__name__} that cannot be shown ({type(error).__name__})"
     return text if len(text) <= 60 else f"{text[:57]}..."

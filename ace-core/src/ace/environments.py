@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from ace.outputs import AgentOutput
 
-__all__ = ["EnvironmentResult", "Sample", "SimpleEnvironment", "TaskEnvironment"]
+__all__ = ["EnvironmentResult", "Match", "Sample", "SimpleEnvironment", "TaskEnvironment"]
 
 Match = Literal["contains", "exact", "numeric", "regex"]
+"""How `SimpleEnvironment` compares an answer with the ground truth."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ace.arguments import instance_of
+from ace.arguments import instance_of, shown
 from ace.skill import TAGS, InsightSource
 
 _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
@@ -72,7 +72,7 @@ class UpdateOperation:
             {'helpful': 1}
         """
         if not isinstance(data, Mapping):
-            raise ValueError(f"an operation is an object with a 'type', not {_shown(data)}")
+            raise ValueError(f"an operation is an object with a 'type', not {shown(data)}")
         return cls(
             type=_operation_type(data),
             section=_text(data, "section") or "",
@@ -146,7 +146,7 @@ class UpdateBatch:
         if operations is None:
             raise ValueError("a batch needs 'operations', a list that may be empty")
         if not isinstance(operations, Sequence) or isinstance(operations, str | bytes):
-            raise ValueError(f"'operations' is a list, not {_shown(operations)}")
+            raise ValueError(f"'operations' is a list, not {shown(operations)}")
         return cls(reasoning, tuple(_operation_at(place, item) for place, item in enumerate(operations)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def _operation_type(data: Mapping[str, Any]) -> str:
     found = next((data[key] for key in ("type", "operation", "op", "action") if key in data), None)
     name = found.strip().upper() if isinstance(found, str) else found
     if name not in OPERATION_TYPES:
-        raise ValueError(f"the type {_shown(found)} is unknown; use {', '.join(OPERATION_TYPES)}")
+        raise ValueError(f"the type {shown(found)} is unknown; use {', '.join(OPERATION_TYPES)}")
     return str(name)
 
 
@@ -183,7 +183,7 @@ def _text(data: Mapping[str, Any], *names: str) -> str | None:
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             return "\n".join(value)
         if not isinstance(value, str):
-            raise ValueError(f"{name!r} is a text, not {_shown(value)}")
+            raise ValueError(f"{name!r} is a text, not {shown(value)}")
         return value
     return None
 
@@ -197,7 +197,7 @@ def _counters(data: Mapping[str, Any]) -> dict[str, object]:
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, Mapping):
-        raise ValueError(f"'metadata' is an object of counters, not {_shown(metadata)}")
+        raise ValueError(f"'metadata' is an object of counters, not {shown(metadata)}")
     counters: dict[str, object] = {name: _counter(metadata[name]) for name in TAGS if metadata.get(name) is not None}
     tag = _text(data, "tag")
     if tag is not None:
@@ -222,7 +222,7 @@ def _count(value: Any, place: str) -> int:
     if isinstance(value, bool):
         return int(value)
     if not isinstance(value, int):
-        raise ValueError(f"{place!r} is a whole number, not {_shown(value)}")
+        raise ValueError(f"{place!r} is a whole number, not {shown(value)}")
     return value
 
 
@@ -230,7 +230,7 @@ def _insight_source(value: Any) -> InsightSource | None:
     if value is None or isinstance(value, InsightSource):
         return value
     if not isinstance(value, Mapping):
-        raise ValueError(f"'insight_source' is an object, not {_shown(value)}")
+        raise ValueError(f"'insight_source' is an object, not {shown(value)}")
     return InsightSource(
         trace_id=_text(value, "trace_id") or "",
         sample_question=_text(value, "sample_question") or "",
@@ -240,9 +240,3 @@ def _insight_source(value: Any) -> InsightSource | None:
         error_identification=_text(value, "error_identification") or "",
         learning_text=_text(value, "learning_text") or "",
     )
-
-
-def _shown(value: Any) -> str:
-    """Return the value for an error text, cut to a readable length."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -63,6 +63,13 @@ def test_an_option_of_a_run(name: str, value: object, message: str) -> None:
             run(inputs, **{name: value})
 
 
+def test_an_argument_that_cannot_even_be_shown() -> None:
+    for runner, inputs in runners():
+        run: Any = runner.run  # type: ignore[attr-defined]  # every runner has one, with its own arguments
+        with pytest.raises(TypeError, match="not a int that cannot be shown"):
+            run(inputs, cancel_token=10**5000)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

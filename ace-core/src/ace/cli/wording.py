@@ -1,10 +1,10 @@
-"""How numbers and times are written for people."""
+"""How numbers, sizes and times are written for people."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["counted", "shown_time"]
+__all__ = ["counted", "shown_time", "size_text"]
 
 
 def counted(number: int, noun: str) -> str:
@@ -35,3 +35,18 @@ def shown_time(time: str) -> str:
         return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
     except ValueError:
         return time  # of another framework, which may write what it likes
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes in the largest unit that it has at least one of.
+
+    Args:
+        size: How many bytes.
+
+    Example:
+        >>> size_text(1_117_320_000), size_text(200_000_000), size_text(400)
+        ('1.12 GB', '200 MB', '0 kB')
+    """
+    if size >= 1_000_000_000:
+        return f"{size / 1_000_000_000:.2f} GB"
+    return f"{size / 1_000_000:.0f} MB" if size >= 1_000_000 else f"{size / 1000:.0f} kB"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
@@ -92,10 +92,7 @@ class LiteLLMClient:
         Args:
             config: The settings.
         """
-        client = cls(config.model)
-        client.config = config
-        client._chain = ModelChain(config.chain())
-        return client
+        return cls(**{each.name: getattr(config, each.name) for each in fields(config)})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -23,16 +23,15 @@ from ace.cli.model_choice import answers_depend_on, check_model, chosen_model, c
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
 from ace.durable_file import make_folder
+from ace.environments import Match, Sample, SimpleEnvironment
 
 if TYPE_CHECKING:
-    from ace.environments import Sample
     from ace.evaluation import EvaluationReport, ValidationPoint
     from ace.protocols.llm import LLMClientLike
     from ace.skillbook import Skillbook
 
 __all__ = ["command"]
 
-Environment = Literal["contains", "exact", "numeric", "regex"]
 _DEFAULT_MODEL = ModelOptions()
 _COLUMNS = ("per sample", "without skills", "with skills", "difference", "p", "test")
 _LONGEST = 60
@@ -70,7 +69,7 @@ def command(
     path: Annotated[list[str], Parameter(negative="", allow_leading_hyphen=True)],
     /,
     *,
-    environment: Environment = "contains",
+    environment: Match = "contains",
     skillbook: Annotated[list[str] | None, Parameter(name="--skillbook", negative="")] = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
     options: EvaluationOptions = _DEFAULT_OPTIONS,
@@ -152,9 +151,8 @@ def _measurement(
     samples: Sequence[Sample],
     settings: Settings,
     options: EvaluationOptions,
-    environment: Environment,
+    environment: Match,
 ) -> Measurement:
-    from ace.environments import SimpleEnvironment
     from ace.evaluation import Evaluator
     from ace.implementations.roles_for_client import agent_for
 

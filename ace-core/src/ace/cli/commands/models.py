@@ -13,6 +13,7 @@ from ace.cli.fetch_model import fetch_model
 from ace.cli.model_choice import check_model, chosen_model, client_from_settings
 from ace.cli.options import JsonFlag, ModelOptions, YesFlag
 from ace.cli.settings import load_settings
+from ace.cli.wording import size_text
 from ace.protocols.errors import LLMError
 from ace.providers.local.catalogue import CATALOGUE, DEFAULT_MODEL, CataloguedModel, catalogued_model
 from ace.providers.local.errors import LocalModelError
@@ -68,7 +69,7 @@ def list_models(*, as_json: JsonFlag = False) -> int:
         print_json({"command": "models list", "models": [_as_json(model) for model in CATALOGUE]})
         return DONE
     rows = [
-        (model.name, f"{model.size / 1e9:.2f} GB", model.licence, "yes" if kept_file(model) else "no", model.note)
+        (model.name, size_text(model.size), model.licence, "yes" if kept_file(model) else "no", model.note)
         for model in CATALOGUE
     ]
     print_table(["model", "size", "licence", "here", "note"], rows)

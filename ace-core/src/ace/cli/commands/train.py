@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -17,9 +17,9 @@ from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation
 from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
+from ace.environments import Match, Sample, SimpleEnvironment
 
 if TYPE_CHECKING:
-    from ace.environments import Sample
     from ace.protocols.llm import LLMClientLike
     from ace.runners import ACE, TraceAnalyser
     from ace.skillbook import Skillbook
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-Environment = Literal["contains", "exact", "numeric", "regex"]
 _DEFAULT_MODEL = ModelOptions()
 _DEFAULT_RUN = RunOptions()
 _DEFAULT_VALIDATION = ValidationOptions()
@@ -37,7 +36,7 @@ def command(
     path: Annotated[list[str], Parameter(negative="", allow_leading_hyphen=True)],
     /,
     *,
-    environment: Environment = "contains",
+    environment: Match = "contains",
     skillbook: SkillbookOption = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
     run: RunOptions = _DEFAULT_RUN,
@@ -77,7 +76,7 @@ def command(
 class Train(LearningCommand):
     """Learns from answers to samples."""
 
-    environment: Environment
+    environment: Match
     validation: ValidationOptions
     name = "train"
     noun = "sample"
@@ -96,7 +95,6 @@ class Train(LearningCommand):
         allow: Sequence[GuardedKind],
     ) -> ACE:
         """Return a runner with all three roles."""
-        from ace.environments import SimpleEnvironment
         from ace.implementations import agent_for, reflector_for, skill_manager_for
         from ace.pipeline import Pipeline
         from ace.protocols.deduplication import DeduplicationConfig

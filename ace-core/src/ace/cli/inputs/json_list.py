@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
-from ace.cli.inputs.problems import LARGEST_RECORD, size_text
+from ace.cli.inputs.problems import LARGEST_RECORD
+from ace.cli.wording import size_text
 
 __all__ = ["BrokenListError", "Element", "list_elements"]
 

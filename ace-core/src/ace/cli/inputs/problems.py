@@ -6,7 +6,7 @@ import errno
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["LARGEST_RECORD", "InputProblem", "reason_of", "size_text"]
+__all__ = ["LARGEST_RECORD", "InputProblem", "reason_of"]
 
 LARGEST_RECORD: Final = 16_000_000
 """Bytes of the largest record that is taken. A model could not read a larger one, and memory stays bounded."""
@@ -39,13 +39,3 @@ def reason_of(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return "a symbolic link to nothing"
     return (error.strerror or str(error)).lower()
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes for people.
-
-    Example:
-        >>> size_text(200_000_000)
-        '200 MB'
-    """
-    return f"{size / 1_000_000:.0f} MB" if size >= 1_000_000 else f"{size / 1000:.0f} kB"

@@ -10,8 +10,9 @@ from typing import BinaryIO
 
 from ace.cli.inputs.content import HEAD_SIZE, Content, binary_kind, recognised
 from ace.cli.inputs.json_list import BrokenListError, Element, list_elements
-from ace.cli.inputs.problems import LARGEST_RECORD, InputProblem, reason_of, size_text
+from ace.cli.inputs.problems import LARGEST_RECORD, InputProblem, reason_of
 from ace.cli.inputs.stored_record import RecordForm, StoredRecord, parsed_record
+from ace.cli.wording import size_text
 from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_converter
 from ace.runners import RecordedTrace
 

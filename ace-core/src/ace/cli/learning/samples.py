@@ -8,10 +8,11 @@ from typing import Final
 
 from ace.cli.inputs import InputProblem
 from ace.environments import Sample
+from ace.implementations.trace_reading.reader import ALIASES
 
 __all__ = ["sample_of"]
 
-_QUESTION: Final = ("question", "task", "input", "query", "prompt", "instruction")
+_QUESTION: Final = ALIASES["question"]
 _GROUND_TRUTH: Final = ("ground_truth", "target", "expected", "expected_output", "reference", "answer", "label")
 
 

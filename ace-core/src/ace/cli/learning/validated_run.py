@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -15,6 +15,7 @@ from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import answers_depend_on
 from ace.cli.options import Flag, check_from_one
 from ace.cli.wording import counted
+from ace.environments import Match, SimpleEnvironment
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from ace.runners import ACE
 
 __all__ = ["ValidationOptions", "run_with_validation"]
-
-Match = Literal["contains", "exact", "numeric", "regex"]
 
 
 @Parameter(name="*")
@@ -87,7 +86,6 @@ def run_with_validation(
     Raises:
         UsageError: A validation sample cannot be used.
     """
-    from ace.environments import SimpleEnvironment
     from ace.evaluation import Evaluator, TrainingLog, UnfinishedEvaluationError, ValidationCourse, ValidationSettings
     from ace.evaluation.splits import check_disjoint
     from ace.evaluation.validated_run import run_validated
