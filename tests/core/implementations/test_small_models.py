@@ -15,7 +15,7 @@ from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
 from ace.providers import LiteLLMClient
 from ace.providers.local import LocalLLMClient
 from tests.support.clients import client_for
-from tests.support.scripted_server import ScriptedRequest, ScriptedServer
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer, in_turn
 
 FEEDBACK = re.compile(r"Rejected: (.*)")
 SIMILAR = re.compile(r"Similar rules: \[([\w-]+)\]")
@@ -55,6 +55,16 @@ def test_a_lesson_becomes_a_reflection_with_one_learning(server: ScriptedServer)
     assert [learning.learning for learning in found.extracted_learnings] == ["When asked, use hyphens"]
     assert found.error_identification == "use hyphens"
     assert found.raw["rule"] == "When asked, use hyphens"
+
+
+def test_null_is_taken_for_nothing_at_once() -> None:
+    replies = in_turn({"what_went_wrong": None, "rule": "Ask."}, {"section": None, "same_as": None})
+    with ScriptedServer(replies) as server:
+        client = client_for(server)
+        found = SmallModelReflector(client).reflect("", AgentOutput(reasoning="", final_answer="x"), Skillbook())
+        update = SmallModelSkillManager(client).update_skills(found, Skillbook()).update
+        assert len(server.requests) == 2
+    assert [(operation.section, operation.content) for operation in update.operations] == [("general", "Ask.")]
 
 
 def test_a_good_run_teaches_nothing_and_counts_for_the_skills_it_cites(server: ScriptedServer) -> None:
