@@ -9,6 +9,7 @@ from typing import Self
 
 from ace.cli.console import is_terminal, note
 from ace.cli.errors import UsageError
+from ace.cli.questions import can_ask, says_yes
 from ace.cli.wording import size_text
 from ace.providers.local.catalogue import CATALOGUE, CataloguedModel, catalogued_model
 from ace.providers.local.model_files import kept_file, models_folder
@@ -91,14 +92,12 @@ def _description(model: CataloguedModel) -> list[str]:
 
 
 def _ask(model: CataloguedModel) -> None:
-    if not is_terminal(sys.stdin) or not is_terminal(sys.stderr):
+    if not can_ask():
         raise UsageError(
             f"the model {model.name!r} has to be fetched first, and there is no terminal to ask at; "
             f"run: ace models pull {model.name} --yes"
         )
-    sys.stderr.write("Fetch it now? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if not says_yes("Fetch it now?"):
         raise UsageError(f"nothing was fetched; `ace models pull {model.name}` does it later, --model takes another")
 
 

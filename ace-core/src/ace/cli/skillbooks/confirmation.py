@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
-from ace.cli.console import is_terminal, note
 from ace.cli.errors import UsageError
+from ace.cli.questions import can_ask, says_yes
 
 __all__ = ["ask"]
 
@@ -22,8 +20,7 @@ def ask(what: str, *, assume_yes: bool) -> None:
     """
     if assume_yes:
         return
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+    if not can_ask():
         raise UsageError(f"{what}; there is no terminal to ask at, so nothing was changed: add --yes")
-    note(f"{what}; go on? [y/N]")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if not says_yes(f"{what}; go on?"):
         raise UsageError("nothing was changed")
