@@ -45,12 +45,8 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     )
     built_in = load_hooks(command_table, "ace", "ace-core", own_names=False).specs_of(CommandSpec)
     for spec in built_in:
-        app.command(
-            spec.target,
-            name=spec.name.replace("_", "-"),
-            help=None if spec.name.replace("_", "-") in arguments[:1] else spec.summary,
-        )
-    add_plugin_commands(app, arguments, {spec.name.replace("_", "-") for spec in built_in})
+        app.command(spec.target, name=spec.name, help=None if spec.name in arguments[:1] else spec.summary)
+    add_plugin_commands(app, arguments, {spec.name for spec in built_in})
     return app
 
 

@@ -11,6 +11,7 @@ from ace.runners.run_record import recorded_runs
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
+    from ace.skillbook.store import SkillbookStore
 
 __all__ = ["SkillUse", "skill_use"]
 
@@ -42,7 +43,7 @@ def skill_use(skillbook: Skillbook) -> Mapping[str, SkillUse]:
     cited: Counter[str] = Counter()
     chosen: Counter[str] = Counter()
     whole_book = 0
-    for note in _notes(skillbook):
+    for note in _notes(skillbook.store):
         if "cited" in note:
             cited.update(note["cited"])
             chosen.update(note.get("shown", ()))
@@ -50,9 +51,7 @@ def skill_use(skillbook: Skillbook) -> Mapping[str, SkillUse]:
     return {skill.id: SkillUse(cited[skill.id], chosen[skill.id], whole_book) for skill in skillbook.skills()}
 
 
-def _notes(skillbook: Skillbook) -> Iterator[dict[str, Any]]:
-    store = skillbook.store
-    assert store is not None
+def _notes(store: SkillbookStore) -> Iterator[dict[str, Any]]:
     for run_id in recorded_runs(store):
         for row in store.progress(run_id):
             yield json.loads(row.note)
