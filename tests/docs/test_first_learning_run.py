@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.docs.console_commands import commands_in
-from tests.support.command_line import Done, ace
+from tests.support.command_line import Done, Run
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 from tests.workspace.project import ROOT
 
@@ -34,22 +34,21 @@ def script(request: ScriptedRequest) -> Mapping[str, Any] | str:
     return "ready"
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[list[str], Done]]]:
-    folder = tmp_path_factory.mktemp("checkout")
-    shutil.copytree(ROOT / "examples" / "traces", folder / "examples" / "traces")
+@pytest.fixture
+def done(here: Run, tmp_path: Path) -> Iterator[list[tuple[list[str], Done]]]:
+    shutil.copytree(ROOT / "examples" / "traces", tmp_path / "examples" / "traces")
     with ScriptedServer(script) as server:
         environ = {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base}
         commands = [words[1:] for words in commands_in(PAGE.read_text(encoding="utf-8")) if words[0] == "ace"]
-        yield [(words, run(words, folder, environ)) for words in commands]
+        yield [(words, run(here, words, environ)) for words in commands]
 
 
-def run(words: list[str], folder: Path, environ: Mapping[str, str]) -> Done:
+def run(here: Run, words: list[str], environ: Mapping[str, str]) -> Done:
     if words[0] == "models":  # fetches a gigabyte; its own tests are those of `ace models`
-        return ace("models", "list", folder=folder, environ=environ)
+        return here("models", "list", environ=environ)
     if words[:2] == ["skillbook", "rollback"]:  # asks, and here is nobody to answer
         words = [*words, "--yes"]
-    return ace(*words, folder=folder, environ=environ)
+    return here(*words, environ=environ)
 
 
 def test_every_command_succeeds(done: list[tuple[list[str], Done]]) -> None:

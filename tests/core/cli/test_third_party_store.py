@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ace.skillbook import Skillbook
-from tests.core.cli.vault_distribution import install_vault, vault_file
-from tests.support.command_line import Done, ace
+from tests.core.cli.vault_distribution import install_vault, vault_file, vault_in_this_process
+from tests.support.command_line import Done, Run, ace
 from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -20,6 +22,13 @@ PLACE = "vault://team/skills"
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
     return install_vault(tmp_path / "vault")
+
+
+@pytest.fixture
+def run(here: Run, folder: Path, environ: dict[str, str]) -> Iterator[Run]:
+    """Run `ace` in this process, which has the plugin."""
+    with vault_in_this_process(environ):
+        yield partial(here, folder=folder)
 
 
 @pytest.fixture
@@ -70,45 +79,45 @@ def test_it_is_learned_into_asked_and_measured(
     assert names_in(folder) == {"runs.jsonl"}
 
 
-def test_its_history_is_shown_and_changed(folder: Path, tmp_path: Path, environ: dict[str, str]) -> None:
+def test_its_history_is_shown_and_changed(folder: Path, tmp_path: Path, run: Run) -> None:
     (folder / "rules.md").write_text("- Check the units.\n- Round at the end.\n", encoding="utf-8")
 
-    def run(*arguments: str) -> Done:
-        done = ace("skillbook", *arguments, folder=folder, environ=environ)
+    def skillbook(*arguments: str) -> Done:
+        done = run("skillbook", *arguments)
         assert done.code == 0, done.err
         return done
 
     book = ("--skillbook", PLACE)
-    run("import", "rules.md", *book)
+    skillbook("import", "rules.md", *book)
     assert kept(tmp_path) == ["Check the units.", "Round at the end."]
-    assert len(run("show", "--json", *book).data["skills"]) == 2
-    [first, _] = [skill["id"] for skill in run("show", "--json", *book).data["skills"]]
-    assert first in run("blame", first, *book).out
-    assert len(run("log", "--json", *book).data["versions"]) == 1
-    assert "Check the units." in run("diff", "0", "1", *book).out
-    run("export", "out.md", *book)
+    assert len(skillbook("show", "--json", *book).data["skills"]) == 2
+    [first, _] = [skill["id"] for skill in skillbook("show", "--json", *book).data["skills"]]
+    assert first in skillbook("blame", first, *book).out
+    assert len(skillbook("log", "--json", *book).data["versions"]) == 1
+    assert "Check the units." in skillbook("diff", "0", "1", *book).out
+    skillbook("export", "out.md", *book)
     assert "Check the units." in (folder / "out.md").read_text(encoding="utf-8")
-    run("dedup", "--embedding-provider", "lexical", *book)
-    run("prune", *book)
-    run("rollback", "0", "--yes", *book)
+    skillbook("dedup", "--embedding-provider", "lexical", *book)
+    skillbook("prune", *book)
+    skillbook("rollback", "0", "--yes", *book)
     assert kept(tmp_path) == []
-    run("merge", "rules.md", PLACE, "--output", "vault://other")
+    skillbook("merge", "rules.md", PLACE, "--output", "vault://other")
     with Skillbook.open(vault_file(tmp_path / "vault", "other")) as merged:
         assert len(merged) == 2
     assert names_in(folder) == {"rules.md", "out.md"}
 
 
 def test_a_run_that_was_stopped_is_resumed(
-    folder: Path, tmp_path: Path, environ: dict[str, str], model: list[str], server: ScriptedServer
+    folder: Path, tmp_path: Path, run: Run, model: list[str], server: ScriptedServer
 ) -> None:
     (folder / "runs.jsonl").write_text(
         '{"question": "a", "answer": "LESSON a"}\n{"question": "b", "answer": "REFUSED"}\n', encoding="utf-8"
     )
     command = ["learn", "runs.jsonl", "--lag", "0", "--skillbook", PLACE, *model]
-    stopped = ace(*command, "--fail-fast", folder=folder, environ=environ)
+    stopped = run(*command, "--fail-fast")
     assert stopped.code == 1
     assert "the same command with --resume goes on" in stopped.err
-    resumed = ace(*command, "--resume", "--json", folder=folder, environ=environ)
+    resumed = run(*command, "--resume", "--json")
     assert (resumed.code, resumed.data["traces"]["already_learned"]) == (1, 1), resumed.err
     assert kept(tmp_path) == ["Remember LESSON a."]
     # Where there is no folder for it, no `failures.jsonl` is written; the report says what failed.
@@ -123,21 +132,19 @@ def test_a_run_that_was_stopped_is_resumed(
     ],
 )
 def test_what_cannot_be_resumed_is_said(
-    arguments: list[str], said: str, folder: Path, environ: dict[str, str], model: list[str]
+    arguments: list[str], said: str, folder: Path, run: Run, model: list[str]
 ) -> None:
     write_lessons(folder / "runs.jsonl")
-    done = ace(*arguments, "--skillbook", PLACE, *model, folder=folder, environ=environ)
+    done = run(*arguments, "--skillbook", PLACE, *model)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
 
 
-def test_a_validated_training_keeps_the_best_state_there(
-    folder: Path, environ: dict[str, str], model: list[str]
-) -> None:
+def test_a_validated_training_keeps_the_best_state_there(folder: Path, run: Run, model: list[str]) -> None:
     write_lessons(folder / "runs.jsonl")
     (folder / "more.jsonl").write_text('{"question": "What about w0, then?", "answer": "LESSON w0"}', encoding="utf-8")
     arguments = ["train", "runs.jsonl", "--validate", "more.jsonl", "--gate", "--skillbook", PLACE, *model]
-    done = ace(*arguments, folder=folder, environ=environ)
+    done = run(*arguments)
     assert done.code == 0, done.err
     assert "validation after 3 samples" in done.err
     assert names_in(folder) == {"runs.jsonl", "more.jsonl"}
@@ -148,22 +155,22 @@ COMMANDS = [["learn", "runs.jsonl"], ["train", "runs.jsonl"], ["eval", "runs.jso
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_an_unknown_scheme_and_a_closed_store_are_said(
-    command: list[str], folder: Path, environ: dict[str, str], model: list[str]
+    command: list[str], folder: Path, run: Run, model: list[str]
 ) -> None:
     write_lessons(folder / "runs.jsonl")
     command = ["skillbook", "show"] if command == ["show"] else [*command, *model]
-    unknown = ace(*command, "--skillbook", "volt://team/skills", folder=folder, environ=environ)
+    unknown = run(*command, "--skillbook", "volt://team/skills")
     assert (unknown.code, unknown.out) == (2, "")
     assert unknown.err == "ace: no store is installed for 'volt://team/skills'; there are: 'sqlite', 'vault'\n"
-    closed = ace(*command, "--skillbook", "vault://sealed", folder=folder, environ=environ)
+    closed = run(*command, "--skillbook", "vault://sealed")
     assert (closed.code, closed.out) == (2, "")
     assert closed.err == "ace: vault://sealed: the vault is sealed; check that you may read it\n"
     assert names_in(folder) == {"runs.jsonl"}
 
 
-def test_the_settings_of_a_project_can_name_it(folder: Path, environ: dict[str, str], tmp_path: Path) -> None:
+def test_the_settings_of_a_project_can_name_it(folder: Path, run: Run, tmp_path: Path) -> None:
     (folder / "rules.md").write_text("- Check the units.\n", encoding="utf-8")
     (folder / "ace.toml").write_text(f'skillbook = "{PLACE}"\n', encoding="utf-8")
-    done = ace("skillbook", "import", "rules.md", folder=folder, environ=environ)
+    done = run("skillbook", "import", "rules.md")
     assert done.code == 0, done.err
     assert kept(tmp_path) == ["Check the units."]

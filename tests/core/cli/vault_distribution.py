@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
 
-__all__ = ["install_vault", "vault_file"]
+import pytest
+
+from ace.plugins import temporary
+
+__all__ = ["install_vault", "vault_file", "vault_in_this_process"]
 
 
 def install_vault(folder: Path) -> dict[str, str]:
@@ -24,6 +32,24 @@ def install_vault(folder: Path) -> dict[str, str]:
     (package / "plugin.py").write_text(PLUGIN, encoding="utf-8")
     (package / "store.py").write_text(STORE, encoding="utf-8")
     return {"PYTHONPATH": str(folder / "site"), "VAULT": str(folder)}
+
+
+@contextmanager
+def vault_in_this_process(environ: dict[str, str]) -> Iterator[None]:
+    """Have what was installed in this process too, without its metadata.
+
+    Args:
+        environ: What `install_vault` returned.
+    """
+    with pytest.MonkeyPatch.context() as changed:
+        changed.syspath_prepend(environ["PYTHONPATH"])
+        changed.setenv("VAULT", environ["VAULT"])
+        try:
+            with temporary(importlib.import_module("vault_plugin.plugin"), name="vault"):
+                yield
+        finally:
+            for name in [name for name in sys.modules if name.partition(".")[0] == "vault_plugin"]:
+                del sys.modules[name]
 
 
 def vault_file(folder: Path, name: str) -> Path:
