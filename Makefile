@@ -33,9 +33,10 @@ demo: $(ENVIRONMENT) ## Learn from recorded traces with a model on this machine 
 .PHONY: test
 test: lint types contracts pytest ## Check and test everything (some ten minutes)
 
+# Bytecode of all that a session installs would take longer than that of what it imports.
 .PHONY: test-all
 test-all: $(ENVIRONMENT) ## Run every nox session: wheels, oldest dependencies, docs, start-up, benchmarks
-	nox $(ARGS)
+	UV_COMPILE_BYTECODE=0 PIP_NO_COMPILE=1 nox $(ARGS)
 
 .PHONY: lint
 lint: $(ENVIRONMENT) ## Check the style and the format of all Python files

@@ -65,6 +65,9 @@ def test_the_first_signal_finishes_what_is_under_way_and_resume_does_the_rest(
 ) -> None:
     process = started(tmp_path, slow_server)
     wait_until_asked(slow_server, role, 5, process)
+    while not taught(tmp_path / "skills.db"):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
     process.send_signal(number)
     out, err = process.communicate()
     assert process.returncode == 130
