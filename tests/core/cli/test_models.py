@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ace.cli.wording import size_text
 from ace.providers.local import CATALOGUE, models_folder
 from tests.support.command_line import Run, ace
 from tests.support.local_models import needed_model
@@ -18,7 +19,7 @@ def test_list_shows_every_model_with_size_and_licence(tmp_path: Path) -> None:
     assert done.code == 0
     for model in CATALOGUE:
         (line,) = [line for line in done.out.splitlines() if line.startswith(model.name)]
-        assert f"{model.size / 1e9:.2f} GB" in line and model.licence in line and " no " in line
+        assert size_text(model.size) in line and model.licence in line and " no " in line
 
 
 def test_list_as_json_has_what_a_script_needs(here: Run) -> None:
