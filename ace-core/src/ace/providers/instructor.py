@@ -14,7 +14,7 @@ from ace.protocols.errors import LLMError, UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, LLMResponse, StructuredAnswer, Usage
 from ace.protocols.redaction import known_secrets, redact
 from ace.providers.json_answers import json_objects
-from ace.providers.litellm_library import load_litellm, quieten_logger
+from ace.providers.litellm_import import load_litellm, quieten_logger
 
 __all__ = ["InstructorClient", "wrap_with_instructor"]
 

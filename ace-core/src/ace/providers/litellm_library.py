@@ -1,22 +1,17 @@
-"""The one place that touches the `litellm` package.
+"""The one place that calls the `litellm` package.
 
-The package is imported on the first call, because its import takes seconds. Its own types stay in
-here: what leaves is `Answered` or `Failed`, both without keys.
+Its own types stay in here: what leaves is `Answered` or `Failed`, both without keys.
 """
 
 from __future__ import annotations
 
-import importlib
-import logging
-import os
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from ace.protocols.llm import LLMResponse, Usage
+from ace.providers.litellm_import import load_litellm
 from ace.providers.request_outcomes import Answered, Failed, seconds_to_wait, without_keys
 
 __all__ = [
@@ -24,25 +19,15 @@ __all__ = [
     "count_tokens",
     "embed",
     "input_token_limit",
-    "load_litellm",
-    "quieten_logger",
     "send",
 ]
 
-_lock = threading.Lock()
-_litellm: ModuleType | None = None
 _FIRST_ERROR_STATUS = 400
 _MISSING_KEY_WORDS = ("api key", "api_key", "credential")
 # Retries are ours: they are counted, and they end.
 _OWN_RETRIES: dict[str, Any] = {"max_retries": 0, "num_retries": 0}
 # Otherwise litellm looks for MCP servers among the tools, and needs the `mcp` package to do so.
 _OWN_TOOLS: dict[str, Any] = {"_skip_mcp_handler": True}
-_IMPORT_SETTINGS = {
-    # Prices come from the file in the package: an import must not fetch one from the network.
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    # Otherwise the import reads a .env file of the current folder into this process.
-    "LITELLM_MODE": "PRODUCTION",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,55 +38,6 @@ class Vectors:
     """One vector for each text, in the order of the texts."""
     usage: Usage
     """What the call has cost."""
-
-
-def load_litellm() -> ModuleType:
-    """Import litellm, quietly, once.
-
-    Raises:
-        ImportError: litellm is not installed.
-    """
-    global _litellm
-    with _lock:
-        if _litellm is None:
-            with _import_settings():
-                _litellm = importlib.import_module("litellm")
-            _quieten(_litellm)
-        return _litellm
-
-
-def _quieten(litellm: Any) -> None:
-    """Silence what litellm says by itself; errors reach the caller anyway."""
-    # Otherwise every failed call prints an advertisement to standard output.
-    litellm.suppress_debug_info = True
-    # Also keeps whole requests, with their keys, out of the logs of programs that log at DEBUG.
-    if "LITELLM_LOG" not in os.environ:
-        quieten_logger("LiteLLM", logging.ERROR)
-    quieten_logger("openai", logging.INFO)
-
-
-def quieten_logger(name: str, level: int) -> None:
-    """Let a library log from a level on, unless the program has chosen one.
-
-    Args:
-        name: The name of its logger.
-        level: The lowest level that is logged.
-    """
-    logger = logging.getLogger(name)
-    if logger.level == logging.NOTSET:
-        logger.setLevel(level)
-
-
-@contextmanager
-def _import_settings() -> Iterator[None]:
-    """Set what only an import can be told, and take it back; what the user has set stays."""
-    added = [name for name in _IMPORT_SETTINGS if name not in os.environ]
-    os.environ.update({name: _IMPORT_SETTINGS[name] for name in added})
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
 
 
 def send(request: Mapping[str, Any]) -> Answered | Failed:
