@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from browser_use import BrowserSession
 
-from ace import Sample, Skillbook, SkillbookView
-from ace.context import ACEStepContext
-from ace.pipeline import CancellationToken, Pipeline
-from ace_browser_use import BrowserExecuteStep, BrowserResult
+from ace import Sample
+from ace_browser_use import BrowserExecuteStep
 from tests.browser_use import harbour
 from tests.browser_use.site import Site
+from tests.browser_use.steps import acting, book, run
 from tests.support.scripted_server import Answer, HttpError, ScriptedRequest, ScriptedServer
 
-# What a browser of our own gets without saying.
-LENT = {"chromium_sandbox": False, "enable_default_extensions": False}
-
 pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("no_browser_is_left")]
-
-
-def book(*rules: str) -> SkillbookView:
-    skillbook = Skillbook()
-    for rule in rules:
-        skillbook.add_skill("cookies", rule)
-    return SkillbookView(skillbook)
-
-
-def run(step: BrowserExecuteStep, task: str | Sample, skills: SkillbookView | None = None) -> BrowserResult:
-    return asyncio.run(step.execute(task, skills or book()))
-
-
-async def seen_from_a_thread(happened: Callable[[], bool]) -> None:
-    def look() -> None:
-        while not happened():
-            time.sleep(0.01)
-
-    await asyncio.to_thread(look)
-
-
-def acting(*actions: dict[str, Any]) -> Answer:
-    return Answer(json.dumps(harbour.answer("So be it.", *actions)))
 
 
 def test_a_form_is_sent_with_the_skill_in_the_system_message(site: Site, folder_of_browsers: Path) -> None:
@@ -147,20 +115,6 @@ def test_a_browser_that_does_not_start_is_recorded(tmp_path: Path) -> None:
     assert result.chronological_steps == ()
 
 
-def test_a_browser_behind_a_wrapper_is_closed(
-    site: Site, chromium: str, tmp_path: Path, browsers: Callable[[], list[int]]
-) -> None:
-    # browser-use ends the wrapper, and takes that for the browser.
-    wrapper = tmp_path / "browser"
-    wrapper.write_text(f'#!/bin/sh\n"{chromium}" "$@"\nexit $?\n', encoding="utf-8")
-    wrapper.chmod(0o755)
-    with ScriptedServer(harbour.script) as server:
-        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(executable_path=wrapper))
-        result = run(step, f"Book a berth for Ada at {site.address}/plain please")
-    assert browsers() == []
-    assert result.success is True
-
-
 def test_a_browser_that_is_not_there_is_a_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedServer(harbour.script) as server:
         model = harbour.browser_llm(server)
@@ -171,55 +125,6 @@ def test_a_browser_that_is_not_there_is_a_wrong_use(tmp_path: Path, monkeypatch:
         monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
         with pytest.raises(FileNotFoundError, match=r"no Chromium was found .*apt-get install chromium"):
             run(BrowserExecuteStep(model), "Book a berth for Ada")
-        assert server.requests == []
-
-
-def test_a_cancelled_token_closes_the_browser_and_is_raised(site: Site, browsers: Callable[[], list[int]]) -> None:
-    token = CancellationToken()
-    seen: list[int] = []
-
-    def script(request: ScriptedRequest) -> Answer:
-        seen.extend(browsers())
-        token.cancel()
-        return Answer("", delay=30)
-
-    with ScriptedServer(script) as server:
-        pipeline = Pipeline([BrowserExecuteStep(harbour.browser_llm(server), harbour.profile())])
-        contexts = [ACEStepContext(sample=f"Book a berth for Ada at {site.address}/ now", skillbook=book())]
-        (result,) = pipeline.run(contexts, cancel_token=token)
-    assert seen
-    assert browsers() == []
-    assert result.output is None
-    assert type(result.error).__name__ == "PipelineCancelled"
-
-
-def test_a_cancelled_task_closes_the_browser_and_is_raised(site: Site, browsers: Callable[[], list[int]]) -> None:
-    async def cancelled(server: ScriptedServer) -> None:
-        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile())
-        running = asyncio.ensure_future(step.execute(f"Book a berth for Ada at {site.address}/ now", book()))
-        await seen_from_a_thread(lambda: bool(server.requests))
-        assert browsers()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        assert browsers() == []
-
-    with ScriptedServer(lambda request: Answer("", delay=30)) as server:
-        asyncio.run(cancelled(server))
-
-
-def test_a_task_that_is_cancelled_while_the_browser_starts_leaves_none(browsers: Callable[[], list[int]]) -> None:
-    async def cancelled(server: ScriptedServer) -> None:
-        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile())
-        running = asyncio.ensure_future(step.execute("Book a berth for Ada", book()))
-        await seen_from_a_thread(lambda: bool(browsers()))
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        assert browsers() == []
-
-    with ScriptedServer(harbour.script) as server:
-        asyncio.run(cancelled(server))
         assert server.requests == []
 
 
@@ -244,24 +149,3 @@ def test_secrets_are_taken_out_of_the_result(site: Site) -> None:
     told = json.dumps([result.chronological_steps, result.problems])
     assert "ship=<secret>ship_name</secret>" in told
     assert "Sheba" not in told
-
-
-@pytest.mark.parametrize("keep_alive", [True, False])
-def test_runs_take_turns_in_a_session_that_the_caller_lends(
-    site: Site, browsers: Callable[[], list[int]], keep_alive: bool
-) -> None:
-    async def both(server: ScriptedServer) -> list[BrowserResult]:
-        session = BrowserSession(browser_profile=harbour.profile(keep_alive=keep_alive, **LENT))
-        step = BrowserExecuteStep(harbour.browser_llm(server), session)
-        tasks = (f"Book a berth for {ship} at {site.address}/plain please" for ship in ("Ada", "Bee"))
-        results = await asyncio.gather(*(step.execute(task, book()) for task in tasks))
-        assert bool(browsers()) is keep_alive
-        if keep_alive:
-            await session.kill()
-            await seen_from_a_thread(lambda: not browsers())
-        return results
-
-    with ScriptedServer(harbour.script) as server:
-        results = asyncio.run(both(server))
-    assert [result.output for result in results] == ["Berth 7 is for Ada.", "Berth 7 is for Bee."]
-    assert site.asked.index("/booked?ship=Ada") < len(site.asked) - 1 - site.asked[::-1].index("/plain")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ace.cli import main
 from ace_claude_code import ClaudeNotFoundError, find_claude
 from ace_claude_code.binary import BINARY_VARIABLE
 from tests.requirement import missing
@@ -90,3 +93,25 @@ def nothing_left(marker: str) -> Iterator[None]:
 def processes_with(marker: str) -> list[str]:
     listed = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,args="], capture_output=True, encoding="utf-8", check=True)
     return [line for line in listed.stdout.splitlines() if marker in line]
+
+
+Ace = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def ace(capsys: pytest.CaptureFixture[str]) -> Ace:
+    """Run `ace claude-code ...` and return its JSON (or its words) and exit code."""
+
+    def run(*arguments: str, code: int = 0) -> dict[str, Any]:
+        capsys.readouterr()
+        done = main(["claude-code", *arguments])
+        printed = capsys.readouterr()
+        assert done == code, printed.err
+        found: dict[str, Any] = json.loads(printed.out) if "--json" in arguments else {"out": printed.out}
+        return {**found, "err": printed.err}
+
+    return run
+
+
+def files_in(folder: Path) -> dict[str, bytes | None]:
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import re
-import signal
 import subprocess
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +12,13 @@ import pytest
 
 from ace.context import ACEStepContext, SkillbookView
 from ace.environments import Sample
-from ace.pipeline import CancellationToken, Pipeline, PipelineCancelled
-from ace.skillbook import Skillbook
-from ace_claude_code import ClaudeCodeExecuteStep, ClaudeCodeResult, ClaudeUsageError, transcript_to_trace
-from tests.claude_code.conftest import ServerFor, nothing_left, processes_with
+from ace.pipeline import Pipeline
+from ace_claude_code import ClaudeCodeExecuteStep, ClaudeUsageError, transcript_to_trace
+from tests.claude_code.conftest import ServerFor
+from tests.claude_code.steps import bash, book, run
 from tests.support.scripted_anthropic_server import Refusal, Reply, Request, Text, Thinking, ToolUse
 
 pytestmark = pytest.mark.thorough
-
-
-def book(*contents: str) -> Skillbook:
-    skillbook = Skillbook()
-    for content in contents:
-        skillbook.add_skill("shell", content)
-    return skillbook
-
-
-def run(step: ClaudeCodeExecuteStep, task: Any, skillbook: Skillbook | None = None) -> ClaudeCodeResult:
-    view = SkillbookView(book() if skillbook is None else skillbook)
-    [result] = Pipeline[ACEStepContext]([step]).run([ACEStepContext(sample=task, skillbook=view)])
-    if result.error is not None:
-        raise result.error
-    assert result.output is not None
-    found = result.output.trace
-    assert isinstance(found, ClaudeCodeResult)
-    return found
-
-
-def bash(command: str) -> ToolUse:
-    return ToolUse("Bash", {"command": command, "description": "Run it"})
 
 
 def writes_greeting(request: Request) -> Reply:
@@ -200,86 +173,6 @@ def test_of_two_results_in_one_stream_the_last_one_counts(claude: str, project: 
     assert [event["result"] for event in results] == ["It is under way.", "It is done."]
     trace = transcript_to_trace(done.stdout)
     assert (trace["answer"], trace["success"]) == ("It is done.", True)
-
-
-def test_a_binary_that_somebody_terminates_is_a_failed_run(claude: str, project: Path, serving: ServerFor) -> None:
-    started = project / "started"
-    serving(hangs("marker-of-sigterm", started))
-    step = ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"], model="claude-sigterm-test")
-
-    def terminate_when_started() -> None:
-        wait_for(started)
-        [line] = [line for line in processes_with("claude-sigterm-test") if "stream-json" in line]
-        os.kill(int(line.split()[0]), signal.SIGTERM)
-
-    killer = threading.Thread(target=terminate_when_started)
-    killer.start()
-    with nothing_left("marker-of-sigterm"):
-        result = run(step, "Wait.")
-    killer.join()
-    assert (result.success, result.timed_out, result.returncode) == (False, False, 143)
-    assert "ended with exit code 143 and without a result" in str(result.error)
-    assert "call Bash" in result.execution_trace
-
-
-def hangs(marker: str, started: Path) -> Any:
-    """A script whose tool starts a command that would run for ten minutes."""
-    command = f"touch '{started}'; python3 -c 'import time; time.sleep(600)' {marker}"
-    return lambda request: [Text("done")] if request.tool_results else [bash(command)]
-
-
-def test_a_timeout_ends_the_commands_of_the_tools_too(claude: str, project: Path, serving: ServerFor) -> None:
-    started = project / "started"
-    serving(hangs("marker-of-timeout", started))
-    step = ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"], timeout=4)
-    with nothing_left("marker-of-timeout"):
-        result = run(step, "Wait.")
-    assert started.exists()
-    assert (result.success, result.timed_out, result.returncode) == (False, True, 143)
-    assert result.error == "The run was stopped after 4 seconds; what it had done until then stays."
-    assert "call Bash" in result.execution_trace
-
-
-def wait_for(path: Path) -> None:
-    while not path.exists():
-        time.sleep(0.02)
-
-
-def test_a_cancelled_run_ends_the_commands_of_the_tools_too(claude: str, project: Path, serving: ServerFor) -> None:
-    started = project / "started"
-    serving(hangs("marker-of-token", started))
-    token = CancellationToken()
-
-    def cancel_when_started() -> None:
-        wait_for(started)
-        token.cancel()
-
-    canceller = threading.Thread(target=cancel_when_started)
-    canceller.start()
-    pipeline = Pipeline[ACEStepContext]([ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"])])
-    context = ACEStepContext(sample="Wait.", skillbook=SkillbookView(book()))
-    with nothing_left("marker-of-token"):
-        [result] = pipeline.run([context], cancel_token=token)
-    canceller.join()
-    assert isinstance(result.error, PipelineCancelled)
-    assert result.output is None
-
-
-def test_a_cancelled_task_ends_the_commands_of_the_tools_too(claude: str, project: Path, serving: ServerFor) -> None:
-    started = project / "started"
-    serving(hangs("marker-of-task", started))
-    pipeline = Pipeline[ACEStepContext]([ClaudeCodeExecuteStep(project, claude=claude, allowed_tools=["Bash"])])
-    context = ACEStepContext(sample="Wait.", skillbook=SkillbookView(book()))
-
-    async def main() -> None:
-        task = asyncio.create_task(pipeline.run_async([context]))
-        await asyncio.to_thread(wait_for, started)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    with nothing_left("marker-of-task"):
-        asyncio.run(main())
 
 
 def test_several_at_once_do_not_mix(claude: str, project: Path, serving: ServerFor) -> None:

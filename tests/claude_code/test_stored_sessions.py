@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,14 +16,24 @@ import pytest
 
 from ace.skillbook import Skillbook
 from tests.claude_code.samples import assistant, user
-from tests.support.command_line import ACE, Done, Run, command_environment
+from tests.claude_code.stored_world import (
+    CONFIG,
+    arguments,
+    key_of,
+    learn,
+    learned,
+    learned_skills,
+    start_learning,
+    store,
+    turn,
+)
+from tests.support.command_line import Run
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
-CONFIG = {"CLAUDE_CONFIG_DIR": ""}
 
 
 @pytest.fixture
@@ -41,54 +50,9 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def key_of(project: Path) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in str(project))
-
-
-def store(project: Path, name: str, *records: dict[str, Any]) -> Path:
-    """Store a session as Claude Code does."""
-    path = project.parent / ".claude" / "projects" / key_of(project) / f"{name}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"sessionId": name, "cwd": str(project), **record}) for record in records]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
-
-
-def turn(word: str) -> list[dict[str, Any]]:
-    return [user(f"Do the job {word}.", f"u-{word}"), assistant(f"LESSON {word}", f"a-{word}", f"u-{word}")]
-
-
-def arguments(server: ScriptedServer, project: Path) -> list[str]:
-    model = ("--model", "openai/scripted", "--api-base", server.api_base)
-    return ["claude-code", "learn", *model, "--json", "--all", "--project", str(project)]
-
-
-def learn(here: Run, server: ScriptedServer, project: Path) -> Done:
-    return here(*arguments(server, project), folder=project.parent, environ=CONFIG)
-
-
-def start_learning(server: ScriptedServer, project: Path) -> subprocess.Popen[bytes]:
-    environ = {**command_environment(project.parent, CONFIG), "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(
-        [ACE, *arguments(server, project)], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
-def learned(project: Path) -> tuple[list[str], list[str]]:
-    """Return the questions that were noted, and the skills."""
-    folder = project.parent / ".claude" / "ace" / "projects" / key_of(project)
-    notes = [json.loads(line) for line in (folder / "learned.jsonl").read_text(encoding="utf-8").splitlines()]
-    with closing(Skillbook.open(folder / "skillbook.db")) as book:
-        return sorted(note["question"] for note in notes), sorted(skill.content for skill in book.skills())
-
-
 def everything(words: tuple[str, ...] = WORDS) -> tuple[list[str], list[str]]:
     questions = [f"Do the job {word}." for word in sorted(words)]
     return questions, learned_skills(words)
-
-
-def learned_skills(words: tuple[str, ...]) -> list[str]:
-    return sorted(f"Remember LESSON {word}." for word in words)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,8 +16,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import BaseModel
 
-from ace.context import ACEStepContext, SkillbookView
-from ace.pipeline import CancellationToken, Pipeline, PipelineCancelled
+from ace.context import SkillbookView
 from ace_langchain import LangChainExecuteStep, LangChainResult, result_to_trace, skillbook_middleware
 from tests.langchain.models import ComputedModel, add, calls, divide, in_turn
 from tests.langchain.steps import book, run
@@ -139,70 +137,6 @@ def test_an_agent_that_gives_up() -> None:
     assert result.error == "it gave up: Agent stopped due to max iterations."
     limited = create_agent(model, [add], middleware=[ModelCallLimitMiddleware(run_limit=1)])
     assert run(limited, "Add.").error == "it gave up: Model call limits exceeded: run limit (1/1)"
-
-
-def test_a_run_that_takes_too_long_keeps_what_happened_before() -> None:
-    async def slow(text: str) -> str:
-        await asyncio.sleep(60)
-        return text
-
-    waiting: Any = RunnableLambda(slow)
-    result = run(TEMPLATE | in_turn("first") | StrOutputParser() | waiting, "Go.", timeout_seconds=0.3)
-    assert (result.result_type, result.error) == ("error", "OutOfTimeError: no result after 0.3 s")
-    assert [(step["name"], step["content"]) for step in result.steps] == [
-        ("assistant", "first"),
-        ("slow", "it was still at work when the run was ended"),
-    ]
-    assert result.failed_at == "slow"
-
-
-def cancelled_run(while_running: Callable[[CancellationToken], None]) -> tuple[Any, list[str]]:
-    """Cancel a run from inside of its agent; return its results, and what the agent could still do."""
-    token = CancellationToken()
-    told: list[str] = []
-
-    async def work(text: str) -> str:
-        while_running(token)
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            told.append("cleaned up")
-            raise
-        return text
-
-    waiting: Any = RunnableLambda(work)
-    pipeline = Pipeline[ACEStepContext]([LangChainExecuteStep(waiting)])
-    ctx = ACEStepContext(sample="Go.", skillbook=SkillbookView(book()))
-    return pipeline.run([ctx], cancel_token=token), told
-
-
-def test_a_cancelled_run_is_raised_and_the_call_is_ended() -> None:
-    (result,), told = cancelled_run(lambda token: token.cancel())
-    assert isinstance(result.error, PipelineCancelled)
-    assert (result.output, told) == (None, ["cleaned up"])
-
-
-def test_a_cancelled_task_is_raised_and_the_call_is_ended() -> None:
-    started, told = asyncio.Event(), list[str]()
-
-    async def work(text: str) -> str:
-        started.set()
-        try:
-            await asyncio.sleep(60)
-        finally:
-            told.append("cleaned up")
-        return text
-
-    async def scenario() -> None:
-        waiting: Any = RunnableLambda(work)
-        task = asyncio.create_task(LangChainExecuteStep(waiting).execute("Go.", SkillbookView(book())))
-        await started.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(scenario())
-    assert told == ["cleaned up"]
 
 
 def test_a_wrong_use_is_raised() -> None:
