@@ -8,13 +8,14 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.openclaw.samples import said, text
 from tests.support.command_line import ACE, Done, ace, command_environment
 from tests.support.learning_script import learning_script
-from tests.support.scripted_server import ScriptedServer
+from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
 
@@ -86,6 +87,24 @@ def test_without_a_key_it_is_told_once(home: Path) -> None:
     assert done.err == (
         "ace: the model 'openai/gpt-4o-mini' needs a key: set the environment variable OPENAI_API_KEY\n"
     )
+
+
+@pytest.mark.parametrize("learned", [TURNS - 1, 0])
+def test_a_turn_that_the_model_refuses_keeps_no_other_from_it_unless_all_are_refused(home: Path, learned: int) -> None:
+    script = learning_script()
+
+    def refusing(request: ScriptedRequest) -> Any:
+        # A turn is shown with the answers before it, so the first one is the only one that lacks the second.
+        is_refused = "LESSON number1" not in request.text if learned else True
+        return HttpError(400, "too long") if is_refused else script(request)
+
+    with ScriptedServer(refusing) as server:
+        done = learn(server, home)
+    if learned:
+        assert (done.code, done.data["turns_learned"], len(done.data["problems"])) == (1, learned, 1)
+    else:
+        assert (done.code, done.out) == (2, "")
+        assert "gave no answer for the model 'openai/scripted' (status 400)" in done.err
 
 
 def test_a_limit_of_the_cost_needs_a_price(server: ScriptedServer, home: Path) -> None:

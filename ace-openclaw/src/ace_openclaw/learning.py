@@ -18,6 +18,9 @@ from ace_openclaw.runner import OpenClaw
 
 __all__ = ["LEARNER_AT_WORK", "learn_sessions"]
 
+_FOR_ALL_TURNS = (401, 403, 404)
+_MOST_FAILURES = 5
+
 LEARNER_AT_WORK = "another 'ace openclaw learn' is at work, and is waited for"
 """What a user is told who has to wait."""
 
@@ -71,6 +74,7 @@ class _ModelWatch:
         self._token = token
         self._has_limit = has_limit
         self._has_answered = False
+        self._failures = 0
 
     def see(self, event: object) -> None:
         if isinstance(event, ModelCalled):
@@ -79,7 +83,10 @@ class _ModelWatch:
                 price = f"the price of the model {event.model!r} is not known"
                 self._stop(UsageError(f"--max-cost cannot be kept: {price}"))
         elif isinstance(event, SampleEnded) and isinstance(event.error, LLMCallError) and not self._has_answered:
-            self._stop(event.error)
+            self._failures += 1
+            # A turn that the model refuses, such as one that is too long for it, must not keep the others from it.
+            if event.error.status_code in _FOR_ALL_TURNS or self._failures == _MOST_FAILURES:
+                self._stop(event.error)
 
     def _stop(self, problem: Exception) -> None:
         self.problem = self.problem or problem
