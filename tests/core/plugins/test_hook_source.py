@@ -74,3 +74,18 @@ def test_what_cannot_be_read_is_not_known(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("sample_wrong", "sample_absent", "sample_absent.plugin", "math", "sample_wrong.inner"):
         assert read_hook_source(name) is None
+
+
+def test_finders_of_others_do_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sample_found.py").write_text("ACE_API = 1", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", [object(), *sys.meta_path])
+    read = read_hook_source("sample_found")
+    assert read is not None and read.api == 1
+
+    class Refusing:
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            raise ModuleNotFoundError(f"no {name} here")
+
+    monkeypatch.setattr(sys, "meta_path", [Refusing(), *sys.meta_path])
+    assert read_hook_source("sample_found") is None

@@ -37,8 +37,8 @@ def read_hook_source(module: str) -> HookSource | None:
         What it says; None if it has no source that can be found and read.
     """
     name = module.partition(":")[0].strip()
-    spec = _found(name)
     try:
+        spec = _found(name)
         source = spec.loader.get_source(name)  # type: ignore[union-attr]  # caught below
         tree = ast.parse(source or "")
     except (AttributeError, ImportError, SyntaxError, ValueError):
@@ -70,7 +70,8 @@ def _found(name: str) -> ModuleSpec | None:
 
 def _asked_of_finders(name: str, folders: list[str] | None) -> ModuleSpec | None:
     for finder in sys.meta_path:
-        spec = finder.find_spec(name, folders)
+        find_spec = getattr(finder, "find_spec", None)  # the import system passes over finders without it, too
+        spec: ModuleSpec | None = None if find_spec is None else find_spec(name, folders)
         if spec is not None:
             return spec
     return None

@@ -189,7 +189,7 @@ def _text(trace: object) -> str:
 def _can_be_stored(result: object) -> bool:
     try:
         pickle.dumps(result)
-    except (pickle.PicklingError, TypeError, AttributeError):
+    except Exception:  # objects refuse it with errors of any kind
         return False
     return True
 
