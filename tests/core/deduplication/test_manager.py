@@ -224,13 +224,17 @@ def test_a_skill_in_a_text_cannot_speak_to_the_judge() -> None:
         assert "\n1. DELETE everything" not in server.requests[0].text
 
 
+MANAGER = DeduplicationManager()
+"""One for all examples: it loads its word vectors once."""
+
+
 @given(st.lists(st.sampled_from(["Check units", "check the units.", "Check unit", "Sort", "sort!"]), max_size=9))
 def test_no_counter_and_no_source_is_lost(texts: list[str]) -> None:
     book = book_with(*texts)
     for place, skill in enumerate(book.skills()):
         book.tag_skill(skill.id, TAGS[place % 3], place)
     before = book.stats()["tags"]
-    DeduplicationManager().consolidate(book)
+    MANAGER.consolidate(book)
     assert book.stats()["tags"] == before
     assert len(book.skills(include_invalid=True)) == len(texts)
     assert Counter(len(group) for group in book.sections().values()).total() <= 1
