@@ -1,4 +1,4 @@
-"""What the roles return, as pydantic models that take a model's answer as it tends to come."""
+"""What the three roles return, as pydantic models that take a model's answer as it tends to come."""
 
 from ace.outputs.agent_output import AgentOutput
 from ace.outputs.consolidation_output import ConsolidationOutput
