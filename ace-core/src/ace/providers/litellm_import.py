@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from ace.collection_pause import paused_collection
+
 __all__ = ["load_litellm", "quieten_logger"]
 
 _lock = threading.Lock()
@@ -32,7 +34,7 @@ def load_litellm() -> ModuleType:
     global _litellm
     with _lock:
         if _litellm is None:
-            with _import_settings():
+            with _import_settings(), paused_collection():  # all that it makes stays
                 _litellm = importlib.import_module("litellm")
             _quieten(_litellm)
         return _litellm

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, final
 
+from ace.collection_pause import paused_collection
 from ace.skillbook import history
 from ace.skillbook.changes import apply_event
-from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.errors import SkillbookStoreError
 from ace.skillbook.event_codec import encode_events, event_dict
 from ace.skillbook.events import Embedded, RolledBack, touched_ids

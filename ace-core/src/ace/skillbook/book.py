@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ace.collection_pause import paused_collection
 from ace.durable_file import real_path
-from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.journal import Journal

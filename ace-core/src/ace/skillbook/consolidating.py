@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ace.collection_pause import paused_collection
 from ace.skill import SimilarityDecision, Skill
 from ace.skillbook.changes import content_checksum
-from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.committing import CommittingSkillbook
 from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.events import Embedded, Kept, Merged

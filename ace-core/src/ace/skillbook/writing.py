@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ace.arguments import instance_of
+from ace.collection_pause import paused_collection
 from ace.skill import InsightSource, Skill
 from ace.skillbook import operations
-from ace.skillbook.collection_pause import paused_collection
 from ace.skillbook.consolidating import ConsolidatingSkillbook
 from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.events import Added, Imported, Removed, touched_ids

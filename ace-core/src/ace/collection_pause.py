@@ -1,4 +1,4 @@
-"""Making the objects of a large book without the garbage collector walking them again and again."""
+"""Making a great many objects that stay, without the garbage collector walking them again and again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import gc
 from collections.abc import Iterator
 from typing import Final
+
+__all__ = ["MANY_OBJECTS", "paused_collection"]
 
 MANY_OBJECTS: Final = 10_000
 """From how many new objects on the collector is spared looking at them."""
@@ -15,10 +17,15 @@ MANY_OBJECTS: Final = 10_000
 def paused_collection() -> Iterator[None]:
     """Keep the garbage collector still while objects are made that will stay.
 
-    Reading a book makes some hundred thousand objects, none of them garbage; looking for garbage among them
+    Reading a large skillbook makes some hundred thousand objects, none of them garbage; looking for garbage among them
     would take as long as parsing, and once more when the collector is switched on again. So they are put among
     the old objects unseen, if they are many. Where somebody else has switched the collector off, or frozen
     objects, that stays.
+
+    Example:
+        >>> with paused_collection():
+        ...     gc.isenabled()
+        False
     """
     enabled = gc.isenabled()
     gc.disable()
