@@ -114,7 +114,7 @@ class ReadableSkillbook:
             budget_tokens: The most tokens that the text may have; the most helpful skills that fit are in it.
             query: What the prompt is about; the most relevant skills come first then, without sections.
             format: `markdown`, `xml`, `toon` or `json`.
-            count_tokens: The tokenizer of the model; by default an estimate that errs on the high side.
+            count_tokens: The tokenizer of the model; by default an estimate that is high for ordinary text.
             ranker: Scores skills against the query; by default their words (BM25).
 
         Returns:

@@ -19,7 +19,9 @@ _LATE_TRIES = 32
 
 
 def estimate_tokens(text: str) -> int:
-    """Return more tokens than a common tokenizer would find: every third character, and more beyond ASCII.
+    """Return more tokens than a common tokenizer finds in ordinary text: every third character, and more beyond ASCII.
+
+    Of runs of signs and of encoded data a tokenizer may make more. Who must not pass a limit gives that of the model.
 
     Example:
         >>> estimate_tokens("Paris is the capital of France.")
