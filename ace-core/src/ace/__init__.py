@@ -129,6 +129,7 @@ _HOMES = {
 _PACKAGES = frozenset(
     {
         "cli",
+        "collection_pause",
         "context",
         "deduplication",
         "durable_file",
