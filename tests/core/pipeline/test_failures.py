@@ -83,6 +83,22 @@ def test_a_step_that_cancels_its_own_task_fails_its_sample_only(place: str, work
     assert place != "branch" or sorted(other.passed) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_step_that_cancels_its_own_task_and_goes_on_does_not_harm_the_next_sample(raises: bool, workers: int) -> None:
+    def cancel(number: int) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if number == 1:
+            task.cancel()
+            if raises:
+                raise ValueError("and fails besides")
+
+    results = Pipeline([DoAsync(lambda number: asyncio.sleep(0)), DoAsync(cancel)]).run(pages(5), workers=workers)
+    assert [type(result.error) for result in results if result.error is not None] == [ValueError] * raises
+    assert samples_of(results) == [0, 1, 2, 3, 4]
+
+
 def test_an_input_that_raises_cancelled_error_by_itself_ends_the_run_with_it() -> None:
     async def source() -> AsyncIterator[PageContext]:
         yield PageContext(sample=0)

@@ -84,6 +84,8 @@ class TaskDriver(Generic[C]):
 
     async def _work(self, variables: contextvars.Context) -> None:
         source, base = self._source, self._run.variables
+        task = asyncio.current_task()
+        assert task is not None  # this runs in one
         has_follower = False
         try:
             while (drawn := source.draw_at_once() if source.is_at_hand else await source.draw()) is not None:
@@ -91,7 +93,10 @@ class TaskDriver(Generic[C]):
                     has_follower = True
                     self._start_another()
                 place, index, ctx = drawn
-                delivery = self._deliver(place, await self._process(index, ctx))
+                result = await self._process(index, ctx, task)
+                if task.cancelling():
+                    await self._forget_cancellation(task)
+                delivery = self._deliver(place, result)
                 if delivery is not None:
                     await delivery
                 if place % _SAMPLES_PER_TURN == 0:
@@ -105,7 +110,7 @@ class TaskDriver(Generic[C]):
                 raise
             self._run.abort(error)
 
-    async def _process(self, index: int, ctx: C) -> SampleResult[C]:
+    async def _process(self, index: int, ctx: C, task: asyncio.Task[None]) -> SampleResult[C]:
         run = self._run
         position = Position()
         result = run.begin(ctx, position)
@@ -129,6 +134,8 @@ class TaskDriver(Generic[C]):
                     raise
                 run.fail(index, result, error, position)
             else:
+                if task.cancelling():
+                    await self._forget_cancellation(task)
                 job = run.succeed(index, result, ctx)
                 if job is not None and not job.background.enter_at_once(job):
                     await call_in_thread(partial(job.background.enter, job))
@@ -136,6 +143,16 @@ class TaskDriver(Generic[C]):
             run.give_up(index)
             raise
         return result
+
+    async def _forget_cancellation(self, task: asyncio.Task[None]) -> None:
+        """Take back what a step did that cancelled its own task and went on: the next sample must not meet it."""
+        try:
+            await asyncio.sleep(0)  # here it arrives, unless it has arrived in the step
+        except asyncio.CancelledError:
+            if self._is_cancelled:
+                raise
+        while task.cancelling():
+            task.uncancel()
 
 
 def _differs(variables: contextvars.Context, base: contextvars.Context) -> bool:
