@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from ace.skill import InsightSource, Skill
@@ -133,7 +134,6 @@ def files(book: Skillbook, folder: Path) -> list[Ratio]:
 
 
 def vectors(source: Skillbook, folder: Path) -> list[Ratio]:
-    path = folder / "vectors.db"
     data = {skill.id: os.urandom(4 * DIMENSIONS) for skill in source.skills()}
     raw = b"".join(data.values())
 
@@ -143,17 +143,20 @@ def vectors(source: Skillbook, folder: Path) -> list[Ratio]:
             file.flush()
             os.fsync(file.fileno())
 
-    with Skillbook.open(path) as book:
-        book.import_skills(source)
-        before = size_of(path)
-        setting = cpu_ms(lambda: book.set_embeddings(data))
-        plain = min(cpu_ms(write) for _ in range(5))
-        grown = size_of(path) - before
+    settings = []
+    for number in range(3):
+        path = folder / f"vectors-{number}.db"
+        with Skillbook.open(path) as book:
+            book.import_skills(source)
+            before = size_of(path)
+            settings.append(cpu_ms(partial(book.set_embeddings, data)))
+            grown = size_of(path) - before
+    plain = min(cpu_ms(write) for _ in range(5))
     with Skillbook.open(path) as again:
         check({skill.id: skill.embedding for skill in again} == data, "vectors read back differently")
     mebibyte = 2**20
     return [
-        Ratio("set 10,000 vectors in a store", setting, "one write of the same bytes", plain, most_measured=40),
+        Ratio("set 10,000 vectors in a store", min(settings), "one write of the same bytes", plain, most_measured=40),
         Ratio(
             "10,000 vectors on the disk",
             grown / mebibyte,
