@@ -150,29 +150,35 @@ def test_context_variables_of_the_caller_reach_every_step(workers: int) -> None:
     assert len(seen) == 3 * 12
 
 
+class SeenVariables:
+    """Steps that set the variable of a sample, and note what it is."""
+
+    def __init__(self) -> None:
+        self.before: list[str] = []
+        self.after: list[tuple[int, str]] = []
+
+    def set_it(self, number: int) -> None:
+        self.before.append(request_id.get())
+        request_id.set(f"request {number}")
+
+    def note(self, number: int) -> None:
+        self.after.append((number, request_id.get()))
+
+
 @pytest.mark.parametrize("first", [Do, DoAsync])
 @pytest.mark.parametrize("second", [Do, DoAsync])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_variable_that_a_step_sets_reaches_its_samples_later_steps_and_no_other_sample(
     first: AnyDo, second: AnyDo, workers: int
 ) -> None:
-    before: list[str] = []
-    after: list[tuple[int, str]] = []
-
-    def set_it(number: int) -> None:
-        before.append(request_id.get())
-        request_id.set(f"request {number}")
-
-    def note(number: int) -> None:
-        after.append((number, request_id.get()))
-
+    seen = SeenVariables()
     pipeline = Pipeline[PageContext](
-        [first(set_it), second(note), variant(Do, boundary=True)(note), variant(DoAsync)(note)]
+        [first(seen.set_it), second(seen.note), variant(Do, boundary=True)(seen.note), variant(DoAsync)(seen.note)]
     )
     pipeline.run(pages(6), workers=workers)
     pipeline.wait_for_background()
-    assert before == ["none"] * 6
-    assert sorted(after) == sorted([(number, f"request {number}") for number in range(6)] * 3)
+    assert seen.before == ["none"] * 6
+    assert sorted(seen.after) == sorted([(number, f"request {number}") for number in range(6)] * 3)
     assert request_id.get() == "none"
 
 
@@ -182,22 +188,15 @@ def test_a_variable_that_a_step_sets_reaches_its_samples_later_steps_and_no_othe
 def test_a_variable_that_a_step_sets_in_a_lane_reaches_its_samples_later_steps_and_no_other_sample(
     first: AnyDo, second: AnyDo, boundary: bool
 ) -> None:
-    before: list[str] = []
-    after: list[tuple[int, str]] = []
-
-    def set_it(number: int) -> None:
-        before.append(request_id.get())
-        request_id.set(f"request {number}")
-
-    def note(number: int) -> None:
-        after.append((number, request_id.get()))
-
-    setting = variant(first, boundary=boundary, lane="book")(set_it)
-    pipeline = Pipeline[PageContext]([setting, variant(second, lane="book")(note), Do(note), DoAsync(note)])
+    seen = SeenVariables()
+    setting = variant(first, boundary=boundary, lane="book")(seen.set_it)
+    pipeline = Pipeline[PageContext](
+        [setting, variant(second, lane="book")(seen.note), Do(seen.note), DoAsync(seen.note)]
+    )
     pipeline.run(pages(4), workers=2)
     pipeline.wait_for_background()
-    assert before == ["none"] * 4
-    assert sorted(after) == sorted([(number, f"request {number}") for number in range(4)] * 3)
+    assert seen.before == ["none"] * 4
+    assert sorted(seen.after) == sorted([(number, f"request {number}") for number in range(4)] * 3)
     assert request_id.get() == "none"
 
 

@@ -8,23 +8,14 @@ from typing import Any
 
 import pytest
 
-from ace.skill import InsightSource
 from ace.skillbook import SampleKey, Skillbook, SkillbookHistoryError
 from ace.updates import UpdateBatch, UpdateOperation
-from tests.core.skillbook.clocks import ticking
+from tests.core.skillbook.stored_books import add, opened
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "skills.db"
-
-
-def opened(path: Path) -> Skillbook:
-    return Skillbook.open(path, clock=ticking())
-
-
-def add(content: str) -> UpdateOperation:
-    return UpdateOperation("ADD", section="a", content=content, insight_source=InsightSource("t1", "Which?"))
 
 
 def grown(path: Path) -> tuple[Skillbook, dict[int, str]]:

@@ -19,19 +19,12 @@ from ace.skillbook import (
 from ace.skillbook.sqlite_store import SqliteStore
 from ace.updates import UpdateBatch, UpdateOperation
 from tests.core.skillbook.clocks import ticking
+from tests.core.skillbook.stored_books import add, opened
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "skills.db"
-
-
-def opened(path: Path) -> Skillbook:
-    return Skillbook.open(path, clock=ticking())
-
-
-def add(content: str) -> UpdateOperation:
-    return UpdateOperation("ADD", section="a", content=content, insight_source=InsightSource("t1", "Which?"))
 
 
 def test_every_change_is_there_after_reopening(path: Path) -> None:
