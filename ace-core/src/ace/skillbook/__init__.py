@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         StoredEvent,
         VersionConflictError,
     )
-    from ace.skillbook.stores import has_scheme
+    from ace.skillbook.stores import has_scheme, shown_location
 
 __all__ = [
     "AlreadyCommittedError",
@@ -62,6 +62,7 @@ __all__ = [
     "UpdateReport",
     "VersionConflictError",
     "has_scheme",
+    "shown_location",
 ]
 
 _HOMES = {
@@ -79,6 +80,7 @@ _HOMES = {
     "StoredEvent": "store",
     "VersionConflictError": "store",
     "has_scheme": "stores",
+    "shown_location": "stores",
 }
 
 

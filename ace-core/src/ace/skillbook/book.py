@@ -18,7 +18,7 @@ from ace.skillbook.reading import Clock, system_clock
 from ace.skillbook.selection import Ranker, TokenCounter, estimate_tokens
 from ace.skillbook.skill_folder import write_skill_folder
 from ace.skillbook.state import BookState
-from ace.skillbook.stores import find_store, has_scheme
+from ace.skillbook.stores import find_store, has_scheme, shown_location
 from ace.skillbook.versioned import VersionedSkillbook
 from ace.skillbook.writing import logger
 
@@ -215,7 +215,9 @@ class Skillbook(VersionedSkillbook):
             raise FileExistsError(f"{location}: there is a store already; open it and use import_skills to add to it")
         with type(self).open(location, clock=self._clock) as copy:
             if copy.version:
-                raise FileExistsError(f"{location}: there is a skillbook already; open it and use import_skills")
+                raise FileExistsError(
+                    f"{shown_location(location)}: there is a skillbook already; open it and use import_skills"
+                )
             copy.import_skills(self)
 
     def _in_step(self, path: Path, written: BookState) -> None:

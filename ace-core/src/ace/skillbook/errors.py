@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ace.skillbook.stores import shown_location
+
 
 class SkillbookError(Exception):
     """The base of every error of a skillbook."""
@@ -16,7 +18,7 @@ class SkillbookFileError(SkillbookError, ValueError):
         self.reason = reason
         self.path = path
         self.place = place
-        where = ", ".join(part for part in (str(path) if path is not None else "", place) if part)
+        where = ", ".join(part for part in (shown_location(path) if path is not None else "", place) if part)
         super().__init__(f"{where}: {reason}" if where else reason)
 
     def at(self, path: str | Path) -> SkillbookFileError:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ace.skill import InsightSource
+from ace.skillbook.stores import HIDDEN
 from ace.updates import UpdateOperation
-
-HIDDEN = "[hidden]"
 
 
 @dataclass(frozen=True, slots=True)

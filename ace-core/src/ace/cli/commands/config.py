@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from ace.cli.console import print_json, print_table, print_text
 from ace.cli.options import JsonFlag
 from ace.cli.settings import FIELDS, SettingField, Settings, load_settings, project_file, user_file
 from ace.protocols.redaction import HIDDEN, redact
+from ace.skillbook import shown_location
 
 __all__ = ["command"]
 
@@ -45,12 +45,4 @@ def _shown(field: SettingField, settings: Settings) -> str | int | float | None:
     value: str | int | float | None = getattr(settings, field.name)
     if value is None or not isinstance(value, str):
         return value
-    return HIDDEN if field.is_secret else redact(_without_password(value))
-
-
-def _without_password(value: str) -> str:
-    """Hide what stands between `//` and `@` of an address."""
-    scheme, separator, rest = value.partition("://")
-    if not separator or "@" not in urlsplit(value).netloc:
-        return value
-    return f"{scheme}{separator}{HIDDEN}@{rest.rpartition('@')[2]}"
+    return HIDDEN if field.is_secret else redact(shown_location(value))
