@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    Token,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+from cyclopts.argument import Argument
+from cyclopts.utils import is_option_like
 
 import ace
 from ace.cli import command_table
-from ace.cli.errors import WRONG_USAGE, exit_code_of, print_error
+from ace.cli.errors import WRONG_USAGE, UsageError, exit_code_of, print_error
 from ace.cli.plugin_commands import add_plugin_commands
 from ace.cli.plugin_options import without_plugin_options
 from ace.plugins import CommandSpec
@@ -22,6 +34,8 @@ EPILOGUE = (
     "--no-plugins works without any plugin, -P no:NAME without one of them.\n\n"
     "Exit codes: 0 done, 1 done with failures, 2 wrong usage, 130 interrupted."
 )
+
+_NUMBERS = {int: "a whole number", float: "a number"}
 
 
 def build_app(arguments: Sequence[str] = ()) -> App:
@@ -62,6 +76,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         own = without_plugin_options(arguments, os.environ)
         app = build_app(own)
+        if own[:1] and own[0] in {spec.name for spec in command_table.ace_commands()}:
+            _refuse_options_as_values(app, own)
         result = app(own, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value")
     except CycloptsError as error:
         print_error(_usage_sentence(error))
@@ -76,8 +92,72 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _refuse_options_as_values(app: App, arguments: Sequence[str]) -> None:
+    """Refuse an unknown option where a command takes a path, a question or a text.
+
+    Such an argument may begin with a hyphen, since `-` is standard input, and so cyclopts takes any option that it
+    does not know for one. What follows `--` is not an option, nor is a text with a blank in it.
+
+    Args:
+        app: The app with all commands.
+        arguments: What follows `ace`.
+
+    Raises:
+        UsageError: An argument is an option that the command does not have.
+    """
+    before_delimiter = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    hyphened = {each for each in before_delimiter if each != "-" and is_option_like(each) and len(each.split()) == 1}
+    chain, apps, _ = app.parse_commands(arguments)
+    if not hyphened - _option_names(apps[-1]):
+        return
+    _, bound, _, _ = app.parse_known_args(arguments)
+    for value in bound.args:
+        for each in value if isinstance(value, list) else [value]:
+            if each in hyphened:
+                raise UsageError(_unknown_option(each, apps[-1], chain))
+
+
+def _option_names(command: App) -> set[str]:
+    own: set[str] = set()
+    if command.default_command is not None:
+        own.update(name for argument in command.assemble_argument_collection() for name in argument.names)
+    return {name for name in own if name.startswith("-")} | {*command.help_flags, *command.version_flags}
+
+
+def _unknown_option(option: str, command: App, chain: Sequence[str]) -> str:
+    name = option.partition("=")[0]
+    near = difflib.get_close_matches(name, sorted(_option_names(command)), n=1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown option {name!r}; {meant}{_where_help_is(chain)}"
+
+
 def _usage_sentence(error: CycloptsError) -> str:
-    """Return what cyclopts says, on one line, and where help is."""
-    said = " ".join(str(error).split())
-    called = " ".join(("ace", *(error.command_chain or ())))
-    return f"{said if said.endswith('...') else said.rstrip('.')}; `{called} --help` lists what there is"
+    """Return what is wrong with the arguments, on one line, and where help is."""
+    chain = error.command_chain or ()
+    error.verbose = False  # it would name the function and its line
+    match error:
+        case UnknownOptionError(app=App() as app):
+            return _unknown_option(error.token.keyword or error.token.value, app, chain)
+        case UnknownCommandError(unused_tokens=[first, *_]) if first.startswith("-"):
+            said = f"unknown option {first!r}; the options of a command follow its name"
+        case UnusedCliTokensError(unused_tokens=[first, *_]):
+            said = f"unexpected argument {first!r}"
+        case MissingArgumentError(argument=Argument() as argument) if type(error) is MissingArgumentError:
+            said = _missing(argument, error.root_input_tokens or ())
+        case CoercionError(argument=Argument() as argument, token=Token() as token) if error.target_type in _NUMBERS:
+            said = f"{token.keyword or argument.name} must be {_NUMBERS[error.target_type]}, got {token.value!r}"
+        case _:
+            said = " ".join(str(error).split())
+            said = said if said.endswith("...") else said.rstrip(".")
+    return f"{said[:1].lower() if said[1:2].islower() else said[:1]}{said[1:]}; {_where_help_is(chain)}"
+
+
+def _missing(argument: Argument, given: Sequence[str]) -> str:
+    if not argument.name.startswith("-"):
+        return f"the argument {argument.name} is missing"
+    is_given = any(name in given for name in argument.names)
+    return f"the option {argument.name} needs a value" if is_given else f"the option {argument.name} is required"
+
+
+def _where_help_is(chain: Sequence[str]) -> str:
+    return f"`{' '.join(('ace', *chain))} --help` lists what there is"

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from ace.cli.console import note, print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
@@ -45,12 +45,19 @@ def plugins(
 
 
 @app.command
-def new(name: str, /, *, out: Path = Path()) -> int:
+def new(
+    name: str,
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o", "--out"], show_default=False)] = Path(),
+    as_json: JsonFlag = False,
+) -> int:
     """Write the source of a new plugin, with the tests of the conformance kit.
 
     Args:
         name: The name of the plugin, such as `acme`; it becomes the folder `ace-acme`.
-        out: The folder to put it into; by default the working folder.
+        output: The folder to create it in. [default: the current folder]
+        as_json: Print the paths of the files as one JSON object.
     """
     from ace.cli.plugin_template import names_of_plugin, write_plugin
 
@@ -58,11 +65,16 @@ def new(name: str, /, *, out: Path = Path()) -> int:
         names = names_of_plugin(name)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    folder = out / names.distribution
+    folder = output / names.distribution
     try:
         written = write_plugin(names, folder)
     except FileExistsError as error:
-        raise UsageError(f"{folder} is there already, and nothing was written; choose another name or --out") from error
+        raise UsageError(
+            f"{folder} is there already, and nothing was written; choose another name or --output"
+        ) from error
+    if as_json:
+        print_json({"command": "plugins new", "folder": str(folder), "files": [str(each) for each in written]})
+        return DONE
     print_text("\n".join(map(str, written)))
     note(
         f"\nThe plugin is complete. In {folder}, install it and run its tests:\n"

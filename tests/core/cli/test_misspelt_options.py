@@ -1,0 +1,74 @@
+"""A misspelt option is an error that names the right one; it is never taken for a path, a question or a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Run
+
+MISSPELT = [
+    (["learn", "logs", "--modle", "x"], "--modle", "--model"),
+    (["learn", "logs", "-", "--dry-rnu"], "--dry-rnu", "--dry-run"),
+    (["learn", "--workesr=4", "logs"], "--workesr", "--workers"),
+    (["train", "samples.jsonl", "--validat", "x"], "--validat", "--validate"),
+    (["eval", "samples.jsonl", "--repeat", "2"], "--repeat", "--repeats"),
+    (["ask", "--withuot-skills", "Why?"], "--withuot-skills", "--without-skills"),
+    (["ask", "Why?", "--contxt", "x"], "--contxt", "--context"),
+    (["skillbook", "show", "--formt", "json"], "--formt", "--format"),
+    (["skillbook", "import", "a.json", "--skilbook", "b.db"], "--skilbook", "--skillbook"),
+    (["skillbook", "merge", "a.json", "-o", "b.db", "--jsno"], "--jsno", "--json"),
+    (["models", "pull", "--yse"], "--yse", "--yes"),
+    (["plugins", "new", "acme", "--jso"], "--jso", "--json"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "misspelt", "right"), MISSPELT)
+def test_the_error_names_the_right_option(here: Run, arguments: list[str], misspelt: str, right: str) -> None:
+    done = here(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert f"unknown option {misspelt!r}" in done.err and f"did you mean {right!r}?" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_an_option_that_resembles_none_is_not_taken_for_a_path_either(here: Run) -> None:
+    done = here("learn", "logs", "--zzz")
+    assert (done.code, done.out) == (2, "")
+    assert "unknown option '--zzz'" in done.err and "did you mean" not in done.err
+
+
+def test_what_follows_the_delimiter_is_a_path(here: Run, tmp_path: Path) -> None:
+    assert "there is no file or folder '--modle'" in here("learn", "--", "--modle").err
+
+
+def test_a_question_may_begin_with_a_hyphen(here: Run) -> None:
+    done = here("ask", "-5 + 3, what is that?", "--skillbook", "nothing.db")
+    assert "there is no skillbook 'nothing.db'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["learn"], "the argument PATH is missing"),
+        (["learn", "logs", "--model"], "the option --model needs a value"),
+        (["skillbook", "merge", "a.json"], "the option --output is required"),
+        (["skillbook", "rollback", "x"], "VERSION must be a whole number, got 'x'"),
+        (["learn", "logs", "--epochs", "y"], "--epochs must be a whole number, got 'y'"),
+        (["skillbook", "diff", "1", "2", "3"], "unexpected argument '3'"),
+        (["--modle", "x"], "unknown option '--modle'; the options of a command follow its name"),
+        (["skillbook", "sho"], 'unknown command "sho"'),
+        (["learn", "logs", "--json=3"], "for --json"),
+    ],
+)
+def test_wrong_usage_is_told_in_one_plain_sentence(here: Run, arguments: list[str], said: str) -> None:
+    done = here(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err and "--help` lists what there is" in done.err
+    assert done.err.count("\n") == 1 and "Error" not in done.err
+
+
+def test_a_new_plugin_is_reported_as_json(here: Run, tmp_path: Path) -> None:
+    done = here("plugins", "new", "acme", "--output", "made", "--json")
+    assert done.data["command"] == "plugins new"
+    assert all((tmp_path / file).is_file() for file in done.data["files"])
