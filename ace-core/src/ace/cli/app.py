@@ -35,6 +35,7 @@ EPILOGUE = (
     "Exit codes: 0 done, 1 done with failures, 2 wrong usage, 130 interrupted."
 )
 
+_OF_EVERY_COMMAND = {"--help", "-h", "--version"}
 _NUMBERS = {int: "a whole number", float: "a number"}
 
 
@@ -107,6 +108,8 @@ def _refuse_options_as_values(app: App, arguments: Sequence[str]) -> None:
     """
     before_delimiter = arguments[: arguments.index("--")] if "--" in arguments else arguments
     hyphened = {each for each in before_delimiter if each != "-" and is_option_like(each) and len(each.split()) == 1}
+    if hyphened & _OF_EVERY_COMMAND:
+        return  # nothing will be read but help
     chain, apps, _ = app.parse_commands(arguments)
     if not hyphened - _option_names(apps[-1]):
         return
@@ -121,7 +124,7 @@ def _option_names(command: App) -> set[str]:
     own: set[str] = set()
     if command.default_command is not None:
         own.update(name for argument in command.assemble_argument_collection() for name in argument.names)
-    return {name for name in own if name.startswith("-")} | {*command.help_flags, *command.version_flags}
+    return {name for name in own if name.startswith("-")} | _OF_EVERY_COMMAND
 
 
 def _unknown_option(option: str, command: App, chain: Sequence[str]) -> str:
