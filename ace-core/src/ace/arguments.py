@@ -1,10 +1,169 @@
-"""Checks what callers give, and names the argument when it makes no sense."""
+"""Checks the arguments that callers give, and names the one that is wrong."""
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import os
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar, cast
 
-__all__ = ["file_path", "instance_of", "shown", "whole_number", "with_method"]
+__all__ = [
+    "check_keywords",
+    "checked_arguments",
+    "closest_name",
+    "file_path",
+    "instance_of",
+    "sequence_of_steps",
+    "shown",
+    "whole_number",
+    "with_method",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OTHER_WORDS = {
+    "base_url": "api_base",
+    "api_url": "api_base",
+    "playbook": "skillbook",
+    "playbook_path": "skillbook_path",
+    "generator": "agent",
+    "curator": "skill_manager",
+    "max_workers": "workers",
+    "num_workers": "workers",
+    "concurrency": "workers",
+    "num_epochs": "epochs",
+    "callback": "on_sample_done",
+}
+"""What other libraries call an argument that has another name here."""
+
+
+def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
+    """Decorate a public function so that a wrong call is explained in the words of the caller.
+
+    A misspelt keyword gets a suggestion. The error names the class on which the caller called a method, not the one
+    that defines it. A call without an error costs one look at its keywords.
+
+    Args:
+        *options: The `TypedDict` classes whose keys the `**` parameter of the function takes. If there are none, and
+            the function has such a parameter, any keyword is accepted.
+        advice: What to do about an argument that is missing or one too many.
+
+    Example:
+        >>> class Greeter:
+        ...     @checked_arguments()
+        ...     def greet(self, name: str = "Ann") -> str:
+        ...         return f"Hello {name}"
+        >>> Greeter().greet(nam="Bob")
+        Traceback (most recent call last):
+        ...
+        TypeError: Greeter.greet() got an unexpected keyword argument 'nam'; did you mean 'name'?
+    """
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        parameters = signature.parameters.values()
+        known = {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+        known -= {"self", "cls"}
+        for each in options:
+            known |= each.__annotations__.keys()
+        takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters) and not options
+
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            if not takes_any and not kwargs.keys() <= known:
+                check_keywords(_called(function, args), kwargs, known)
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                # Without a frame below this one, the call itself failed: an argument is missing, or one too many.
+                traceback = error.__traceback__
+                if traceback is None or traceback.tb_next is not None:
+                    raise
+                text = str(error).replace(f"{function.__qualname__}()", f"{_called(function, args)}()")
+                raise TypeError(f"{text}; {advice}" if advice else text) from None
+
+        return cast(F, checked)
+
+    return decorate
+
+
+def check_keywords(called: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse keyword arguments that a function does not take.
+
+    Args:
+        called: The function as its caller wrote it, without brackets.
+        given: The keywords of the call.
+        known: Those that the function takes.
+
+    Raises:
+        TypeError: One is unknown. The text suggests the one that was probably meant.
+
+    Example:
+        >>> check_keywords("ACE.from_model", ["base_url"], ["api_base", "skillbook"])
+        Traceback (most recent call last):
+        ...
+        TypeError: ACE.from_model() got an unexpected keyword argument 'base_url'; did you mean 'api_base'?
+    """
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{_suggestion(name, known)}")
+
+
+def closest_name(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that a misspelt one probably means, or None.
+
+    Args:
+        name: The misspelt name.
+        known: The names that there are.
+
+    Example:
+        >>> closest_name("skill_book", ["skillbook", "skill_manager"])
+        'skillbook'
+    """
+    meant = _OTHER_WORDS.get(name)
+    if meant in known:
+        return meant
+    without = {each.replace("_", ""): each for each in known}
+    found = difflib.get_close_matches(name.replace("_", "").lower(), without, n=1, cutoff=0.6)
+    return without[found[0]] if found else None
+
+
+def _suggestion(name: str, known: Collection[str]) -> str:
+    meant = closest_name(name, known)
+    if meant is not None:
+        return f"; did you mean {meant!r}?"
+    return f"; it takes {', '.join(sorted(known))}" if known else "; it takes none"
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """Return a method as its caller wrote it: with the class of the object, not with the one that defines it."""
+    owner, dot, name = function.__qualname__.rpartition(".")
+    if not dot or not args or owner.endswith("<locals>"):
+        return function.__qualname__
+    kind = args[0] if isinstance(args[0], type) else type(args[0])
+    return kind.__name__ if name == "__init__" else f"{kind.__name__}.{name}"
+
+
+def sequence_of_steps(name: str, value: object) -> None:
+    """Refuse what is not an iterable of steps.
+
+    Args:
+        name: The name of the argument.
+        value: What was given.
+
+    Raises:
+        TypeError: It is one step, a text, or not iterable.
+
+    Example:
+        >>> sequence_of_steps("extra_steps", len)
+        Traceback (most recent call last):
+        ...
+        TypeError: extra_steps must be a list of steps, got <built-in function len>; put it into a list: [step]
+    """
+    if isinstance(value, str | bytes) or callable(value) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a list of steps, got {shown(value)}; put it into a list: [step]")
 
 
 def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> int:

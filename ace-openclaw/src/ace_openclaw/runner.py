@@ -163,7 +163,7 @@ class OpenClaw(ACERunner):
         results = self._run(
             turns,
             epochs=1,
-            most_under_way=lag,
+            lag=lag,
             cancel_token=cancel_token,
             max_cost=max_cost,
             run_id=RUN_ID,

@@ -127,3 +127,13 @@ def test_an_option_of_learning(name: str, value: Any, message: str) -> None:
     roles: Any = NeverAsked()
     with pytest.raises(TypeError, match=re.escape(message)):
         TraceAnalyser.from_roles(reflector=roles, skill_manager=roles, **{name: value})
+
+
+@pytest.mark.parametrize(("given", "meant"), [("worker", "workers"), ("on_sample_don", "on_sample_done")])
+def test_a_misspelt_option_of_a_run(given: str, meant: str) -> None:
+    for runner, inputs in runners():
+        run: Any = runner.run  # type: ignore[attr-defined]  # every runner has one, with its own arguments
+        name = f"{type(runner).__name__}.run()"
+        message = f"{name} got an unexpected keyword argument {given!r}; did you mean {meant!r}?"
+        with pytest.raises(TypeError, match=re.escape(message)):
+            run(inputs, **{given: 1})

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ace.runners.litellm import ACELiteLLM
     from ace.runners.not_written import SkillbookNotWrittenError
     from ace.runners.recorded_trace import RecordedTrace
+    from ace.runners.run_options import RunOptions
     from ace.runners.run_record import UnfinishedRun, has_run, unfinished_runs
     from ace.runners.settings import LearningOptions, LearningSettings
     from ace.runners.trace_analyser import TraceAnalyser
@@ -28,6 +29,7 @@ __all__ = [
     "LearningOptions",
     "LearningSettings",
     "RecordedTrace",
+    "RunOptions",
     "SkillUse",
     "SkillbookNotWrittenError",
     "TraceAnalyser",
@@ -46,6 +48,7 @@ _HOMES = {
     "IntegrationRunner": "integration",
     "LearningOptions": "settings",
     "LearningSettings": "settings",
+    "RunOptions": "run_options",
     "RecordedTrace": "recorded_trace",
     "SkillUse": "used_skills",
     "SkillbookNotWrittenError": "not_written",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from ace.arguments import with_method
+from ace.arguments import checked_arguments, with_method
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
 from ace.runners.learning_lag import most_under_way
-from ace.runners.run_options import OnSampleDone
+from ace.runners.run_options import RunOptions, RunSettings
 from ace.runners.settings import LearningOptions, LearningSettings
 
 if TYPE_CHECKING:
     from ace.context import ACESample, ACEStepContext
     from ace.environments import TaskEnvironment
-    from ace.pipeline import CancellationToken, SampleResult, StepProtocol
+    from ace.pipeline import SampleResult, StepProtocol
     from ace.protocols.agent import AgentLike
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.reflector import ReflectorLike
@@ -117,40 +117,20 @@ class ACE(ACERunner):
         client, options = client_and_options(model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
         return cls.from_client(client, **options)
 
+    @checked_arguments(RunOptions)
     def run(
         self,
         samples: Iterable[ACESample],
         epochs: int = 1,
-        *,
-        wait: bool = True,
-        lag: int | None = None,
-        workers: int = 1,
-        on_sample_done: OnSampleDone | None = None,
-        cancel_token: CancellationToken | None = None,
-        run_id: str | None = None,
-        resume: bool = False,
-        max_cost: float | None = None,
-        fail_fast: bool = False,
+        **options: Unpack[RunOptions],
     ) -> list[SampleResult[ACEStepContext]]:
         """Answer all samples, and learn from them, in every epoch.
 
         Args:
             samples: The samples; a sequence if there are several epochs.
             epochs: How often.
-            wait: Whether to return only when everything is learned.
-            lag: How many earlier samples may not be learned yet when an agent starts. 0 is strictly online; by
-                default at most `workers + 3` samples are between agent and skillbook.
-            workers: How many agents run at once.
-            on_sample_done: Called with each result when the agent has answered and been judged.
-            cancel_token: Stops the run: what is inside a step finishes, the rest has a `PipelineCancelled` in its
-                result and is left to a resumed run. `max_cost` and `fail_fast` cancel it too.
-            run_id: The name of the run, under which a skillbook in a store keeps its progress; by default a new one.
-            resume: Whether to go on with a run that was killed or stopped: the one named by `run_id`, by default the
-                last unfinished one of this kind of runner, and a new one if there is none. Samples that it has
-                learned are passed over, with `metadata["already_learned"]` in their results; those that failed are
-                tried again; and a model call whose answer was recorded is not made again.
-            max_cost: US dollars. When the model calls of this call have cost so much, no further sample begins.
-            fail_fast: Whether the first failed sample stops the run.
+            **options: Those of every run, see `RunOptions`: wait, workers, lag, on_sample_done, cancel_token, run_id,
+                resume, max_cost, fail_fast.
 
         Returns:
             The results of all epochs, in input order. A failed sample has `error`; see also `failures`.
@@ -159,19 +139,10 @@ class ACE(ACERunner):
             TypeError: The samples are no iterable of samples.
             ValueError: An argument makes no sense, a sample is None, or there is no run to resume under this name.
         """
-        return self._run(
-            samples,
-            epochs=epochs,
-            wait=wait,
-            workers=workers,
-            most_under_way=most_under_way(workers, lag),
-            on_sample_done=on_sample_done,
-            cancel_token=cancel_token,
-            run_id=run_id,
-            resume=resume,
-            max_cost=max_cost,
-            fail_fast=fail_fast,
-        )
+        return self._run(samples, epochs=epochs, **options)
+
+    def _most_under_way(self, options: RunSettings) -> int | None:
+        return most_under_way(options.workers, options.lag)
 
     def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:
         missing = [name for name in ("question", "context", "ground_truth") if not hasattr(item, name)]

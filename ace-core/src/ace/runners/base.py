@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ace.context import ACEStepContext, SkillbookView
-from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
+from ace.pipeline import Pipeline, SampleResult, StepProtocol
 from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.inputs import check_items
 from ace.runners.rebinding import rebound_steps, with_save_path
-from ace.runners.run_options import OnSampleDone, RunOptions
+from ace.runners.run_options import RunSettings
 from ace.runners.run_session import RunSession
 from ace.runners.runner_background import RunnerBackground
 from ace.runners.step_events import StepEvents
@@ -101,53 +101,28 @@ class ACERunner:
         items: Iterable[Any],
         *,
         epochs: int,
-        wait: bool = True,
-        workers: int = 1,
-        most_under_way: int | None = None,
-        on_sample_done: OnSampleDone | None = None,
-        cancel_token: CancellationToken | None = None,
-        run_id: str | None = None,
-        resume: bool = False,
-        max_cost: float | None = None,
-        fail_fast: bool = False,
         pipeline: Pipeline[ACEStepContext] | None = None,
-        **kwargs: Any,  # for `_build_context`
+        **kwargs: Any,  # `RunOptions`, and what is for `_build_context`
     ) -> list[SampleResult[ACEStepContext]]:
         """Take all inputs through the pipeline, in every epoch. The background is drained between epochs.
 
         Args:
             items: The inputs; a sequence if there are several epochs.
             epochs: How often.
-            wait: Whether to return only when the background is done too. If not, the run is finished there: the
-                interpreter waits for it when it exits, and `wait_for_background` does.
-            workers: How many samples may be in the foreground at once.
-            most_under_way: How many earlier samples may be under way when one begins; None leaves it to the engine.
-            on_sample_done: Called with each result when the sample's foreground is over.
-            cancel_token: Stops the run.
-            run_id: The name of the run.
-            resume: Whether the run was begun by an earlier call.
-            max_cost: The US dollars after which no further sample begins.
-            fail_fast: Whether the first failed sample stops the run.
             pipeline: Another pipeline than the runner's own, for this run.
-            **kwargs: Handed on to `_build_context`.
+            **kwargs: The options of the run, see `RunOptions`; everything else is passed to `_build_context`. With
+                `wait=False`, the run is finished in the background: the interpreter waits for it when it exits,
+                and `wait_for_background` does.
 
         Returns:
             The results of all epochs, in input order.
 
         Raises:
-            TypeError: The items are no iterable of inputs.
-            ValueError: An argument makes no sense, or an input lacks what the first step needs.
+            TypeError: The items are not an iterable of inputs.
+            ValueError: An option is outside its range, or an input lacks what the first step needs.
         """
         check_items(items, epochs)
-        options = RunOptions(
-            most_under_way=most_under_way,
-            on_sample_done=on_sample_done,
-            cancel_token=cancel_token,
-            run_id=run_id,
-            resume=resume,
-            max_cost=max_cost,
-            fail_fast=fail_fast,
-        )
+        options, extra = RunSettings.taken_from(kwargs)
         used = self.pipeline if pipeline is None else pipeline
         with self._running:
             self._background.use(used)
@@ -158,6 +133,7 @@ class ACERunner:
                 runner=self.integration or type(self).__name__,
                 build_context=self._build_context,
                 options=options,
+                most_under_way=self._most_under_way(options),
                 epochs=epochs,
                 total=len(items) if isinstance(items, Sequence) else None,
             )
@@ -166,15 +142,19 @@ class ACERunner:
                 for epoch in range(1, epochs + 1):
                     if epoch > 1:
                         used.wait_for_background()
-                    results += session.run_epoch(items, epoch, workers, kwargs)
+                    results += session.run_epoch(items, epoch, extra)
             except BaseException:
                 session.finish(interrupted=True)
                 raise
-            if wait:
+            if options.wait:
                 session.finish()
             else:
                 self._background.finish(session.finish)
             return results
+
+    def _most_under_way(self, options: RunSettings) -> int | None:
+        """Return how many earlier samples may be unlearned when one starts; None leaves it to the engine."""
+        return options.lag
 
     @property
     def failures(self) -> list[FailedSample]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
+from ace.arguments import checked_arguments
 from ace.pipeline import StepProtocol
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_from_model
 from ace.runners.learning_lag import most_under_way
-from ace.runners.run_options import OnSampleDone
+from ace.runners.run_options import RunOptions, RunSettings
 from ace.runners.settings import LearningOptions, LearningSettings
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
-    from ace.pipeline import CancellationToken, SampleResult
+    from ace.pipeline import SampleResult
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
@@ -110,38 +111,20 @@ class IntegrationRunner(ACERunner):
             *args, reflector=reflector_for(client), skill_manager=skill_manager_for(client), **options
         )
 
+    @checked_arguments(RunOptions)
     def run(
         self,
         tasks: Iterable[Any],
         epochs: int = 1,
-        *,
-        wait: bool = True,
-        lag: int | None = None,
-        workers: int = 1,
-        on_sample_done: OnSampleDone | None = None,
-        cancel_token: CancellationToken | None = None,
-        run_id: str | None = None,
-        resume: bool = False,
-        max_cost: float | None = None,
-        fail_fast: bool = False,
+        **options: Unpack[RunOptions],
     ) -> list[SampleResult[ACEStepContext]]:
         """Run all tasks, and learn from them, in every epoch.
 
         Args:
             tasks: What the execute step takes, such as texts or samples; a sequence if there are several epochs.
             epochs: How often.
-            wait: Whether to return only when everything is learned.
-            lag: How many earlier tasks may not be learned yet when one starts. 0 is strictly online; by default
-                at most `workers + 3` tasks are between agent and skillbook.
-            workers: How many agents run at once.
-            on_sample_done: Called with each result when the agent is done.
-            cancel_token: Stops the run: what is inside a step finishes, the rest has a `PipelineCancelled` in its
-                result and is left to a resumed run. `max_cost` and `fail_fast` cancel it too.
-            run_id: The name of the run, under which a skillbook in a store keeps its progress; by default a new one.
-            resume: Whether to go on with a run that was killed or stopped, see `ACE.run`. Tasks that it has learned
-                are not run again.
-            max_cost: US dollars. When the model calls of this call have cost so much, no further task begins.
-            fail_fast: Whether the first task that cannot be run stops the run.
+            **options: Those of every run, see `RunOptions`: wait, workers, lag, on_sample_done, cancel_token, run_id,
+                resume, max_cost, fail_fast.
 
         Returns:
             The results of all epochs, in input order. A task that could not be run has `error`; see also `failures`.
@@ -150,19 +133,10 @@ class IntegrationRunner(ACERunner):
             TypeError: The tasks are no iterable of tasks.
             ValueError: An argument makes no sense, a task is None, or there is no run to resume under this name.
         """
-        return self._run(
-            tasks,
-            epochs=epochs,
-            wait=wait,
-            workers=workers,
-            most_under_way=most_under_way(workers, lag),
-            on_sample_done=on_sample_done,
-            cancel_token=cancel_token,
-            run_id=run_id,
-            resume=resume,
-            max_cost=max_cost,
-            fail_fast=fail_fast,
-        )
+        return self._run(tasks, epochs=epochs, **options)
+
+    def _most_under_way(self, options: RunSettings) -> int | None:
+        return most_under_way(options.workers, options.lag)
 
     @classmethod
     def _steps(

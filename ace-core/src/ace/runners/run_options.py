@@ -2,47 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
-from ace.arguments import instance_of
+from ace.arguments import instance_of, whole_number
 from ace.pipeline import CancellationToken
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
 
-__all__ = ["OnSampleDone", "RunOptions"]
+__all__ = ["OnSampleDone", "RunOptions", "RunSettings"]
 
 OnSampleDone = Callable[["SampleResult[ACEStepContext]"], None]
 
 
+class RunOptions(TypedDict, total=False):
+    """The keyword arguments of `run` that all runners share."""
+
+    wait: bool
+    """Whether to return only when everything is learned; True by default."""
+    workers: int | None
+    """How many samples may be in the foreground at once, such as agents that answer; 1 by default. For
+    `TraceAnalyser`, which has no foreground, how many traces are reflected on at once in this run; by default three,
+    which all runs of the process share."""
+    lag: int | None
+    """How many earlier samples may be unlearned when one starts. 0 is strictly online."""
+    on_sample_done: OnSampleDone | None
+    """Called with each result when the foreground of its sample is over."""
+    cancel_token: CancellationToken | None
+    """Stops the run: what is inside a step finishes, the rest has a `PipelineCancelled` in its result and is left to a
+    resumed run. `max_cost` and `fail_fast` cancel it too."""
+    run_id: str | None
+    """The name of the run, under which a skillbook in a store keeps its progress; by default a new one."""
+    resume: bool
+    """Whether to continue a run that was killed or stopped: the one named by `run_id`, by default the last unfinished
+    one of this kind of runner, and a new one if there is none. Samples that it has learned are skipped, with
+    `metadata["already_learned"]` in their results; those that failed are tried again; and a model call whose answer
+    was recorded is not made again."""
+    max_cost: float | None
+    """US dollars. Once the model calls of this run have cost this much, no further sample starts."""
+    fail_fast: bool
+    """Whether the first failed sample stops the run."""
+
+
 @dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What one call of `run` was told.
+class RunSettings:
+    """The checked options of one call of `run`, with their defaults; see `RunOptions`.
 
     Raises:
         TypeError: The token or the function is something else.
-        ValueError: An option makes no sense.
+        ValueError: An option is outside its range.
     """
 
-    most_under_way: int | None = None
-    """How many earlier samples may be under way when one begins; None leaves it to the engine."""
+    wait: bool = True
+    workers: int = 1
+    lag: int | None = None
     on_sample_done: OnSampleDone | None = None
-    """Called with each result when the foreground part of the sample is over."""
     cancel_token: CancellationToken | None = None
-    """Stops the run."""
     run_id: str | None = None
-    """The name of the run; None makes one up or, for a resumed run, takes the last one that was not finished."""
     resume: bool = False
-    """Whether the run was begun by an earlier call."""
     max_cost: float | None = None
-    """The US dollars after which no further sample begins."""
     fail_fast: bool = False
-    """Whether the first failed sample stops the run."""
+
+    @classmethod
+    def taken_from(cls, arguments: Mapping[str, Any]) -> tuple[Self, dict[str, Any]]:
+        """Return the settings among the arguments of a run, and the other arguments.
+
+        Args:
+            arguments: The keyword arguments.
+        """
+        own = {name: value for name, value in arguments.items() if name in cls.__dataclass_fields__}
+        extra = {name: value for name, value in arguments.items() if name not in own}
+        if own.get("workers", 1) is None:
+            del own["workers"]
+        return cls(**own), extra
 
     def __post_init__(self) -> None:
+        whole_number("workers", self.workers)
+        if self.lag is not None:
+            whole_number("lag", self.lag, least=0, of="samples")
         if self.cancel_token is not None:
             instance_of("cancel_token", self.cancel_token, CancellationToken)
         if self.on_sample_done is not None and not callable(self.on_sample_done):

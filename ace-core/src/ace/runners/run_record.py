@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 from ace.skillbook.store import SampleKey
 
 if TYPE_CHECKING:
-    from ace.runners.run_options import RunOptions
+    from ace.runners.run_options import RunSettings
     from ace.runners.underway import SampleUnderway
     from ace.skillbook import Skillbook
     from ace.skillbook.store import ProgressRow, SkillbookStore
@@ -81,7 +81,7 @@ def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
 
 
 def record_of_run(
-    skillbook: Skillbook, options: RunOptions, *, runner: str, epochs: int, total: int | None
+    skillbook: Skillbook, options: RunSettings, *, runner: str, epochs: int, total: int | None
 ) -> RunRecord | None:
     """Return what the store of a book keeps about a run that begins or goes on; None for a book without a store.
 
@@ -133,7 +133,7 @@ class RunRecord:
         store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
 
     @classmethod
-    def begun(cls, store: SkillbookStore, options: RunOptions, *, runner: str, epochs: int, total: int | None) -> Self:
+    def begun(cls, store: SkillbookStore, options: RunSettings, *, runner: str, epochs: int, total: int | None) -> Self:
         """Note in a store that a run begins, or find the one that shall go on.
 
         Args:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import Pipeline
     from ace.runners.failures import FailureLog
-    from ace.runners.run_options import RunOptions
+    from ace.runners.run_options import RunSettings
     from ace.skillbook import Skillbook
 
 __all__ = ["RunSession"]
@@ -52,6 +52,7 @@ class RunSession:
         runner: What kind of runner it is; the name for `InsightSource.integration`.
         build_context: Makes the context of an input.
         options: What the run was told.
+        most_under_way: How many earlier samples may be unlearned when one starts; None leaves it to the engine.
         epochs: How often the inputs are gone through.
         total: How many inputs there are; None where that is not known.
 
@@ -67,7 +68,8 @@ class RunSession:
         *,
         runner: str,
         build_context: Callable[..., ACEStepContext],
-        options: RunOptions,
+        options: RunSettings,
+        most_under_way: int | None,
         epochs: int,
         total: int | None,
     ) -> None:
@@ -76,6 +78,7 @@ class RunSession:
         self._runner = runner
         self._build_context = build_context
         self._options = options
+        self._most_under_way = most_under_way
         self._epochs = epochs
         self._total = total
         self._record = record_of_run(skillbook, options, runner=runner, epochs=epochs, total=total)
@@ -95,17 +98,16 @@ class RunSession:
         emit(RunStarted(self._id, runner, epochs, total, resumed))
 
     def run_epoch(
-        self, items: Iterable[Any], epoch: int, workers: int, extra: Mapping[str, Any]
+        self, items: Iterable[Any], epoch: int, extra: Mapping[str, Any]
     ) -> list[SampleResult[ACEStepContext]]:
         """Take all inputs through the foreground once.
 
         Args:
             items: The inputs.
             epoch: Which epoch this is, from 1.
-            workers: How many samples may be in the foreground at once.
             extra: Further arguments of `_build_context`.
         """
-        lag = LearningLag(self._pipeline, self._options.most_under_way, self._token)
+        lag = LearningLag(self._pipeline, self._most_under_way, self._token)
         skipped: dict[int, SampleResult[ACEStepContext]] = {}
         contexts = SampleContexts(
             self._id,
@@ -119,7 +121,9 @@ class RunSession:
         )
         drawn = self._drawn(items, contexts, lag, skipped)
         with self._told_of_ends(), call_scope(CallScope(run_id=self._id, store=self._skillbook.store)):
-            done = self._pipeline.run(drawn, workers, lambda result: self._foreground_ended(result, lag), self._token)
+            done = self._pipeline.run(
+                drawn, self._options.workers, lambda result: self._foreground_ended(result, lag), self._token
+            )
         results = iter(done)
         return [skipped.get(place) or next(results) for place in range(len(done) + len(skipped))]
 

@@ -6,18 +6,18 @@ import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from ace.arguments import whole_number
+from ace.arguments import checked_arguments, whole_number
 from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
 from ace.runners.recorded_trace import RecordedTrace
-from ace.runners.run_options import OnSampleDone
+from ace.runners.run_options import RunOptions
 from ace.runners.settings import LearningOptions, LearningSettings
 from ace.runners.step_events import StepEvents
 
 if TYPE_CHECKING:
-    from ace.pipeline import CancellationToken, SampleResult, StepProtocol
+    from ace.pipeline import SampleResult, StepProtocol
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
@@ -89,41 +89,20 @@ class TraceAnalyser(ACERunner):
         client, options = client_and_options(model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
         return cls.from_client(client, **options)
 
+    @checked_arguments(RunOptions)
     def run(
         self,
         traces: Iterable[Any],
         epochs: int = 1,
-        *,
-        wait: bool = True,
-        lag: int | None = None,
-        workers: int | None = None,
-        on_sample_done: OnSampleDone | None = None,
-        cancel_token: CancellationToken | None = None,
-        run_id: str | None = None,
-        resume: bool = False,
-        max_cost: float | None = None,
-        fail_fast: bool = False,
+        **options: Unpack[RunOptions],
     ) -> list[SampleResult[ACEStepContext]]:
         """Learn from all traces, in every epoch.
 
         Args:
             traces: The traces, of any type, or each as a `RecordedTrace`; a sequence if there are several epochs.
             epochs: How often.
-            wait: Whether to return only when everything is learned.
-            lag: How many earlier traces may not be learned yet when one begins. 0 is strictly online: then the same
-                answers give the same skillbook, byte for byte. By default the engine sets the limit.
-            workers: How many traces are reflected on at once in this run; by default three, which all runs of
-                the process share.
-            on_sample_done: Called with each result when the trace has been taken in.
-            cancel_token: Stops the run: what is inside a step finishes, the rest has a `PipelineCancelled` in its
-                result and is left to a resumed run. `max_cost` and `fail_fast` cancel it too.
-            run_id: The name of the run, under which a skillbook in a store keeps its progress; by default a new one.
-            resume: Whether to go on with a run that was killed or stopped: the one named by `run_id`, by default the
-                last unfinished one of this kind of runner, and a new one if there is none. Samples that it has
-                learned are passed over, with `metadata["already_learned"]` in their results; those that failed are
-                tried again; and a model call whose answer was recorded is not made again.
-            max_cost: US dollars. When the model calls of this call have cost so much, no further sample begins.
-            fail_fast: Whether the first failed sample stops the run.
+            **options: Those of every run, see `RunOptions`: wait, workers, lag, on_sample_done, cancel_token, run_id,
+                resume, max_cost, fail_fast.
 
         Returns:
             The results of all epochs, in input order. A failed trace has `error`; see also `failures`.
@@ -132,21 +111,9 @@ class TraceAnalyser(ACERunner):
             TypeError: The traces are no iterable of traces.
             ValueError: An argument makes no sense, a trace is None, or there is no run to resume under this name.
         """
-        if lag is not None:
-            whole_number("lag", lag, least=0, of="traces")
-        return self._run(
-            traces,
-            epochs=epochs,
-            wait=wait,
-            most_under_way=lag,
-            on_sample_done=on_sample_done,
-            cancel_token=cancel_token,
-            run_id=run_id,
-            resume=resume,
-            max_cost=max_cost,
-            fail_fast=fail_fast,
-            pipeline=None if workers is None else self._with_reflect_limit(workers),
-        )
+        workers = options.pop("workers", None)
+        pipeline = None if workers is None else self._with_reflect_limit(workers)
+        return self._run(traces, epochs=epochs, pipeline=pipeline, **options)
 
     def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:
         ctx = super()._build_context(item, **kwargs)
