@@ -89,13 +89,25 @@ def test_a_file_is_recognised_by_its_content(
     [
         ("empty.jsonl", "", "empty.jsonl", "empty"),
         ("blank.json", " \n ", "blank.json", "blanks"),
-        ("cut.json", '{"task": "1", "answer": "so', "cut.json", "cut, or no JSON"),
+        ("cut.json", '{"task": "1", "answer": "so', "cut.json", "cut, or not JSON"),
         ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png", "a PNG picture"),
         ("noise.jsonl", bytes(range(256)) * 8, "noise.jsonl", "binary data"),
-        ("number.jsonl", "17\n", "number.jsonl#1", "17 is no trace"),
+        ("number.jsonl", "17\n", "number.jsonl#1", "17 is not a trace"),
         ("nothing.jsonl", "{}\n", "nothing.jsonl#1", "the record is empty"),
         ("deep.json", '{"a":' + "[" * 200_000, "deep.json", "nested too deeply"),
         ("none.json", "[]", "none.json", "the list is empty"),
+        ("null.json", "null", "null.json", "null is not a trace"),
+        ("seventeen.json", "17", "seventeen.json", "17 is not a trace"),
+        ("nothing.txt", " null\n", "nothing.txt", "null is not a trace"),
+        ("true.jsonl", "true\n", "true.jsonl#1", "true is not a trace"),
+        ("no_suffix", "-1e3", "no_suffix", "-1000.0 is not a trace"),
+        ("page.json", "<html>502</html>", "page.json", "an HTML page, not a trace"),
+        ("page.txt", "\n<!DOCTYPE html>\n<title>Error</title>", "page.txt", "an HTML page, not a trace"),
+        ("page.jsonl", "<HTML lang=en>", "page.jsonl", "an HTML page, not a trace"),
+        ("words.json", "It went wrong.", "words.json", "cut, or not JSON"),
+        ("digits.json", f'{{"task": "x", "n": {"1" * 4301}}}', "digits.json", "a number has too many digits"),
+        ("digits.jsonl", f'{{"n": -{"1" * 4301}}}\n', "digits.jsonl#1", "a number has too many digits"),
+        ("digits", "9" * 5000, "digits", "a number has too many digits"),
         ("bytes.jsonl", b'{"task": "\xff\xfe and on and on and on"}\n', "bytes.jsonl#1", "not UTF-8"),
     ],
 )
@@ -108,6 +120,14 @@ def test_a_bad_file_is_reported_and_the_good_one_beside_it_taken(
         assert [trace.place for trace in gathered.traces] == ["logs/zz_good.jsonl#1"]
         assert list(problems(gathered)) == [f"logs/{place}"]
         assert reason in problems(gathered)[f"logs/{place}"]
+
+
+def test_a_list_goes_on_after_a_number_with_too_many_digits() -> None:
+    write("list.json", f'[{{"n": {"1" * 4301}}}, {{"task": "2"}}, {"7" * 5000}, {{"task": "4"}}]')
+    with gather_traces(["list.json"]) as gathered:
+        assert [trace.place for trace in gathered.traces] == ["list.json#2", "list.json#4"]
+        assert list(problems(gathered)) == ["list.json#1", "list.json#3"]
+        assert set(problems(gathered).values()) == {"a number has too many digits"}
 
 
 def test_what_stands_before_a_cut_is_taken() -> None:

@@ -29,7 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ace ...
         True
     """
+    from ace.cli.console import open_missing_streams
     from ace.cli.signals import EXIT_CODE, run_heeding_signals
+
+    if arguments is None:
+        open_missing_streams()
 
     def command() -> int:
         try:

@@ -8,10 +8,51 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-__all__ = ["JSON_SCHEMA", "is_terminal", "note", "print_json", "print_table", "print_text", "visible"]
+__all__ = [
+    "JSON_SCHEMA",
+    "abandon",
+    "is_terminal",
+    "note",
+    "open_missing_streams",
+    "print_json",
+    "print_table",
+    "print_text",
+    "redraw_note",
+    "visible",
+]
 
 JSON_SCHEMA = 1
 """The number in every `--json` object. It rises when a field is removed or changes its meaning."""
+
+
+def open_missing_streams() -> None:
+    """Connect standard input, output and error to the null device where they were closed when the process started.
+
+    The next file that is opened gets the lowest free number. Without this, that could be 2, and what is meant for
+    standard error would be written into a skillbook.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # stays open
+
+
+def abandon(stream: TextIO) -> None:
+    """Send further output of a stream to the null device, since its reader is gone.
+
+    Python would otherwise report the same error again when it flushes the stream at exit.
+
+    Args:
+        stream: `sys.stdout` or `sys.stderr`.
+    """
+    try:
+        number = stream.fileno()
+    except (OSError, ValueError):  # replaced by an object without a file, or closed: nothing to redirect
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -51,10 +92,31 @@ def print_text(text: str) -> None:
 def note(text: str) -> None:
     """Print a line for the person at the terminal, apart from the result: to standard error.
 
+    It never raises. Notes are written from observers, log handlers and signal handlers, where an error would end
+    a run or keep it from ending; and where standard error is gone, nobody could be told.
+
     Args:
         text: The line.
     """
-    print(_writable(text, sys.stderr), file=sys.stderr, flush=True)  # noqa: T201  # the command line talks to its user
+    _write_note(f"{text}\n")
+
+
+def redraw_note(text: str) -> None:
+    """Replace the line that the last call showed in the terminal; never raises, like `note`.
+
+    Args:
+        text: The new line.
+    """
+    _write_note(f"\r\x1b[K{text}")
+
+
+def _write_note(text: str) -> None:
+    stream = sys.stderr
+    try:
+        stream.write(_writable(text, stream))
+        stream.flush()
+    except (OSError, ValueError):  # its reader is gone, its disk is full, or it was closed
+        abandon(stream)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Final
 
@@ -56,9 +55,10 @@ def exit_code_of(error: BaseException) -> int | None:
     Returns:
         The exit code; None if the error is a bug, which a traceback has to show.
     """
+    from ace.cli.console import abandon
+
     if isinstance(error, BrokenPipeError):
-        # Whoever read our output has gone. Without this, Python would complain again when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon(sys.stdout)
         return WITH_FAILURES
     if _is_interruption(error):
         print_error("interrupted")

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from ace.cli.console import is_terminal, note
+from ace.cli.console import is_terminal, note, redraw_note
 from ace.cli.errors import UsageError
 from ace.cli.questions import can_ask, says_yes
 from ace.cli.wording import size_text
@@ -116,7 +116,7 @@ class _ShownProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._has_open_line:
-            sys.stderr.write("\n")
+            note("")
 
     def __call__(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()
@@ -126,8 +126,7 @@ class _ShownProgress:
         self._shown_at = now
         line = f"{100 * done // total:3d} %  {size_text(done)} of {size_text(total)}  {what}"
         if self._is_terminal:
-            sys.stderr.write(f"\r\x1b[K{line}")
-            sys.stderr.flush()
+            redraw_note(line)
             self._has_open_line = True
         else:
             note(line)

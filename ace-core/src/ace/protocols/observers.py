@@ -6,7 +6,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ace.lazy_plugins import fill
 from ace.protocols.events import (
@@ -59,7 +59,8 @@ def is_observed() -> bool:
 def emit(event: Event) -> None:
     """Tell every observer, on this thread, in the order of their registration.
 
-    An observer that raises is logged by its name; the others and the run go on.
+    An observer that raises is logged by its name; the others and the run continue. So they do if a handler of
+    the log raises as well: events are emitted from places that have to count a sample as done.
 
     Args:
         event: What happened.
@@ -69,7 +70,8 @@ def emit(event: Event) -> None:
         try:
             observer(event)
         except Exception:
-            _logger.exception("observer %r failed at %s; the run goes on", name, type(event).__name__)
+            with suppress(Exception):
+                _logger.exception("observer %r failed at %s; the run continues", name, type(event).__name__)
 
 
 def register_observer(name: str, observer: Observer) -> None:

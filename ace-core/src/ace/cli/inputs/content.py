@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final, Literal
 
-__all__ = ["HEAD_SIZE", "Content", "binary_kind", "recognised"]
+__all__ = ["HEAD_SIZE", "Content", "foreign_kind", "recognised"]
 
 Content = Literal["empty", "lines", "list", "object", "text"]
 
@@ -14,6 +14,7 @@ _LINE_SUFFIXES = (".jsonl", ".ndjson")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _LINES_LOOKED_AT = 10
+_PAGE_BEGINS = (b"<!doctype html", b"<html")
 _SIGNATURES: Final = (
     (b"\x89PNG", "a PNG picture"),
     (b"\xff\xd8\xff", "a JPEG picture"),
@@ -25,21 +26,23 @@ _SIGNATURES: Final = (
 )
 
 
-def binary_kind(head: bytes) -> str | None:
-    """Return what a file is that holds no text, or None for text.
+def foreign_kind(head: bytes) -> str | None:
+    """Return what a file is that cannot be a trace, such as a picture or an error page; None for other text.
 
     Args:
         head: The beginning of the file.
 
     Example:
-        >>> binary_kind(b"GIF89a..."), binary_kind("naïve".encode())
-        ('a GIF picture', None)
+        >>> foreign_kind(b"GIF89a..."), foreign_kind(b"<html>502</html>"), foreign_kind("naïve".encode())
+        ('a GIF picture', 'an HTML page', None)
     """
     named = next((kind for signature, kind in _SIGNATURES if head.startswith(signature)), None)
     if named is not None:
         return named
     if head.startswith(_UTF_16):
         return None
+    if head.removeprefix(_BYTE_ORDER_MARK).lstrip()[:20].lower().startswith(_PAGE_BEGINS):
+        return "an HTML page"
     text = head.decode("utf-8", "replace")
     strange = sum(character == "\ufffd" or (character < " " and character not in "\t\n\r\f\x1b") for character in text)
     return "binary data" if "\x00" in text or strange * 10 > len(text) else None
@@ -65,7 +68,8 @@ def recognised(head: bytes, suffix: str, *, is_whole: bool) -> Content:
     if suffix in _LINE_SUFFIXES or _holds_lines(body, is_whole=is_whole):
         return "lines"
     if body[:1] not in b"{[":
-        return "text"
+        # Alone in a file, `null` is JSON whatever the file is called; nothing can be learned from it.
+        return "object" if suffix == ".json" or (is_whole and _is_json(body)) else "text"
     if suffix != ".json" and not _begins_json(body):
         return "text"
     return "list" if body[:1] == b"[" else "object"
@@ -79,6 +83,14 @@ def _holds_lines(body: bytes, *, is_whole: bool) -> bool:
     looked_at = [line for line in lines if line.strip()][:_LINES_LOOKED_AT]
     is_one_document = is_whole and len(looked_at) == 1
     return not is_one_document and sum(map(_is_record, looked_at)) * 2 > len(looked_at)
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        json.loads(body, parse_int=float)  # `int` refuses long numbers
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _is_record(line: bytes) -> bool:

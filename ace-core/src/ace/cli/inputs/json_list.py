@@ -15,7 +15,8 @@ __all__ = ["BrokenListError", "Element", "list_elements"]
 
 _CHUNK: Final = 1024 * 1024
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
-_DECODER: Final = json.JSONDecoder()
+# Only where a value ends is wanted. As floats, numbers of any length are read; `int` refuses long ones.
+_DECODER: Final = json.JSONDecoder(parse_int=float)
 
 
 class Element(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from ace.cli.inputs.content import HEAD_SIZE, Content, binary_kind, recognised
+from ace.cli.inputs.content import HEAD_SIZE, Content, foreign_kind, recognised
 from ace.cli.inputs.json_list import BrokenListError, Element, list_elements
 from ace.cli.inputs.problems import LARGEST_RECORD, InputProblem, reason_of
 from ace.cli.inputs.stored_record import RecordForm, StoredRecord, parsed_record
@@ -17,6 +17,8 @@ from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_conve
 from ace.runners import RecordedTrace
 
 __all__ = ["Found", "split_file"]
+
+_LONGEST_SHOWN = 40
 
 Found = RecordedTrace | InputProblem
 
@@ -54,9 +56,9 @@ class _File:
         if claimed is not None:
             yield claimed
             return
-        binary = binary_kind(head)
-        if binary is not None:
-            yield InputProblem(self._name, f"{binary}, no trace")
+        foreign = foreign_kind(head)
+        if foreign is not None:
+            yield InputProblem(self._name, f"{foreign}, not a trace")
             return
         suffix = Path(self._name).suffix.lower()
         content = recognised(head, suffix, is_whole=len(head) == self._size)
@@ -130,14 +132,12 @@ class _File:
 
     def _list(self) -> Iterator[Found]:
         """Yield the elements as records, or the list as one record if it is a conversation."""
-        from ace.implementations.trace_reading.messages import is_message
-
         self._file.seek(0)
         elements = enumerate(list_elements(self._file, self._head().index(b"[")), 1)
         number = 0
         try:
             for number, element in elements:
-                if number == 1 and is_message(json.loads(element.data)):
+                if number == 1 and self._is_message(element.data):
                     yield self._whole("json")
                     return
                 yield self._element(number, element)
@@ -145,6 +145,15 @@ class _File:
             yield InputProblem(f"{self._name}#{number + 1}", str(error))
         if number == 0:
             yield InputProblem(self._name, "the list is empty")
+
+    @staticmethod
+    def _is_message(data: bytes) -> bool:
+        from ace.implementations.trace_reading.messages import is_message
+
+        try:
+            return is_message(json.loads(data))
+        except (ValueError, RecursionError):  # `_record` says what is wrong with it
+            return False
 
     def _element(self, number: int, element: Element) -> Found:
         place = f"{self._name}#{number}"
@@ -157,16 +166,22 @@ class _File:
             value = parsed_record(data, form, self._path)
         except json.JSONDecodeError as error:
             where = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
-            return InputProblem(place, f"cut, or no JSON: {error.msg} ({where})")
+            return InputProblem(place, f"cut, or not JSON: {error.msg} ({where})")
         except UnicodeDecodeError as error:
             return InputProblem(place, f"not UTF-8 (byte {error.start})")
         except RecursionError:
             return InputProblem(place, "nested too deeply")
+        except ValueError:  # what `int` says of a number with thousands of digits
+            return InputProblem(place, "a number has too many digits")
         if not isinstance(value, dict | list | str):
-            return InputProblem(place, f"{json.dumps(value)} is no trace")
+            return InputProblem(place, f"{_short(json.dumps(value))} is not a trace")
         if not value:
             return InputProblem(place, "the record is empty")
         return RecordedTrace(StoredRecord(self._path, start, len(data), form, hashlib.sha256(data).hexdigest()), place)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _hash_of(file: BinaryIO) -> str:

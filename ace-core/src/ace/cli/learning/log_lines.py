@@ -19,7 +19,11 @@ class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.name in _TOLD_BY_THE_REPORT:
             return
-        text = " ".join(redact(record.getMessage()).split())
+        try:
+            message = record.getMessage()
+        except Exception:  # a plugin's arguments do not fit its message; a log line must not end the run
+            message = str(record.msg)
+        text = " ".join(redact(message).split())
         note(f"ace: {record.levelname.lower()}: {visible(text[:_LONGEST])}")
 
 

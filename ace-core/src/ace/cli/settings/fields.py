@@ -8,6 +8,9 @@ from typing import Final
 
 __all__ = ["FIELDS", "SettingField", "SettingValue"]
 
+_MOST_BITS: Final = 62
+_LONGEST_SHOWN: Final = 80
+
 SettingValue = str | int | float | None
 
 
@@ -47,12 +50,14 @@ class SettingField:
                 raise ValueError("wants a text that is not empty")
             return value
         if self.kind is not str and isinstance(value, int | float) and not isinstance(value, bool):
+            if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+                raise ValueError(f"wants {self._wanted}, not one of {value.bit_length()} bits")
             if self.kind is int and not isinstance(value, int):
                 raise ValueError(f"wants {self._wanted}, not {value!r}")
             if not (float("-inf") < value < float("inf")) or (self.least is not None and value < self.least):
                 raise ValueError(f"wants {self._wanted}, not {value!r}")
             return self.kind(value)
-        shown = "" if self.is_secret else f", not {value!r}"
+        shown = "" if self.is_secret else f", not {_short(value)}"
         raise ValueError(f"wants {self._wanted}{shown}")
 
     def parsed(self, text: str) -> SettingValue:
@@ -69,13 +74,22 @@ class SettingField:
         try:
             number = float(text) if self.kind is float else int(text)
         except ValueError:
-            raise ValueError(f"wants {self._wanted}, not {text!r}") from None
+            raise ValueError(f"wants {self._wanted}, not {_short(text)}") from None
         return self.checked(number)
 
     @property
     def _wanted(self) -> str:
         what = {str: "a text", int: "a whole number", float: "a number"}[self.kind]
         return what if self.least is None else f"{what} from {self.least:g}"
+
+
+def _short(value: object) -> str:
+    """Return how a value looks in an error: a nested table can be long, and too deep to be written at all."""
+    try:
+        shown = repr(value)
+    except (RecursionError, ValueError):  # ValueError: a number with thousands of digits
+        return f"a {type(value).__name__}"
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
 
 
 FIELDS: Final[Sequence[SettingField]] = (
