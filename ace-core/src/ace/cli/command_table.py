@@ -19,7 +19,7 @@ _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("completion", "command", "Print the completion script for a shell."),
     ("models", "app", "List, fetch and check the models that run on this machine."),
     ("plugins", "app", "List the plugins that are installed, and check them."),
-    ("skillbook", "app", "Look at a skillbook and its history, move skills in and out."),
+    ("skillbook", "app", "Show, edit, add and remove skills; see and roll back their history; import and export them."),
 )
 
 

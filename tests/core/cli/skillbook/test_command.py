@@ -14,7 +14,22 @@ from tests.support.command_line import ACE, ace, command_environment
 def test_help_lists_every_command(tmp_path: Path) -> None:
     done = ace("skillbook", "--help", folder=tmp_path)
     assert done.code == 0
-    for name in ("show", "log", "diff", "blame", "rollback", "export", "import", "merge", "prune", "dedup"):
+    for name in (
+        "show",
+        "log",
+        "diff",
+        "blame",
+        "add",
+        "edit",
+        "remove",
+        "restore",
+        "rollback",
+        "export",
+        "import",
+        "merge",
+        "prune",
+        "dedup",
+    ):
         assert f" {name} " in done.out
 
 

@@ -89,7 +89,7 @@ def test_blame_tells_the_life_of_a_skill(store: Path, run: Run) -> None:
 def test_blame_knows_a_skill_that_was_removed(store: Path, run: Run) -> None:
     with Skillbook.open(store) as book:
         book.remove_skill("maths-00002")
-    assert run("blame", "maths-00002").out.splitlines()[-1].endswith("removed")
+    assert run("blame", "maths-00002").out.splitlines()[-1].endswith("deleted")
 
 
 def test_a_rollback_is_a_version_that_can_be_taken_back(store: Path, run: Run) -> None:

@@ -50,7 +50,7 @@ def test_a_table_of_the_active_skills(store: Path, run: Run) -> None:
     assert done.out.splitlines()[0] == "skills.db at version 6: 3 of 4 skills"
     assert "maths-00001" in done.out and "Guess quickly." not in done.out
     everything = run("show", "--all").out
-    assert "invalid" in everything and "Guess quickly." in everything
+    assert "removed" in everything and "Guess quickly." in everything
 
 
 def test_a_skill_shows_the_trace_the_epoch_and_the_error_that_taught_it(store: Path, run: Run) -> None:

@@ -93,7 +93,7 @@ def _verb(event: Added | Updated | Tagged | Removed | Kept) -> str:
         case Tagged():
             return "tagged"
         case Removed(soft=soft):
-            return "marked invalid" if soft else "removed"
+            return "removed" if soft else "deleted"
         case Kept():
             return "kept apart"
 

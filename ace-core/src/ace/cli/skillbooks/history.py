@@ -1,11 +1,16 @@
-"""Asks a skillbook for its history, and says what to do where there is none."""
+"""The versions of a skillbook, and the command that undoes a change."""
 
 from __future__ import annotations
 
-from ace.cli.errors import UsageError
-from ace.skillbook import Skillbook
+import shlex
+from collections.abc import Sequence
 
-__all__ = ["check_version", "newest_version"]
+from ace.cli.console import print_text
+from ace.cli.errors import UsageError
+from ace.cli.skillbooks.opening import location_of
+from ace.skillbook import Skillbook, shown_location
+
+__all__ = ["check_version", "newest_version", "print_undo", "undo_command"]
 
 
 def newest_version(book: Skillbook, location: str) -> int:
@@ -44,3 +49,35 @@ def check_version(book: Skillbook, location: str, version: int) -> int:
             "and `ace skillbook log` lists it"
         )
     return version
+
+
+def undo_command(location: str, version: int | None, otherwise: Sequence[str] = ()) -> str:
+    """Return the command that undoes the last change, as it can be typed into a shell.
+
+    Args:
+        location: Where the skillbook was opened.
+        version: The version that the change made; None for a skillbook without history.
+        otherwise: What undoes the change without history: the arguments of `ace skillbook`. Nothing if nothing does.
+
+    Returns:
+        The command; an empty text if there is none.
+    """
+    arguments = otherwise if version is None else ["rollback", str(version - 1)]
+    if not arguments:
+        return ""
+    where = [] if location == location_of(None) else ["--skillbook", shown_location(location)]
+    return shlex.join(["ace", "skillbook", *arguments[:1], *where, *arguments[1:]])
+
+
+def print_undo(location: str, version: int | None, undo: str) -> None:
+    """Print the version that a change made, and the command that undoes it.
+
+    Args:
+        location: Where the skillbook was opened.
+        version: The new version; None for a skillbook without history.
+        undo: What `undo_command` returned.
+    """
+    if version is not None:
+        print_text(f"{shown_location(location)} is at version {version}; `{undo}` undoes this")
+    elif undo:
+        print_text(f"`{undo}` undoes this")

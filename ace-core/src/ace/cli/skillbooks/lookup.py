@@ -8,7 +8,7 @@ from ace.cli.errors import UsageError
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 
-__all__ = ["bare_id", "find_skill", "unknown_skill"]
+__all__ = ["bare_id", "find_active", "find_skill", "unknown_skill"]
 
 
 def find_skill(book: Skillbook, location: str, skill_id: str) -> Skill:
@@ -25,6 +25,25 @@ def find_skill(book: Skillbook, location: str, skill_id: str) -> Skill:
     skill = book.get_skill(bare_id(skill_id))
     if skill is None:
         raise unknown_skill(book, location, skill_id)
+    return skill
+
+
+def find_active(book: Skillbook, location: str, skill_id: str) -> Skill:
+    """Return a skill that agents can see.
+
+    Args:
+        book: The book.
+        location: Where it was opened.
+        skill_id: The id, with or without the brackets of a citation.
+
+    Raises:
+        UsageError: There is no such skill, or it was removed or merged into another one.
+    """
+    skill = find_skill(book, location, skill_id)
+    if skill.merged_into is not None:
+        raise UsageError(f"the skill {skill.id!r} was merged into {skill.merged_into!r}; use that id")
+    if not skill.is_active:
+        raise UsageError(f"the skill {skill.id!r} was removed; `ace skillbook restore {skill.id}` brings it back")
     return skill
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.book import TEXT_SUFFIXES
 from ace.skillbook.stores import find_store, has_scheme
 
-__all__ = ["check_writable", "is_store", "location_of", "open_at", "open_or_start", "opened", "save"]
+__all__ = ["check_writable", "is_store", "location_of", "open_at", "open_or_start", "opened", "save", "text_or_stdin"]
 
 
 def location_of(skillbook: str | None) -> str:
@@ -26,6 +27,15 @@ def location_of(skillbook: str | None) -> str:
         UsageError: The settings make no sense.
     """
     return load_settings({"skillbook": skillbook}).skillbook
+
+
+def text_or_stdin(text: str | None) -> str | None:
+    """Return a text that was given as an argument, or what standard input holds if the argument is `-`.
+
+    Args:
+        text: The argument; None if it was not given.
+    """
+    return sys.stdin.read().rstrip("\r\n") if text == "-" else text
 
 
 def is_store(location: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ace.cli.console import print_table
 from ace.cli.wording import shown_time
-from ace.skill import Skill
+from ace.skill import INVALID, Skill
 from ace.skillbook.json_write import JsonValue, skill_dict
 
 if TYPE_CHECKING:
@@ -96,4 +96,6 @@ def _row(skill: Skill) -> list[str]:
 
 
 def _status(skill: Skill) -> str:
-    return skill.status if skill.merged_into is None else f"merged into {skill.merged_into}"
+    if skill.merged_into is not None:
+        return f"merged into {skill.merged_into}"
+    return "removed" if skill.status == INVALID else skill.status

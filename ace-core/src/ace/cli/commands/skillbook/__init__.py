@@ -1,18 +1,22 @@
-"""`ace skillbook`: looks at a skillbook and its history, and moves skills in and out."""
+"""`ace skillbook`: shows and changes a skillbook, its history, and its other formats."""
 
 from __future__ import annotations
 
 from cyclopts import App
 
 from ace.cli.commands.skillbook import (
+    add,
     blame,
     dedup,
     diff,
+    edit,
     export,
     import_skills,
     log,
     merge,
     prune,
+    remove,
+    restore,
     rollback,
     show,
 )
@@ -21,10 +25,14 @@ __all__ = ["app"]
 
 app = App(
     name="skillbook",
-    help="Look at a skillbook and its history, move skills in and out.",
+    help="Show, edit, add and remove skills; see and roll back their history; import and export them.",
     help_format="markdown",
 )
 app.command(show.command, name="show")
+app.command(add.command, name="add")
+app.command(edit.command, name="edit")
+app.command(remove.command, name="remove")
+app.command(restore.command, name="restore")
 app.command(log.command, name="log")
 app.command(diff.command, name="diff")
 app.command(blame.command, name="blame")

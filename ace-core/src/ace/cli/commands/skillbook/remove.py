@@ -1,0 +1,66 @@
+"""`ace skillbook remove`: hides skills from every agent."""
+
+from __future__ import annotations
+
+from ace.cli.console import note, print_json, print_text, visible
+from ace.cli.errors import DONE, UsageError
+from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
+from ace.cli.questions import can_ask
+from ace.cli.skillbooks.confirmation import ask
+from ace.cli.skillbooks.history import print_undo, undo_command
+from ace.cli.skillbooks.lookup import find_active
+from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.skillbooks.skill_output import skill_as_json
+from ace.cli.wording import counted
+
+__all__ = ["command"]
+
+
+def command(*ids: str, skillbook: SkillbookOption = None, yes: YesFlag = False, as_json: JsonFlag = False) -> int:
+    """Remove skills: no agent sees them any more.
+
+    A removed skill stays in the file, with its counters and sources: `ace skillbook show --all` lists it, and
+    `ace skillbook restore` brings it back. In a store (.db) the change is a version of its own. The command that
+    undoes it is printed. If one of the ids is unknown, no skill is removed.
+
+    For example:
+
+        ace skillbook remove maths-00001
+        ace skillbook remove maths-00001 maths-00004 --yes
+
+    Args:
+        ids: The ids of the skills.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        yes: Do not ask for confirmation.
+        as_json: Print one JSON object.
+    """
+    if not ids:
+        raise UsageError("give the id of at least one skill to remove; `ace skillbook show` lists them")
+    location = location_of(skillbook)
+    check_writable(location)
+    with opened(location) as book:
+        skills = list(dict.fromkeys(find_active(book, location, each) for each in ids))
+        if not yes and can_ask():
+            for skill in skills:
+                note(f"[{skill.id}] {visible(' '.join(skill.content.split()))}")
+        ask(f"{counted(len(skills), 'skill')} will be removed from {location}", assume_yes=yes)
+        with book.deferred_commits():
+            for skill in skills:
+                book.remove_skill(skill.id, soft=True)
+            version = save(book, location, author="ace skillbook remove")
+    undo = undo_command(location, version, ["restore", *(skill.id for skill in skills)])
+    if as_json:
+        print_json(
+            {
+                "command": "skillbook remove",
+                "skillbook": location,
+                "version": version,
+                "skills": [skill_as_json(skill) for skill in skills],
+                "undo": undo,
+            }
+        )
+        return DONE
+    for skill in skills:
+        print_text(f"removed [{skill.id}]: {visible(skill.content)}")
+    print_undo(location, version, undo)
+    return DONE

@@ -1,0 +1,84 @@
+"""`ace skillbook restore`: brings removed skills back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ace.cli.console import print_json, print_text, visible
+from ace.cli.errors import DONE, UsageError
+from ace.cli.options import JsonFlag, SkillbookOption
+from ace.cli.skillbooks.history import print_undo, undo_command
+from ace.cli.skillbooks.lookup import find_skill
+from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.skillbooks.part import part_of
+from ace.cli.skillbooks.skill_output import skill_as_json
+from ace.skill import ACTIVE, Skill
+from ace.skillbook import Skillbook
+
+__all__ = ["command"]
+
+
+def command(*ids: str, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
+    """Bring back skills that were removed or merged into others, with their counters and sources.
+
+    In a store (.db) the change is a version of its own. The command that undoes it is printed. If one of the ids is
+    unknown, no skill is restored.
+
+    For example:
+
+        ace skillbook show --all
+        ace skillbook restore maths-00001
+
+    Args:
+        ids: The ids of the skills.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        as_json: Print one JSON object.
+    """
+    if not ids:
+        raise UsageError("give the id of at least one skill to restore; `ace skillbook show --all` lists them")
+    location = location_of(skillbook)
+    check_writable(location)
+    with opened(location) as book:
+        found = dict.fromkeys(find_skill(book, location, each) for each in ids)
+        for skill in found:
+            if skill.is_active:
+                raise UsageError(f"the skill {skill.id!r} is not removed, so nothing was changed")
+        with book.deferred_commits():
+            _restore(book, list(found))
+            version = save(book, location, author="ace skillbook restore")
+        skills = [find_skill(book, location, skill.id) for skill in found]
+    undo = undo_command(location, version, ["remove", *(skill.id for skill in skills), "--yes"])
+    if as_json:
+        print_json(
+            {
+                "command": "skillbook restore",
+                "skillbook": location,
+                "version": version,
+                "skills": [skill_as_json(skill) for skill in skills],
+                "undo": undo,
+            }
+        )
+        return DONE
+    for skill in skills:
+        print_text(f"restored [{skill.id}]: {visible(skill.content)}")
+    print_undo(location, version, undo)
+    return DONE
+
+
+def _restore(book: Skillbook, skills: Sequence[Skill]) -> None:
+    """Take the skills out and in again as active ones: a skill whose id is free keeps it when it is imported."""
+    ids = {skill.id for skill in skills}
+    decisions = {pair: each for pair, each in book.similarity_decisions().items() if ids & set(pair)}
+    data = part_of(book, ids).to_dict()
+    for fields in _objects(data["skills"]):
+        fields["status"] = ACTIVE
+        fields["merged_into"] = None
+    for skill in skills:
+        book.remove_skill(skill.id)
+    book.import_skills(Skillbook.from_dict(data))
+    for (first, second), decision in decisions.items():
+        book.set_similarity_decision(first, second, decision)
+
+
+def _objects(value: object) -> list[dict[str, object]]:
+    return [each for each in value.values() if isinstance(each, dict)] if isinstance(value, dict) else []
