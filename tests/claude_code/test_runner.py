@@ -117,7 +117,11 @@ def test_a_saved_book_is_loaded_by_the_next_runner(claude: str, project: Path, h
 def test_the_steps_can_be_looked_at(claude: str, project: Path) -> None:
     client = ClaudeCodeLLMClient(claude=claude)
     steps = ClaudeCode.build_steps(
-        working_dir=project, claude=claude, reflector=Reflector(client), skill_manager=SkillManager(client)
+        working_dir=project,
+        claude=claude,
+        reflector=Reflector(client),
+        skill_manager=SkillManager(client),
+        skillbook=Skillbook(),
     )
     names = [type(step).__name__ for step in steps]
     assert names[:2] == ["ClaudeCodeExecuteStep", "ClaudeCodeToTrace"]

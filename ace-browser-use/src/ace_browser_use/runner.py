@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from browser_use import BrowserProfile, BrowserSession
     from browser_use.llm.base import BaseChatModel
 
-    from ace import ACEStepContext, StepProtocol
+    from ace import ACEStepContext, Skillbook, StepProtocol
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
 
 __all__ = ["BrowserUse"]
@@ -41,12 +41,27 @@ class BrowserUse(IntegrationRunner):
         *,
         reflector: ReflectorLike,
         skill_manager: SkillManagerLike,
+        skillbook: Skillbook,
         browser: BrowserProfile | BrowserSession | None = None,
         **options: Any,
     ) -> list[StepProtocol[ACEStepContext]]:
-        """Return the steps that `from_roles` composes, to inspect or change. The arguments are the same."""
+        """Return the steps that `from_roles` composes, to inspect or change.
+
+        Args:
+            browser_llm: The model that drives the browser.
+            reflector: The reflector.
+            skill_manager: The skill manager.
+            skillbook: The book that the steps write; the runner over them needs the same one.
+            browser: A `BrowserProfile` or a `BrowserSession`.
+            **options: The other arguments of `from_roles`.
+        """
         return super().build_steps(
-            browser_llm, reflector=reflector, skill_manager=skill_manager, browser=browser, **options
+            browser_llm,
+            reflector=reflector,
+            skill_manager=skill_manager,
+            skillbook=skillbook,
+            browser=browser,
+            **options,
         )
 
     @classmethod

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import StepProtocol
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
+    from ace.skillbook import Skillbook
 
 __all__ = ["ClaudeCode"]
 
@@ -37,13 +38,27 @@ class ClaudeCode(IntegrationRunner):
         working_dir: str | os.PathLike[str],
         reflector: ReflectorLike,
         skill_manager: SkillManagerLike,
+        skillbook: Skillbook,
         skill_file: str | os.PathLike[str] | None = RULES_FILE,
         **options: Any,
     ) -> list[StepProtocol[ACEStepContext]]:
-        """Return the steps that `from_roles` composes, to inspect or change. The arguments are the same."""
+        """Return the steps that `from_roles` composes, to inspect or change.
+
+        Args:
+            working_dir: The folder that Claude Code works in.
+            reflector: The reflector.
+            skill_manager: The skill manager.
+            skillbook: The book that the steps write; the runner over them needs the same one.
+            skill_file: Where the skills are left for other sessions, see `from_roles`.
+            **options: The other arguments of `from_roles`.
+        """
         prepared = _with_skill_file(working_dir, skill_file, options)
         return super().build_steps(
-            working_dir=working_dir, reflector=reflector, skill_manager=skill_manager, **prepared
+            working_dir=working_dir,
+            reflector=reflector,
+            skill_manager=skill_manager,
+            skillbook=skillbook,
+            **prepared,
         )
 
     @classmethod

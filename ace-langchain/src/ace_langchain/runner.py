@@ -11,7 +11,7 @@ from ace_langchain.to_trace import LangChainToTrace
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
-    from ace import ACEStepContext, StepProtocol
+    from ace import ACEStepContext, Skillbook, StepProtocol
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
 
 __all__ = ["LangChain"]
@@ -41,10 +41,21 @@ class LangChain(IntegrationRunner):
         *,
         reflector: ReflectorLike,
         skill_manager: SkillManagerLike,
+        skillbook: Skillbook,
         **options: Any,
     ) -> list[StepProtocol[ACEStepContext]]:
-        """Return the steps that `from_roles` composes, to inspect or change. The arguments are the same."""
-        return super().build_steps(runnable, reflector=reflector, skill_manager=skill_manager, **options)
+        """Return the steps that `from_roles` composes, to inspect or change.
+
+        Args:
+            runnable: What runs.
+            reflector: The reflector.
+            skill_manager: The skill manager.
+            skillbook: The book that the steps write; the runner over them needs the same one.
+            **options: The other arguments of `from_roles`.
+        """
+        return super().build_steps(
+            runnable, reflector=reflector, skill_manager=skill_manager, skillbook=skillbook, **options
+        )
 
     @classmethod
     def from_roles(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 from ace.context import ACEStepContext
 from ace.json_fields import Record, text_in
 from ace.pipeline import PipelineCancelled
-from ace.runners import ACERunner, LearningOptions, LearningSettings, client_from_model, has_run
+from ace.runners import ACERunner, LearningOptions, LearningSettings, StepOptions, client_from_model, has_run
 from ace_openclaw.found_turns import Source, found_turns
 from ace_openclaw.home import state_folder
 from ace_openclaw.learning_report import LearningReport
@@ -19,6 +19,7 @@ from ace_openclaw.workspace import write_skills
 if TYPE_CHECKING:
     from ace.pipeline import CancellationToken, SampleResult, StepProtocol
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
+    from ace.skillbook import Skillbook
 
 __all__ = ["RUN_ID", "OpenClaw"]
 
@@ -59,11 +60,19 @@ class OpenClaw(ACERunner):
         *,
         reflector: ReflectorLike,
         skill_manager: SkillManagerLike,
-        **options: Unpack[LearningOptions],
+        skillbook: Skillbook,
+        **options: Unpack[StepOptions],
     ) -> list[StepProtocol[ACEStepContext]]:
-        """Return the steps that `from_roles` composes, to inspect or change."""
-        settings = LearningSettings(**options)
-        return settings.tail(reflector, skill_manager, settings.book())
+        """Return the steps that `from_roles` composes, to inspect or change.
+
+        Args:
+            reflector: The reflector.
+            skill_manager: The skill manager.
+            skillbook: The book that the steps write; the runner over them needs the same one.
+            **options: The other arguments of `from_roles`.
+        """
+        settings = LearningSettings(skillbook=skillbook, **options)
+        return settings.tail(reflector, skill_manager, skillbook)
 
     @classmethod
     def from_roles(

@@ -241,7 +241,9 @@ def test_wrong_arguments_are_refused_before_anything_runs() -> None:
 def test_the_order_of_the_steps_and_the_extra_ones_last() -> None:
     roles = CountingRoles()
     extra = ObservabilityStep()
-    steps = ACE.build_steps(agent=roles, reflector=roles, skill_manager=roles, extra_steps=[extra])
+    steps = ACE.build_steps(
+        agent=roles, reflector=roles, skill_manager=roles, skillbook=Skillbook(), extra_steps=[extra]
+    )
     assert [type(step) for step in steps[:3]] == [AgentStep, EvaluateStep, ReflectStep]
     assert steps[-1] is extra
     assert [type(step).__name__ for step in counting(roles).pipeline.steps] == [

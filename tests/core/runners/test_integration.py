@@ -108,7 +108,7 @@ def test_exact_arguments_can_be_given_by_a_subclass(tmp_path: Path) -> None:
         roles: Any = {"reflector": Reflector(client), "skill_manager": SkillManager(client)}
         runner = TypedSea.from_roles(agent="Ann", skillbook_path=tmp_path / "book.json", **roles)
         runner.run(["boat"])
-        names = [type(step).__name__ for step in TypedSea.build_steps("Ann", **roles)]
+        names = [type(step).__name__ for step in TypedSea.build_steps("Ann", skillbook=Skillbook(), **roles)]
     assert names == ["SeaExecuteStep", "SeaToTrace", "ReflectStep", "TagStep", "UpdateStep", "ApplyStep"]
     assert len(Skillbook.load_from_file(tmp_path / "book.json")) == 1
     assert TypedSea.from_model("Ann", ace_model="openai/none").skillbook.stats()["skills"] == 0

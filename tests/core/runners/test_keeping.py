@@ -188,6 +188,7 @@ def test_settings_for_deduplication_make_the_manager() -> None:
             agent=Agent(client_for(server)),
             reflector=Reflector(client_for(server)),
             skill_manager=SkillManager(client_for(server)),
+            skillbook=book,
             dedup_config=DeduplicationConfig(enabled=False),
         )
     assert [skill.content for skill in book.skills()] == [

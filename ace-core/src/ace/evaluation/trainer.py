@@ -14,7 +14,7 @@ from ace.evaluation.training_log import TrainingLog, ValidationPoint
 from ace.evaluation.validated_run import run_validated
 from ace.evaluation.validation_course import ValidationCourse
 from ace.evaluation.validation_settings import ValidationSettings
-from ace.pipeline import CancellationToken, Pipeline, SampleResult
+from ace.pipeline import CancellationToken, SampleResult
 from ace.runners import ACE, LearningOptions, LearningSettings
 from ace.runners.run_record import recorded_runs
 from ace.skillbook import Skillbook
@@ -158,7 +158,8 @@ class Trainer:
     def _runner(self, settings: LearningSettings, book: Skillbook, options: LearningOptions) -> ACE:
         # A JSON file is saved by the course, which knows the best state.
         own: LearningOptions = {**options, "skillbook": book, "skillbook_path": None}
-        steps = ACE.build_steps(
+        own["failures_path"] = settings.failures_file()
+        return ACE.from_roles(
             agent=self.evaluator.agent,
             reflector=self.reflector,
             skill_manager=self.skill_manager,
@@ -166,7 +167,6 @@ class Trainer:
             retrieval=self.evaluator.retrieval,
             **own,
         )
-        return ACE(Pipeline(steps), book, failures_path=settings.failures_path())
 
 
 def _is_begun(book: Skillbook, run_id: str) -> bool:

@@ -130,6 +130,11 @@ class Pipeline(PipelineAsStep[C]):
         """The observers of the foreground steps."""
         return self._hooks
 
+    @property
+    def background_limit(self) -> int:
+        """How many samples may be behind the boundary at once."""
+        return self._background_limit
+
     def run(
         self,
         contexts: Iterable[C],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ace.runners.recorded_trace import RecordedTrace
     from ace.runners.run_options import RunOptions
     from ace.runners.run_record import UnfinishedRun, has_run, unfinished_runs
-    from ace.runners.settings import LearningOptions, LearningSettings
+    from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
     from ace.runners.trace_analyser import TraceAnalyser
     from ace.runners.used_skills import SkillUse, skill_use
 
@@ -32,6 +32,7 @@ __all__ = [
     "RunOptions",
     "SkillUse",
     "SkillbookNotWrittenError",
+    "StepOptions",
     "TraceAnalyser",
     "UnfinishedRun",
     "client_from_model",
@@ -52,6 +53,7 @@ _HOMES = {
     "RecordedTrace": "recorded_trace",
     "SkillUse": "used_skills",
     "SkillbookNotWrittenError": "not_written",
+    "StepOptions": "settings",
     "TraceAnalyser": "trace_analyser",
     "UnfinishedRun": "run_record",
     "client_from_model": "clients",

@@ -10,7 +10,7 @@ from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
 from ace.runners.learning_lag import most_under_way
 from ace.runners.run_options import RunOptions, RunSettings
-from ace.runners.settings import LearningOptions, LearningSettings
+from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
 
 if TYPE_CHECKING:
     from ace.context import ACESample, ACEStepContext
@@ -41,13 +41,24 @@ class ACE(ACERunner):
         agent: AgentLike,
         reflector: ReflectorLike,
         skill_manager: SkillManagerLike,
+        skillbook: Skillbook,
         environment: TaskEnvironment | None = None,
         retrieval: Retrieval | None = None,
-        **options: Unpack[LearningOptions],
+        **options: Unpack[StepOptions],
     ) -> list[StepProtocol[ACEStepContext]]:
-        """Return the steps that `from_roles` composes, to inspect or change. The arguments are the same."""
-        settings = LearningSettings(**options)
-        return cls._steps(agent, reflector, skill_manager, environment, retrieval, settings, settings.book())
+        """Return the steps that `from_roles` composes, to inspect or change.
+
+        Args:
+            agent: The agent.
+            reflector: The reflector.
+            skill_manager: The skill manager.
+            skillbook: The book that the steps write; the runner over them needs the same one.
+            environment: Scores the answers; optional.
+            retrieval: Chooses the skills that the agent sees; by default it sees them all.
+            **options: The other arguments of `from_roles`.
+        """
+        settings = LearningSettings(skillbook=skillbook, **options)
+        return cls._steps(agent, reflector, skill_manager, environment, retrieval, settings, skillbook)
 
     @classmethod
     def from_roles(

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ace.arguments import checked_arguments, instance_of
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import Pipeline, SampleResult, StepProtocol
 from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.inputs import check_items
-from ace.runners.rebinding import rebound_steps, with_save_path
+from ace.runners.rebinding import check_books, rebound_steps, recomposed, with_save_path
 from ace.runners.run_options import RunSettings
 from ace.runners.run_session import RunSession
 from ace.runners.runner_background import RunnerBackground
@@ -35,11 +36,16 @@ class ACERunner:
         pipeline: The steps, usually ending in `learning_tail`.
         skillbook: The book that they write.
         failures_path: A file that takes failed samples, one JSON line each; they are in `failures` in any case.
+
+    Raises:
+        TypeError: These are not a pipeline and a skillbook.
+        ValueError: A step holds another skillbook, or a step learns and no step writes this one.
     """
 
     integration: ClassVar[str] = ""
     """What `InsightSource.integration` says of the skills learned; by default the name of the class."""
 
+    @checked_arguments(advice="make a runner of roles or a model with from_roles, from_client or from_model")
     def __init__(
         self,
         pipeline: Pipeline[ACEStepContext],
@@ -47,6 +53,10 @@ class ACERunner:
         *,
         failures_path: str | Path | None = None,
     ) -> None:
+        advice = f"make the runner of roles or a model with {type(self).__name__}.from_roles(...) and its like"
+        instance_of("pipeline", pipeline, Pipeline, advice=advice)
+        instance_of("skillbook", skillbook, Skillbook, advice=advice)
+        check_books(pipeline, skillbook, type(self).__name__)
         self.pipeline = pipeline
         self.skillbook = skillbook
         self._failure_log = FailureLog(None if failures_path is None else Path(failures_path))
@@ -59,9 +69,11 @@ class ACERunner:
     ) -> Self:
         """Return a runner over these steps; for `from_roles` of subclasses."""
         return cls(
-            Pipeline[ACEStepContext](steps, step_observer=StepEvents()),
+            Pipeline[ACEStepContext](
+                steps, hooks=settings.hooks, background_limit=settings.background_limit, step_observer=StepEvents()
+            ),
             skillbook,
-            failures_path=settings.failures_path(),
+            failures_path=settings.failures_file(),
         )
 
     def _build_context(
@@ -213,7 +225,7 @@ class ACERunner:
             self.wait_for_background()
             home = None if find_store(path) is not None else Path(path)
             steps = with_save_path(rebound_steps(self.pipeline.steps, self.skillbook, new), home)
-            self.pipeline = Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks, step_observer=StepEvents())
+            self.pipeline = recomposed(self.pipeline, steps)
             self.skillbook = new
             self._background.use(self.pipeline)
 

@@ -63,7 +63,17 @@ class IntegrationRunner(ACERunner):
     # The first three take anything, so that a subclass may give them exact arguments of its own.
     @classmethod
     def build_steps(cls, *args: Any, **options: Any) -> list[StepProtocol[ACEStepContext]]:
-        """Return the steps that `from_roles` composes, to inspect or change. The arguments are the same."""
+        """Return the steps that `from_roles` composes, to inspect or change.
+
+        Args:
+            *args: Those of `from_roles`.
+            **options: Those of `from_roles`. `skillbook` is required: the runner over the steps needs the same one.
+
+        Raises:
+            TypeError: The skillbook is missing.
+        """
+        if options.get("skillbook") is None:
+            raise TypeError(f"{cls.__name__}.build_steps() missing 1 required keyword-only argument: 'skillbook'")
         steps, _, _ = cls._steps(args, **options)
         return steps
 

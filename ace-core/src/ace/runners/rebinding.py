@@ -1,22 +1,87 @@
-"""Makes steps write to another skillbook."""
+"""Which skillbook the steps of a pipeline write, and how they are made to write another one."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
 from ace.pipeline import Branch, Pipeline, StepProtocol
+from ace.runners.step_events import StepEvents
+from ace.skillbook.book import Skillbook
 from ace.steps.save_skillbook import SaveSkillbookStep
 
-if TYPE_CHECKING:
-    from ace.skillbook import Skillbook
-
-__all__ = ["rebound", "rebound_steps", "with_save_path"]
+__all__ = ["check_books", "rebound", "rebound_steps", "recomposed", "with_save_path"]
 
 Step = StepProtocol[ACEStepContext]
+
+_LEARNED_FIELDS = frozenset({"reflection", "skill_manager_output"})
+
+
+def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner: str) -> None:
+    """Check that what a pipeline learns gets into the book of its runner.
+
+    Args:
+        pipeline: The pipeline.
+        skillbook: The book of the runner.
+        runner: The name of the runner, for the error.
+
+    Raises:
+        ValueError: A step holds another book, or no step holds this one although one of them learns.
+    """
+    steps = list(_all_steps(pipeline.steps))
+    others = [(step, book) for step in steps if (book := _book_of(step)) is not None and book is not skillbook]
+    if others:
+        held = ", ".join(f"{type(step).__name__} holds a {book!r}" for step, book in others)
+        raise ValueError(
+            f"{held}, but {runner} has {skillbook!r}, another object: what is learned would not be in "
+            f"{runner}.skillbook. Build the steps with skillbook=book, and make the runner with the same book"
+        )
+    learning = [type(step).__name__ for step in steps if _LEARNED_FIELDS & frozenset(step.provides)]
+    if learning and not any(_holds(step, skillbook) for step in steps):
+        raise ValueError(
+            f"no step of {runner} writes its skillbook, so what it learns would be lost: its learning steps are "
+            f"{', '.join(learning)}. Add the steps that write, or end the pipeline in "
+            "learning_tail(reflector, skill_manager, skillbook)"
+        )
+
+
+def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps, and those of nested pipelines and branches."""
+    for step in steps:
+        if isinstance(step, Pipeline):
+            yield from _all_steps(step.steps)
+        elif isinstance(step, Branch):
+            yield from _all_steps(step.pipelines)
+        else:
+            yield step
+
+
+def _book_of(step: Step) -> Skillbook | None:
+    """Return the book that a step writes: the key of its lane, or what it calls `skillbook`."""
+    for name in ("lane_key", "skillbook"):
+        found = getattr(step, name, None)
+        if isinstance(found, Skillbook):
+            return found
+    return None
+
+
+def _holds(step: Step, skillbook: Skillbook) -> bool:
+    """Whether a step refers to a book, under whatever name."""
+    return _book_of(step) is skillbook or any(value is skillbook for value in getattr(step, "__dict__", {}).values())
+
+
+def recomposed(pipeline: Pipeline[ACEStepContext], steps: Sequence[Step]) -> Pipeline[ACEStepContext]:
+    """Return a pipeline of other steps with the hooks and the limit of a given one.
+
+    Args:
+        pipeline: The given one.
+        steps: The steps.
+    """
+    return Pipeline[ACEStepContext](
+        steps, hooks=pipeline.hooks, background_limit=pipeline.background_limit, step_observer=StepEvents()
+    )
 
 
 def rebound_steps(steps: Sequence[Step], old: Skillbook, new: Skillbook) -> list[Step]:
@@ -41,7 +106,11 @@ def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
     """
     if isinstance(step, Pipeline):
         inner = rebound_steps(step.steps, old, new)
-        return step if _same(inner, step.steps) else Pipeline(inner, hooks=step.hooks)
+        return (
+            step
+            if _same(inner, step.steps)
+            else Pipeline(inner, hooks=step.hooks, background_limit=step.background_limit)
+        )
     if isinstance(step, Branch):
         children = rebound_steps(step.pipelines, old, new)
         return step if _same(children, step.pipelines) else Branch(*children, merge=step._merge_fn)

@@ -7,26 +7,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ace.arguments import file_path, instance_of, whole_number, with_method
+from ace.arguments import file_path, instance_of, sequence_of_steps, whole_number, with_method
 from ace.protocols.deduplication import DeduplicationConfig
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.stores import find_store, has_scheme
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
-    from ace.pipeline import StepProtocol
+    from ace.pipeline import PipelineHook, StepProtocol
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
     from ace.steps.copy_guard import GuardedKind
 
-__all__ = ["LearningOptions", "LearningSettings"]
+__all__ = ["LearningOptions", "LearningSettings", "StepOptions"]
 
 
-class LearningOptions(TypedDict, total=False):
-    """The keyword arguments of `from_roles` that all runners share; see `LearningSettings`."""
+class StepOptions(TypedDict, total=False):
+    """The keyword arguments of `build_steps` that all runners share; see `LearningSettings`."""
 
-    skillbook: Skillbook | None
     skillbook_path: str | Path | None
     dedup_manager: DeduplicationManagerLike | None
     dedup_config: DeduplicationConfig | None
@@ -35,6 +34,15 @@ class LearningOptions(TypedDict, total=False):
     checkpoint_interval: int
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None
     allow: Collection[GuardedKind]
+    hooks: Sequence[PipelineHook] | None
+    background_limit: int
+    failures_path: str | Path | None
+
+
+class LearningOptions(StepOptions, total=False):
+    """The keyword arguments of `from_roles` that all runners share; see `LearningSettings`."""
+
+    skillbook: Skillbook | None
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,13 @@ class LearningSettings:
     allow: Collection[GuardedKind] = ()
     """What may be learned although it copies the right answer (`copied_answer`) or a prompt (`copied_prompt`), or looks
     like `personal_data` or a `secret`; see `CopyGuard`."""
+    hooks: Sequence[PipelineHook] | None = None
+    """Observers of the foreground steps."""
+    background_limit: int = 1000
+    """How many samples may be behind the boundary at once, see `Pipeline`."""
+    failures_path: str | Path | None = None
+    """The file that takes the failed samples; by default `failures.jsonl` in `checkpoint_dir`, else beside the file
+    of the skillbook."""
 
     def __post_init__(self) -> None:
         if self.skillbook is not None:
@@ -80,6 +95,11 @@ class LearningSettings:
             file_path("skillbook_path", self.skillbook_path, advice="give a Skillbook as skillbook")
         if self.checkpoint_dir is not None:
             file_path("checkpoint_dir", self.checkpoint_dir)
+        if self.failures_path is not None:
+            file_path("failures_path", self.failures_path)
+        if self.extra_steps is not None:
+            sequence_of_steps("extra_steps", self.extra_steps)
+        whole_number("background_limit", self.background_limit, of="samples")
         if self.dedup_config is not None:
             instance_of("dedup_config", self.dedup_config, DeduplicationConfig)
         whole_number("dedup_interval", self.dedup_interval, of="samples")
@@ -134,8 +154,10 @@ class LearningSettings:
             steps.append(SaveSkillbookStep(path, skillbook, interval=self.checkpoint_interval))
         return [*steps, *(self.extra_steps or ())]
 
-    def failures_path(self) -> Path | None:
+    def failures_file(self) -> Path | None:
         """Return the file that takes the failed samples; None where nothing of the run is kept in files."""
+        if self.failures_path is not None:
+            return Path(self.failures_path)
         if self.checkpoint_dir is not None:
             return Path(self.checkpoint_dir) / "failures.jsonl"
         if self.skillbook_path is None or has_scheme(self.skillbook_path):

@@ -11,16 +11,17 @@ from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
+from ace.runners.rebinding import recomposed
 from ace.runners.recorded_trace import RecordedTrace
 from ace.runners.run_options import RunOptions
-from ace.runners.settings import LearningOptions, LearningSettings
-from ace.runners.step_events import StepEvents
+from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
 
 if TYPE_CHECKING:
     from ace.pipeline import SampleResult, StepProtocol
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
+    from ace.skillbook import Skillbook
 
 __all__ = ["TraceAnalyser"]
 
@@ -36,11 +37,19 @@ class TraceAnalyser(ACERunner):
         *,
         reflector: ReflectorLike,
         skill_manager: SkillManagerLike,
-        **options: Unpack[LearningOptions],
+        skillbook: Skillbook,
+        **options: Unpack[StepOptions],
     ) -> list[StepProtocol[ACEStepContext]]:
-        """Return the steps that `from_roles` composes, to inspect or change. The arguments are the same."""
-        settings = LearningSettings(**options)
-        return settings.tail(reflector, skill_manager, settings.book())
+        """Return the steps that `from_roles` composes, to inspect or change.
+
+        Args:
+            reflector: The reflector.
+            skill_manager: The skill manager.
+            skillbook: The book that the steps write; the runner over them needs the same one.
+            **options: The other arguments of `from_roles`.
+        """
+        settings = LearningSettings(skillbook=skillbook, **options)
+        return settings.tail(reflector, skill_manager, skillbook)
 
     @classmethod
     def from_roles(
@@ -133,7 +142,7 @@ class TraceAnalyser(ACERunner):
                 limited: Any = copy.copy(step)
                 limited.max_workers = workers
                 steps[place] = limited
-        return Pipeline[ACEStepContext](steps, hooks=self.pipeline.hooks, step_observer=StepEvents())
+        return recomposed(self.pipeline, steps)
 
 
 def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepContext], workers: int) -> bool:

@@ -84,22 +84,19 @@ class Learn(LearningCommand):
     ) -> TraceAnalyser:
         """Return a runner with the two roles that look back."""
         from ace.implementations import reflector_for, skill_manager_for
-        from ace.pipeline import Pipeline
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.runners import TraceAnalyser
-        from ace.runners.step_events import StepEvents
         from ace.steps.save_skillbook import SaveSkillbookStep
 
-        steps = TraceAnalyser.build_steps(
+        return TraceAnalyser.from_roles(
             reflector=reflector_for(client),
             skill_manager=skill_manager_for(client),
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
             allow=allow,
             extra_steps=[] if place.keeps_history else [SaveSkillbookStep(place.location, book)],
+            failures_path=place.failures_file,
         )
-        pipeline = Pipeline(steps, step_observer=StepEvents())
-        return TraceAnalyser(pipeline, book, failures_path=place.failures_file)
 
     def run_arguments(self, settings: Settings) -> dict[str, Any]:
         """Return the number of workers, if it was said."""

@@ -96,14 +96,12 @@ class Train(LearningCommand):
     ) -> ACE:
         """Return a runner with all three roles."""
         from ace.implementations import agent_for, reflector_for, skill_manager_for
-        from ace.pipeline import Pipeline
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.runners import ACE
-        from ace.runners.step_events import StepEvents
         from ace.steps.save_skillbook import SaveSkillbookStep
 
         is_saved_here = not place.keeps_history and not self.validation.validate
-        steps = ACE.build_steps(
+        return ACE.from_roles(
             agent=agent_for(client),
             reflector=reflector_for(client),
             skill_manager=skill_manager_for(client),
@@ -112,8 +110,8 @@ class Train(LearningCommand):
             dedup_config=DeduplicationConfig(enabled=merge),
             allow=allow,
             extra_steps=[SaveSkillbookStep(place.location, book)] if is_saved_here else [],
+            failures_path=place.failures_file,
         )
-        return ACE(Pipeline(steps, step_observer=StepEvents()), book, failures_path=place.failures_file)
 
     def run(
         self,
