@@ -28,6 +28,8 @@ from typing import Any, Self
 __all__ = [
     "Answer",
     "BrokenBody",
+    "CutBody",
+    "Dripping",
     "HttpError",
     "NoResponse",
     "Reset",
@@ -80,7 +82,20 @@ class BrokenBody:
     body: str = '{"id": "x", "choices": [{"mess'
 
 
-Reply = Answer | HttpError | Reset | NoResponse | BrokenBody
+@dataclass(frozen=True)
+class CutBody:
+    """Status 200, and the connection is closed in the middle of the body."""
+
+
+@dataclass(frozen=True)
+class Dripping:
+    """A good response that comes byte by byte."""
+
+    content: str
+    seconds_between: float
+
+
+Reply = Answer | HttpError | Reset | NoResponse | BrokenBody | CutBody | Dripping
 Script = Callable[["ScriptedRequest"], Reply | str | Mapping[str, Any]]
 
 
@@ -271,6 +286,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_json(reply.status, {"error": error}, reply.headers)
             case BrokenBody():
                 self._send_bytes(200, reply.body.encode(), {})
+            case CutBody():
+                self._send_head(200, 1000, {})
+                self.wfile.write(b'{"id": "x", "choi')
+                self.close_connection = True
+            case Dripping():
+                self._drip(request, reply)
             case Reset():
                 # A zero linger time makes the close a reset.
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -337,13 +358,29 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_json(self, status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
         self._send_bytes(status, json.dumps(body).encode(), headers or {})
 
+    def _drip(self, request: ScriptedRequest, reply: Dripping) -> None:
+        message = {"role": "assistant", "content": reply.content}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        head = {"id": "dripping", "created": 0, "model": request.model, "object": "chat.completion"}
+        body = json.dumps({**head, "choices": [choice]}).encode()
+        self._send_head(200, len(body), {})
+        try:
+            for byte in body:
+                self.wfile.write(bytes([byte]))
+                time.sleep(reply.seconds_between)
+        except OSError:  # the client gave up
+            self.close_connection = True
+
     def _send_bytes(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        self._send_head(status, len(body), headers)
+        self.wfile.write(body)
+
+    def _send_head(self, status: int, length: int, headers: Mapping[str, str]) -> None:
         self.send_response(status)
         for name, value in {"content-type": "application/json", **headers}.items():
             self.send_header(name, value)
-        self.send_header("content-length", str(len(body)))
+        self.send_header("content-length", str(length))
         self.end_headers()
-        self.wfile.write(body)
 
 
 def _texts(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:

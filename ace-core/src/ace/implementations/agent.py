@@ -7,17 +7,20 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from ace.arguments import whole_number
-from ace.implementations.asking import ask_until_usable, checked_client
+from ace.implementations.asking import checked_client, usable_answer
 from ace.implementations.helpers import extract_cited_skill_ids, format_optional
 from ace.implementations.prompt_template import PromptTemplate
 from ace.implementations.prompts import AGENT_PROMPT
 from ace.implementations.skillbook_prompt import skillbook_for_prompt
 from ace.outputs import AgentOutput
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
 from ace.protocols.llm import LLMClientLike
 from ace.protocols.skillbook import SkillbookReader
 
 __all__ = ["Agent"]
 
+_EMPTY = "final_answer is empty; write the answer there, or that it cannot be known"
 _IN_BRACKETS = re.compile(r"\[([^\[\]]+)\]")
 
 
@@ -75,9 +78,44 @@ class Agent:
             The answer. Its `skill_ids` are the skills that the reasoning cites and that exist.
 
         Raises:
-            UnusableAnswerError: The model gave no usable answer.
+            UnusableAnswerError: The model gave no usable answer; an `EmptyAnswerError` if the answer was empty.
             LLMCallError: The model could not be reached.
         """
+        return finished(self._generate(BLOCKING, question, context, skillbook, reflection))
+
+    async def agenerate(
+        self,
+        question: str,
+        context: str | None,
+        skillbook: SkillbookReader,
+        reflection: str | None = None,
+        **kwargs: Any,
+    ) -> AgentOutput:
+        """Answer one question from asynchronous code; otherwise like `generate`.
+
+        With a client that has `acomplete_structured`, no thread waits for the answer.
+
+        Args:
+            question: The question or task.
+            context: Whatever the answer may draw on.
+            skillbook: The skills to use.
+            reflection: A reflection on an earlier attempt at the same question.
+            **kwargs: What a step passes on beyond this; it is not sent to the model.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer; an `EmptyAnswerError` if the answer was empty.
+            LLMCallError: The model could not be reached.
+        """
+        return await self._generate(ON_LOOP, question, context, skillbook, reflection)
+
+    async def _generate(
+        self,
+        calling: Calling,
+        question: str,
+        context: str | None,
+        skillbook: SkillbookReader,
+        reflection: str | None,
+    ) -> AgentOutput:
         prompt = self._template.fill(
             {
                 "question": question,
@@ -87,14 +125,24 @@ class Agent:
                 "current_date": datetime.now().astimezone().date().isoformat(),
             }
         )
-        output = ask_until_usable(
-            self.llm, prompt, self.answer_type, _problem, role="Agent", max_retries=self.max_retries
-        )
+        empty: list[AgentOutput] = []
+
+        def problem_with(output: AgentOutput) -> str | None:
+            if output.final_answer.strip():
+                return None
+            empty.append(output)
+            return _EMPTY
+
+        try:
+            output = await usable_answer(
+                calling, self.llm, prompt, self.answer_type, problem_with, role="Agent", max_retries=self.max_retries
+            )
+        except UnusableAnswerError as error:
+            if error.problem != _EMPTY:
+                raise
+            cited = empty[-1].model_copy(update={"skill_ids": _cited(empty[-1].reasoning, skillbook)})
+            raise EmptyAnswerError(_EMPTY, cited, raw_answers=error.raw_answers, role=error.role) from error
         return output.model_copy(update={"skill_ids": _cited(output.reasoning, skillbook)})
-
-
-def _problem(output: AgentOutput) -> str | None:
-    return None if output.final_answer.strip() else "final_answer is empty"
 
 
 def _cited(reasoning: str, skillbook: SkillbookReader) -> list[str]:

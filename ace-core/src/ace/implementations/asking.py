@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ace.arguments import with_method
 from ace.protocols.answer_budget import answer_budget
-from ace.protocols.errors import UnusableAnswerError
+from ace.protocols.calling import Calling
+from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, StructuredAnswer, Usage
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
 from ace.protocols.redaction import known_secrets, redact
+from ace.protocols.role_calls import call_client
 
-__all__ = ["ask_until_usable", "checked_client"]
+__all__ = ["checked_client", "usable_answer"]
 
 
 def checked_client(llm: LLMClientLike) -> LLMClientLike:
@@ -29,7 +32,8 @@ def checked_client(llm: LLMClientLike) -> LLMClientLike:
     return llm
 
 
-def ask_until_usable(
+async def usable_answer(
+    calling: Calling,
     llm: LLMClientLike,
     prompt: str,
     response_model: type[StructuredAnswer],
@@ -45,6 +49,7 @@ def ask_until_usable(
     what is returned.
 
     Args:
+        calling: How the client is called.
         llm: The client.
         prompt: The whole prompt.
         response_model: The class of the answer.
@@ -54,16 +59,21 @@ def ask_until_usable(
 
     Raises:
         UnusableAnswerError: No answer can be used; it carries the raw answers.
+        LLMCallError: The model could not be reached.
+        RoleError: The client returned something else than an answer of this class.
     """
     asked = prompt
     with answer_budget(max_retries + 1) as budget, call_scope(_scope_of(role)):
         while True:
             left_before = budget.left
             try:
-                answer = _structured_answer(llm, asked, response_model)
+                answer = await _structured_answer(calling, llm, asked, response_model)
             except UnusableAnswerError as error:
                 raw_answers = budget.answers or error.raw_answers
                 raise UnusableAnswerError(error.problem, raw_answers=raw_answers, role=role) from error
+            except LLMCallError as error:
+                error.role = error.role or role
+                raise
             if budget.left == left_before:
                 # A client that knows nothing of budgets.
                 budget.record(_raw_text(answer))
@@ -85,19 +95,22 @@ def _scope_of(role: str) -> CallScope:
     return scope if scope.role else replace(scope, role=role)
 
 
-def _structured_answer(llm: LLMClientLike, prompt: str, response_model: type[StructuredAnswer]) -> StructuredAnswer:
+async def _structured_answer(
+    calling: Calling, llm: LLMClientLike, prompt: str, response_model: type[StructuredAnswer]
+) -> StructuredAnswer:
     """Ask the client. Where a run records answers, those of a client that does not do so are recorded here."""
     answers = current_call_scope().answers
     if answers is None:
-        return llm.complete_structured(prompt, response_model)
+        return await call_client(calling, llm, prompt, response_model)
     request = json.dumps([response_model.__name__, prompt])
-    known = answers.next(request)
+    known = await calling.function(partial(answers.next, request))
     if known is None:
         used_before = answers.used
-        answer = llm.complete_structured(prompt, response_model)
+        answer = await call_client(calling, llm, prompt, response_model)
         if answers.used > used_before:
             return answer
-        known = answers.keep(request, _without_keys(answer, known_secrets(llm)).model_dump_json())
+        text = _without_keys(answer, known_secrets(llm)).model_dump_json()
+        known = await calling.function(partial(answers.keep, request, text))
     else:
         note_model_call(str(getattr(llm, "model", type(llm).__name__)), Usage(calls=1), 0.0, recorded=True)
     return response_model.model_validate_json(known)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ace.arguments import whole_number
-from ace.implementations.asking import ask_until_usable, checked_client
+from ace.implementations.asking import checked_client, usable_answer
 from ace.implementations.fence import Fence
 from ace.implementations.helpers import format_optional, make_skillbook_excerpt
 from ace.implementations.prompt_template import PromptTemplate
@@ -14,6 +14,7 @@ from ace.implementations.prompts import REFLECTOR_PROMPT
 from ace.implementations.trace_reading import StandardTrace, fitted_sections, read_trace, sections_as_text, sections_of
 from ace.implementations.trace_reading.fitting import fit
 from ace.outputs import AgentOutput, ReflectorOutput
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import LLMClientLike
 from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.skillbook import SkillbookReader
@@ -105,6 +106,47 @@ class Reflector:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
         """
+        trace = kwargs.get("trace")
+        return finished(self._reflect(BLOCKING, question, agent_output, skillbook, ground_truth, feedback, trace))
+
+    async def areflect(
+        self,
+        question: str,
+        agent_output: AgentOutput,
+        skillbook: SkillbookReader,
+        ground_truth: str | None = None,
+        feedback: str | None = None,
+        **kwargs: Any,
+    ) -> ReflectorOutput:
+        """Reflect on one execution from asynchronous code; otherwise like `reflect`.
+
+        With a client that has `acomplete_structured`, no thread waits for the answer.
+
+        Args:
+            question: The question or task; empty if it is not known.
+            agent_output: The answer of the agent, with its reasoning.
+            skillbook: The skills that the agent had.
+            ground_truth: The right answer, where it is known.
+            feedback: The judgement of an environment, where there is one.
+            **kwargs: `trace` is the whole trace, of any type; everything else is not sent to the model.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        trace = kwargs.get("trace")
+        return await self._reflect(ON_LOOP, question, agent_output, skillbook, ground_truth, feedback, trace)
+
+    async def _reflect(
+        self,
+        calling: Calling,
+        question: str,
+        agent_output: AgentOutput,
+        skillbook: SkillbookReader,
+        ground_truth: str | None,
+        feedback: str | None,
+        trace: object,
+    ) -> ReflectorOutput:
         fields = {
             "question": question,
             "reasoning": agent_output.reasoning,
@@ -112,17 +154,18 @@ class Reflector:
             "ground_truth": ground_truth or "",
             "feedback": feedback or "",
         }
-        record = self._record(fields, read_trace(kwargs.get("trace")))
+        # Reading a large trace takes long enough to hold up an event loop.
+        record = await calling.function(lambda: self._record(fields, read_trace(trace)))
         excerpt = make_skillbook_excerpt(skillbook, agent_output.skill_ids)
         prompt = self._template.fill({**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)})
-        output = self._ask(prompt, agent_output.skill_ids)
+        output = await self._ask(calling, prompt, agent_output.skill_ids)
         if not record.cut_characters:
             return output
         return output.model_copy(update={"raw": {**output.raw, "cut_characters": record.cut_characters}})
 
-    def _ask(self, prompt: str, cited: Sequence[str]) -> ReflectorOutput:
-        return ask_until_usable(
-            self.llm, prompt, ReflectorOutput, _problem, role="Reflector", max_retries=self.max_retries
+    async def _ask(self, calling: Calling, prompt: str, cited: Sequence[str]) -> ReflectorOutput:
+        return await usable_answer(
+            calling, self.llm, prompt, ReflectorOutput, _problem, role="Reflector", max_retries=self.max_retries
         )
 
     def _record(self, fields: Mapping[str, str], trace: StandardTrace) -> _Record:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ace.arguments import whole_number
-from ace.implementations.asking import ask_until_usable, checked_client
+from ace.implementations.asking import checked_client, usable_answer
 from ace.implementations.fence import Fence
 from ace.implementations.helpers import format_optional
 from ace.implementations.operation_checks import problem_with_batch
@@ -17,6 +17,7 @@ from ace.implementations.prompts import SKILL_MANAGER_PROMPT
 from ace.implementations.skillbook_prompt import skillbook_for_prompt
 from ace.implementations.trace_reading.fitting import cut_middle
 from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import LLMClientLike
 from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.skillbook import SkillbookReader
@@ -85,22 +86,45 @@ class SkillManager:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
         """
-        # A model may return a reflection of any length; head and tail of it will do.
-        secrets = known_secrets(self.llm)
-        whole = redact(reflection.model_dump_json(exclude={"raw"}, indent=2), secrets)
-        found, _ = cut_middle(whole, _LONGEST_REFLECTION)
-        about, _ = cut_middle(redact(question_context, secrets), _LONGEST_CONTEXT)
-        fence = Fence([found, about])
-        prompt = self._template.fill(
-            {
-                "reflection": fence.around(found),
-                "skillbook": format_optional(skillbook_for_prompt(skillbook, reflection.key_insight)),
-                "stats": json.dumps(skillbook.stats()),
-                "progress": format_optional(progress),
-                "question_context": fence.around(about) if about else format_optional(None),
-            }
-        )
-        output = ask_until_usable(
+        return finished(self._update_skills(BLOCKING, reflection, skillbook, question_context, progress))
+
+    async def aupdate_skills(
+        self,
+        reflection: ReflectorOutput,
+        skillbook: SkillbookReader,
+        question_context: str = "",
+        progress: str = "",
+        **kwargs: Any,
+    ) -> SkillManagerOutput:
+        """Decide from asynchronous code; otherwise like `update_skills`.
+
+        With a client that has `acomplete_structured`, no thread waits for the answer.
+
+        Args:
+            reflection: What the reflector found.
+            skillbook: The skills as they are.
+            question_context: What the execution was about.
+            progress: How far the run has come, such as `sample 3 of 10`.
+            **kwargs: What a step passes on beyond this; it is not sent to the model.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        return await self._update_skills(ON_LOOP, reflection, skillbook, question_context, progress)
+
+    async def _update_skills(
+        self,
+        calling: Calling,
+        reflection: ReflectorOutput,
+        skillbook: SkillbookReader,
+        question_context: str,
+        progress: str,
+    ) -> SkillManagerOutput:
+        # Hiding secrets in long texts takes long enough to hold up an event loop.
+        prompt = await calling.function(lambda: self._prompt(reflection, skillbook, question_context, progress))
+        output = await usable_answer(
+            calling,
             self.llm,
             prompt,
             SkillManagerOutput,
@@ -111,6 +135,25 @@ class SkillManager:
         # Which trace taught a skill is not for a model to say, or a trace could pass for another one.
         operations = [replace(operation, insight_source=None) for operation in output.update.operations]
         return output.model_copy(update={"update": UpdateBatch(output.update.reasoning, operations)})
+
+    def _prompt(
+        self, reflection: ReflectorOutput, skillbook: SkillbookReader, question_context: str, progress: str
+    ) -> str:
+        # A model may return a reflection of any length; head and tail of it will do.
+        secrets = known_secrets(self.llm)
+        whole = redact(reflection.model_dump_json(exclude={"raw"}, indent=2), secrets)
+        found, _ = cut_middle(whole, _LONGEST_REFLECTION)
+        about, _ = cut_middle(redact(question_context, secrets), _LONGEST_CONTEXT)
+        fence = Fence([found, about])
+        return self._template.fill(
+            {
+                "reflection": fence.around(found),
+                "skillbook": format_optional(skillbook_for_prompt(skillbook, reflection.key_insight)),
+                "stats": json.dumps(skillbook.stats()),
+                "progress": format_optional(progress),
+                "question_context": fence.around(about) if about else format_optional(None),
+            }
+        )
 
     def consolidate_skills(self, prompt: str) -> Mapping[str, Any]:
         """Ask what shall become of similar skills; `ace.deduplication` makes the question.
@@ -125,7 +168,23 @@ class SkillManager:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
         """
-        answer = ask_until_usable(
+        return finished(self._consolidate_skills(BLOCKING, prompt))
+
+    async def aconsolidate_skills(self, prompt: str) -> Mapping[str, Any]:
+        """Ask from asynchronous code; otherwise like `consolidate_skills`.
+
+        Args:
+            prompt: The whole question, with the groups of similar skills.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        return await self._consolidate_skills(ON_LOOP, prompt)
+
+    async def _consolidate_skills(self, calling: Calling, prompt: str) -> Mapping[str, Any]:
+        answer = await usable_answer(
+            calling,
             self.llm,
             prompt,
             ConsolidationOutput,

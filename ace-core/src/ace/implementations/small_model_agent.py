@@ -20,7 +20,7 @@ class _ShortOutput(AgentOutput):
         description="The id of the rule that fits, in brackets; then the steps to the answer.",
         json_schema_extra={"maxLength": 600},
     )
-    final_answer: Text = Field(description="The answer alone.", json_schema_extra={"maxLength": 600})
+    final_answer: Text = Field(description="The answer alone.", json_schema_extra={"minLength": 1, "maxLength": 600})
 
 
 class SmallModelAgent(Agent):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from ace.implementations.asking import ask_until_usable
+from ace.implementations.asking import usable_answer
 from ace.implementations.prompts import SMALL_MODEL_REFLECTOR_PROMPT
 from ace.implementations.reflector import Reflector
 from ace.implementations.repeated_words import first_repeated, word_runs
 from ace.implementations.small_model_outputs import Lesson
 from ace.outputs import ExtractedLearning, ReflectorOutput, SkillTag
+from ace.protocols.calling import Calling
 from ace.protocols.llm import LLMClientLike
 
 __all__ = ["SmallModelReflector"]
@@ -43,9 +44,9 @@ class SmallModelReflector(Reflector):
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries, max_trace_tokens=max_trace_tokens)
 
-    def _ask(self, prompt: str, cited: Sequence[str]) -> ReflectorOutput:
-        lesson = ask_until_usable(
-            self.llm, prompt, Lesson, lambda answer: None, role="Reflector", max_retries=self.max_retries
+    async def _ask(self, calling: Calling, prompt: str, cited: Sequence[str]) -> ReflectorOutput:
+        lesson = await usable_answer(
+            calling, self.llm, prompt, Lesson, lambda answer: None, role="Reflector", max_retries=self.max_retries
         )
         rule, mistake = lesson.rule.strip(), lesson.what_went_wrong.strip()
         if first_repeated(rule, set(word_runs(self.prompt_template, _REPEATED_WORDS)), _REPEATED_WORDS):

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ace.implementations.asking import ask_until_usable
+from ace.implementations.asking import usable_answer
 from ace.implementations.helpers import format_optional
 from ace.implementations.prompts import SMALL_MODEL_SKILL_MANAGER_PROMPT
 from ace.implementations.skill_manager import SkillManager
 from ace.implementations.small_model_outputs import Placement
 from ace.outputs import ExtractedLearning, ReflectorOutput, SkillManagerOutput
+from ace.protocols.calling import Calling
 from ace.protocols.llm import LLMClientLike
 from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.skillbook import SkillbookReader
@@ -48,41 +49,26 @@ class SmallModelSkillManager(SkillManager):
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries)
 
-    def update_skills(
+    async def _update_skills(
         self,
+        calling: Calling,
         reflection: ReflectorOutput,
         skillbook: SkillbookReader,
-        question_context: str = "",
-        progress: str = "",
-        **kwargs: Any,
+        question_context: str,
+        progress: str,
     ) -> SkillManagerOutput:
-        """Decide where each learning goes.
-
-        Args:
-            reflection: What the reflector found.
-            skillbook: The skills as they are.
-            question_context: What the execution was about; not shown to the model.
-            progress: How far the run has come; not shown to the model.
-            **kwargs: What a step passes on beyond this; it is not sent to the model.
-
-        Returns:
-            One ADD for each new learning, one UPDATE for each that a skill says already.
-
-        Raises:
-            UnusableAnswerError: The model gave no usable answer.
-            LLMCallError: The model could not be reached.
-        """
+        """Return one ADD for each new learning, one UPDATE for each that a skill says already."""
         learnings = [learning for learning in reflection.extracted_learnings if learning.learning.strip()]
-        placed = [self._operation(learning, skillbook) for learning in learnings]
+        placed = [await self._operation(calling, learning, skillbook) for learning in learnings]
         batch = UpdateBatch(reflection.key_insight, [operation for operation, _ in placed])
         return SkillManagerOutput(update=batch, raw={"placements": [raw for _, raw in placed]})
 
-    def _operation(
-        self, learning: ExtractedLearning, skillbook: SkillbookReader
+    async def _operation(
+        self, calling: Calling, learning: ExtractedLearning, skillbook: SkillbookReader
     ) -> tuple[UpdateOperation, dict[str, Any]]:
         text = learning.learning.strip()
         similar = _similar_skills(text, skillbook.skills())
-        placement = self._placement(text, similar, skillbook)
+        placement = await self._placement(calling, text, similar, skillbook)
         said = next((skill for skill in similar if skill.id == placement.same_as.strip(" []")), None)
         if said is not None:
             operation = UpdateOperation(
@@ -102,7 +88,9 @@ class SmallModelSkillManager(SkillManager):
             )
         return operation, placement.raw
 
-    def _placement(self, text: str, similar: Sequence[Skill], skillbook: SkillbookReader) -> Placement:
+    async def _placement(
+        self, calling: Calling, text: str, similar: Sequence[Skill], skillbook: SkillbookReader
+    ) -> Placement:
         sections = Counter(skill.section for skill in skillbook.skills())
         shown = " ".join(f"[{skill.id}] {skill.content}" for skill in similar)
         prompt = self._template.fill(
@@ -114,8 +102,14 @@ class SmallModelSkillManager(SkillManager):
                 "question_context": format_optional(None),
             }
         )
-        return ask_until_usable(
-            self.llm, prompt, Placement, lambda answer: None, role="SkillManager", max_retries=self.max_retries
+        return await usable_answer(
+            calling,
+            self.llm,
+            prompt,
+            Placement,
+            lambda answer: None,
+            role="SkillManager",
+            max_retries=self.max_retries,
         )
 
 

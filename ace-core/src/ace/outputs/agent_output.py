@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from ace.outputs.lenient_fields import LenientOutput, Raw, Text
@@ -22,7 +22,9 @@ class AgentOutput(LenientOutput):
     """How the agent came to its answer."""
     final_answer: Text = Field(description="The answer alone, without the reasoning.")
     """The answer."""
-    skill_ids: SkipJsonSchema[list[str]] = Field(default_factory=list)
+    skill_ids: SkipJsonSchema[list[str]] = Field(
+        default_factory=list, validation_alias=AliasChoices("skill_ids", "bullet_ids")
+    )
     """The skills that the reasoning cites and that exist, in the order of their first use."""
     raw: Raw = Field(default_factory=dict)
     """The model's answer as it came."""

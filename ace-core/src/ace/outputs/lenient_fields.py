@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
+from pydantic_core import CoreSchema
 
 __all__ = ["LenientOutput", "Raw", "Text", "as_list", "as_share", "lower_case"]
 
@@ -56,4 +57,13 @@ Raw = SkipJsonSchema[dict[str, Any]]
 class LenientOutput(BaseModel):
     """Further fields are passed over and numbers are taken where text is wanted."""
 
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True, validate_by_name=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Show models the first paragraph of a docstring: the rest, such as its example, is for programmers."""
+        schema = handler(core_schema)
+        described = handler.resolve_ref_schema(schema)
+        if "description" in described:
+            described["description"] = described["description"].partition("\n\n")[0]
+        return schema

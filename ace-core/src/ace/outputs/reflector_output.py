@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from ace.outputs.lenient_fields import LenientOutput, Raw, Text, as_list, as_share, lower_case
 
@@ -40,9 +40,13 @@ class ReflectorOutput(LenientOutput):
 
     reasoning: Text = Field(description="What happened in the execution, step by step.")
     """The analysis."""
-    error_identification: Text = Field(description="What went wrong; empty if nothing did.")
+    error_identification: Text = Field(default="", description="What went wrong; empty if nothing did.")
     """The error; empty if there was none."""
-    root_cause_analysis: Text = Field(description="Why it went wrong, or why it went well.")
+    root_cause_analysis: Text = Field(
+        default="",
+        description="Why it went wrong, or why it went well.",
+        validation_alias=AliasChoices("root_cause_analysis", "root_cause"),
+    )
     """The cause."""
     correct_approach: Text = Field(description="What to do the next time.")
     """The better way."""
@@ -53,7 +57,9 @@ class ReflectorOutput(LenientOutput):
     )
     """The strategies to learn."""
     skill_tags: Annotated[list[SkillTag], BeforeValidator(as_list)] = Field(
-        default_factory=list, description="A judgement of each skill that was used."
+        default_factory=list,
+        description="A judgement of each skill that was used.",
+        validation_alias=AliasChoices("skill_tags", "bullet_tags"),
     )
     """The judgements of the skills used."""
     raw: Raw = Field(default_factory=dict)

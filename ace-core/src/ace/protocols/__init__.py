@@ -15,7 +15,14 @@ from ace.protocols.embedders import (
     register_embedder,
     unregister_embedder,
 )
-from ace.protocols.errors import LLMAuthenticationError, LLMCallError, LLMError, UnusableAnswerError
+from ace.protocols.errors import (
+    EmptyAnswerError,
+    LLMAuthenticationError,
+    LLMCallError,
+    LLMError,
+    RoleError,
+    UnusableAnswerError,
+)
 from ace.protocols.llm import LLMClientLike, LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
 from ace.protocols.model_prefixes import (
@@ -49,6 +56,7 @@ __all__ = [
     "DeduplicationManagerLike",
     "EmbedderFactory",
     "EmbedderLike",
+    "EmptyAnswerError",
     "LLMAuthenticationError",
     "LLMCallError",
     "LLMClientLike",
@@ -57,6 +65,7 @@ __all__ = [
     "ModelClientFactory",
     "RecordedAnswers",
     "ReflectorLike",
+    "RoleError",
     "SkillConsolidatorLike",
     "SkillManagerLike",
     "SkillbookReader",

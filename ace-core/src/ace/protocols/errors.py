@@ -1,10 +1,21 @@
-"""The errors of a model call, from the network to an answer that nobody can use."""
+"""The errors of model calls and of roles, from the network to an answer that cannot be used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-__all__ = ["LLMAuthenticationError", "LLMCallError", "LLMError", "UnusableAnswerError"]
+if TYPE_CHECKING:
+    from ace.outputs import AgentOutput
+
+__all__ = [
+    "EmptyAnswerError",
+    "LLMAuthenticationError",
+    "LLMCallError",
+    "LLMError",
+    "RoleError",
+    "UnusableAnswerError",
+]
 
 
 class LLMError(Exception):
@@ -18,13 +29,26 @@ class LLMCallError(LLMError):
         model: The model string that was called last.
         status_code: The HTTP status, or None if there was no response.
         attempts: The number of requests that were made, over all models.
+        problem: What was wrong with a connection that was made, such as an untrusted certificate or an answer that
+            was cut; empty if nothing is known.
+        role: The role that asked (`Agent`, `Reflector`, `SkillManager`), or an empty string.
     """
 
-    def __init__(self, message: str, *, model: str = "", status_code: int | None = None, attempts: int = 1) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        model: str = "",
+        status_code: int | None = None,
+        attempts: int = 1,
+        problem: str = "",
+    ) -> None:
         super().__init__(message)
         self.model = model
         self.status_code = status_code
         self.attempts = attempts
+        self.problem = problem
+        self.role = ""
 
 
 class LLMAuthenticationError(LLMCallError):
@@ -78,3 +102,22 @@ class UnusableAnswerError(LLMError):
     def raw_answer(self) -> str:
         """The last answer as the model gave it; an empty string if there was none."""
         return self.raw_answers[-1] if self.raw_answers else ""
+
+
+class EmptyAnswerError(UnusableAnswerError):
+    """The agent's answer is empty, also after every retry. A caller may take it for an answer all the same.
+
+    Attributes:
+        output: The last answer, with its reasoning.
+    """
+
+    def __init__(self, problem: str, output: AgentOutput, *, raw_answers: Sequence[str] = (), role: str = "") -> None:
+        super().__init__(problem, raw_answers=raw_answers, role=role)
+        self.output = output
+
+
+class RoleError(TypeError):
+    """A role, an environment or a client cannot be called as its protocol says, or returned something else.
+
+    The text names the role, its class, what it returned and what was expected.
+    """

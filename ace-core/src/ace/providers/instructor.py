@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
 from ace.protocols.answer_budget import current_answer_budget
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.errors import LLMError, UnusableAnswerError
 from ace.protocols.llm import LLMClientLike, LLMResponse, StructuredAnswer, Usage
 from ace.protocols.redaction import known_secrets, redact
@@ -75,7 +77,18 @@ class InstructorClient:
             prompt: The whole prompt.
             **kwargs: What the wrapped client takes.
         """
-        return self.client.complete(prompt, **kwargs)
+        response: LLMResponse = finished(BLOCKING.method(self.client, "complete", prompt, **kwargs))
+        return response
+
+    async def acomplete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        """Send a prompt through the wrapped client, from asynchronous code.
+
+        Args:
+            prompt: The whole prompt.
+            **kwargs: What the wrapped client takes.
+        """
+        response: LLMResponse = await ON_LOOP.method(self.client, "complete", prompt, **kwargs)
+        return response
 
     def complete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
@@ -92,19 +105,43 @@ class InstructorClient:
             LLMCallError: The wrapped client got no answer.
             ValueError: instructor has no such mode.
         """
-        instructor = _load_instructor()
-        system = kwargs.pop("system", None)
+        return finished(self._structured(BLOCKING, prompt, response_model, kwargs))
+
+    async def acomplete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        """Ask for a structured answer from asynchronous code; otherwise like `complete_structured`.
+
+        Args:
+            prompt: The whole prompt.
+            response_model: The class that the answer must validate as.
+            **kwargs: As for `complete_structured`.
+
+        Raises:
+            UnusableAnswerError: No answer validates; it carries the raw answers.
+            LLMCallError: The wrapped client got no answer.
+            ValueError: instructor has no such mode.
+        """
+        return await self._structured(ON_LOOP, prompt, response_model, kwargs)
+
+    async def _structured(
+        self, calling: Calling, prompt: str, response_model: type[StructuredAnswer], settings: dict[str, Any]
+    ) -> StructuredAnswer:
+        instructor = await calling.function(_load_instructor)
+        system = settings.pop("system", None)
         messages = [{"role": "system", "content": system}] if system else []
         messages.append({"role": "user", "content": prompt})
-        conversation = _Conversation(self.client, kwargs, self.max_retries)
-        create = instructor.from_litellm(conversation.complete, mode=_mode(instructor, self.mode))
+        conversation = _Conversation(self.client, settings, self.max_retries)
+        complete = conversation.complete if calling is BLOCKING else conversation.acomplete
+        create = instructor.from_litellm(complete, mode=_mode(instructor, self.mode))
         while True:
             try:
-                answer: StructuredAnswer = create.chat.completions.create(
+                created = create.chat.completions.create(
                     messages=messages,
                     response_model=response_model,
                     max_retries=conversation.retries_left,
                 )
+                answer: StructuredAnswer = await created if inspect.isawaitable(created) else created
             except instructor.core.InstructorError as error:
                 problem = redact(_first_words(error), known_secrets(self))  # it quotes the answer
             else:
@@ -158,8 +195,17 @@ class _Conversation:
 
     def complete(self, *, messages: Sequence[Mapping[str, Any]], **mode_settings: Any) -> Any:
         """Send the messages through our client and return a response as OpenAI's library has it."""
+        return finished(self._complete(BLOCKING, messages, mode_settings))
+
+    async def acomplete(self, *, messages: Sequence[Mapping[str, Any]], **mode_settings: Any) -> Any:
+        """Send the messages from asynchronous code; otherwise like `complete`."""
+        return await self._complete(ON_LOOP, messages, mode_settings)
+
+    async def _complete(
+        self, calling: Calling, messages: Sequence[Mapping[str, Any]], mode_settings: Mapping[str, Any]
+    ) -> Any:
         try:
-            response = self._send(messages, mode_settings)
+            response = await self._send(calling, messages, mode_settings)
         except LLMError as error:
             self.call_error = error
             raise
@@ -168,11 +214,17 @@ class _Conversation:
             self.budget.record(response.text)
         return response.raw if hasattr(response.raw, "choices") else _chat_completion(response.text, mode_settings)
 
-    def _send(self, messages: Sequence[Mapping[str, Any]], mode_settings: Mapping[str, Any]) -> LLMResponse:
+    async def _send(
+        self, calling: Calling, messages: Sequence[Mapping[str, Any]], mode_settings: Mapping[str, Any]
+    ) -> LLMResponse:
+        response: LLMResponse
         if isinstance(self.client, _MessagesClient):
-            return self.client.complete_messages(messages, **{**mode_settings, **self.settings})
-        text = "\n\n".join(str(message.get("content") or "") for message in messages)
-        return self.client.complete(text, **self.settings)
+            settings = {**mode_settings, **self.settings}
+            response = await calling.method(self.client, "complete_messages", messages, **settings)
+        else:
+            text = "\n\n".join(str(message.get("content") or "") for message in messages)
+            response = await calling.method(self.client, "complete", text, **self.settings)
+        return response
 
 
 def _load_instructor() -> ModuleType:

@@ -6,8 +6,10 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import current_call_scope, note_model_call
 from ace.protocols.recorded_answers import RecordedAnswers, recorded_response, response_to_record
@@ -15,7 +17,7 @@ from ace.protocols.redaction import known_secrets
 from ace.providers import litellm_library
 from ace.providers.litellm_config import LiteLLMConfig, Message
 from ace.providers.model_chain import ModelChain
-from ace.providers.structured_answers import ask_until_valid
+from ace.providers.structured_answers import valid_answer
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -37,7 +39,7 @@ class LiteLLMClient:
         api_key: The key; by default LiteLLM takes it from the environment.
         max_tokens: The longest answer, in tokens.
         temperature: The sampling temperature.
-        timeout: How long to wait for the server, in seconds.
+        timeout: How long one request may take until its answer is complete, in seconds.
         max_retries: How often a request is repeated after 408, 429, 5xx, a reset or a timeout.
         retry_delay: The longest wait before the first repetition, in seconds; it doubles each time.
         longest_retry_delay: The longest wait of all, in seconds.
@@ -122,9 +124,20 @@ class LiteLLMClient:
             LLMAuthenticationError: The key is missing or was refused.
             LLMCallError: No model of the chain answered.
         """
-        system = kwargs.pop("system", None)
-        messages: list[Message] = [{"role": "system", "content": system}] if system else []
-        return self.complete_messages([*messages, {"role": "user", "content": prompt}], **kwargs)
+        return self.complete_messages(_messages(prompt, kwargs), **kwargs)
+
+    async def acomplete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        """Send a prompt from asynchronous code; otherwise like `complete`. No thread waits for the answer.
+
+        Args:
+            prompt: The whole prompt.
+            **kwargs: As for `complete`.
+
+        Raises:
+            LLMAuthenticationError: The key is missing or was refused.
+            LLMCallError: No model of the chain answered.
+        """
+        return await self.acomplete_messages(_messages(prompt, kwargs), **kwargs)
 
     def complete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
@@ -143,14 +156,23 @@ class LiteLLMClient:
             UnusableAnswerError: No answer validates; it carries the raw answers.
             LLMCallError: No model of the chain answered.
         """
-        system = kwargs.pop("system", None)
-        return ask_until_valid(
-            lambda messages: self._complete(messages, kwargs, response_model),
-            prompt,
-            response_model,
-            system=system,
-            max_retries=self.config.validation_retries,
-        )
+        return finished(self._structured(BLOCKING, prompt, response_model, kwargs))
+
+    async def acomplete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        """Ask for a structured answer from asynchronous code; otherwise like `complete_structured`.
+
+        Args:
+            prompt: The whole prompt.
+            response_model: The class that the answer must validate as.
+            **kwargs: As for `complete`.
+
+        Raises:
+            UnusableAnswerError: No answer validates; it carries the raw answers.
+            LLMCallError: No model of the chain answered.
+        """
+        return await self._structured(ON_LOOP, prompt, response_model, kwargs)
 
     def complete_messages(self, messages: Sequence[Message], **kwargs: Any) -> LLMResponse:
         """Send chat messages and return the answer.
@@ -166,23 +188,52 @@ class LiteLLMClient:
             LLMAuthenticationError: The key is missing or was refused.
             LLMCallError: No model of the chain answered.
         """
-        return self._complete(messages, kwargs, None)
+        return finished(self._complete(BLOCKING, messages, kwargs, None))
 
-    def _complete(
-        self, messages: Sequence[Message], kwargs: Mapping[str, Any], response_model: type[BaseModel] | None
+    async def acomplete_messages(self, messages: Sequence[Message], **kwargs: Any) -> LLMResponse:
+        """Send chat messages from asynchronous code; otherwise like `complete_messages`.
+
+        Args:
+            messages: Messages of the OpenAI kind, with `role` and `content`.
+            **kwargs: Settings for this call.
+
+        Raises:
+            LLMAuthenticationError: The key is missing or was refused.
+            LLMCallError: No model of the chain answered.
+        """
+        return await self._complete(ON_LOOP, messages, kwargs, None)
+
+    async def _structured(
+        self, calling: Calling, prompt: str, response_model: type[StructuredAnswer], settings: dict[str, Any]
+    ) -> StructuredAnswer:
+        system = settings.pop("system", None)
+        return await valid_answer(
+            lambda messages: self._complete(calling, messages, settings, response_model),
+            prompt,
+            response_model,
+            system=system,
+            max_retries=self.config.validation_retries,
+        )
+
+    async def _complete(
+        self,
+        calling: Calling,
+        messages: Sequence[Message],
+        kwargs: Mapping[str, Any],
+        response_model: type[BaseModel] | None,
     ) -> LLMResponse:
         """Take the answer from the record, or ask and record it."""
         answers = current_call_scope().answers
         request = "" if answers is None else self._request_text(messages, kwargs)
-        known = None if answers is None else answers.next(request)
+        known = None if answers is None else await calling.function(partial(answers.next, request))
         if known is not None:
             response = recorded_response(known)
             note_model_call(self.model, response.usage, 0.0, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
-        model, response = self._chain.ask(messages, kwargs, response_model)
+        model, response = await self._chain.ask(calling, messages, kwargs, response_model)
         if answers is not None:
-            response = self._recorded(answers, request, response)
+            response = await calling.function(partial(self._recorded, answers, request, response))
         note_model_call(model, response.usage, time.monotonic() - started)
         return response
 
@@ -210,3 +261,10 @@ class LiteLLMClient:
         """Record an answer and return the one that counts, which lacks the keys that the model may have seen."""
         kept = recorded_response(answers.keep(request, response_to_record(response, known_secrets(self))))
         return response if kept.text == response.text else replace(kept, usage=response.usage)
+
+
+def _messages(prompt: str, settings: dict[str, Any]) -> list[Message]:
+    """Return a prompt as chat messages; a system message is taken out of the settings."""
+    system = settings.pop("system", None)
+    start: list[Message] = [{"role": "system", "content": system}] if system else []
+    return [*start, {"role": "user", "content": prompt}]

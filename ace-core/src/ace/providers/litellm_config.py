@@ -30,7 +30,7 @@ class LiteLLMConfig:
     temperature: float | None = 0.0
     """The sampling temperature; None leaves it to the provider."""
     timeout: float = 120.0
-    """How long to wait for the server, in seconds."""
+    """How long one request may take until its answer is complete, in seconds."""
     max_retries: int = 3
     """How often a request is repeated after 408, 429, 5xx, a reset or a timeout."""
     retry_delay: float = 0.5

@@ -5,17 +5,22 @@ Its own types stay in here: what leaves is `Answered` or `Failed`, both without 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextvars
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
+from ace.pipeline.threads import threads
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers.litellm_import import load_litellm
 from ace.providers.request_outcomes import Answered, Failed, seconds_to_wait, without_keys
 
 __all__ = [
     "Vectors",
+    "asend",
     "count_tokens",
     "embed",
     "input_token_limit",
@@ -28,6 +33,12 @@ _MISSING_KEY_WORDS = ("api key", "api_key", "credential")
 _OWN_RETRIES: dict[str, Any] = {"max_retries": 0, "num_retries": 0}
 # Otherwise litellm looks for MCP servers among the tools, and needs the `mcp` package to do so.
 _OWN_TOOLS: dict[str, Any] = {"_skip_mcp_handler": True}
+_FIRST_CALL_SECONDS = 10.0
+"""What the first call of a provider may take beyond its timeout: litellm then imports the provider's library."""
+
+T = TypeVar("T")
+_called: set[str] = set()
+"""The prefixes of the models that have been called in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +52,47 @@ class Vectors:
 
 
 def send(request: Mapping[str, Any]) -> Answered | Failed:
-    """Make one request, without retries.
+    """Make one request, without retries. Its `timeout` bounds the whole answer.
 
     Args:
         request: The arguments of `litellm.completion`.
     """
     litellm = load_litellm()
     try:
-        raw = litellm.completion(**request, **_OWN_RETRIES, **(_OWN_TOOLS if "tools" in request else {}))
+        raw = _before_deadline(request, lambda: litellm.completion(**_arguments(request)))
     except Exception as error:
         return _failure(litellm, error, request)
+    return _answered(litellm, raw, request)
+
+
+async def asend(request: Mapping[str, Any]) -> Answered | Failed:
+    """Make one request on the running event loop; otherwise like `send`.
+
+    Args:
+        request: The arguments of `litellm.acompletion`.
+    """
+    import asyncio
+
+    from ace.pipeline.event_loop import call_in_thread
+
+    litellm = await call_in_thread(load_litellm)
+    try:
+        async with asyncio.timeout(_seconds_for(request)):
+            raw = await litellm.acompletion(**_arguments(request))
+    except TimeoutError:
+        return _late(request)
+    except Exception as error:
+        return _failure(litellm, error, request)
+    finally:
+        _called.add(_prefix(request))
+    return _answered(litellm, raw, request)
+
+
+def _arguments(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {**request, **_OWN_RETRIES, **(_OWN_TOOLS if "tools" in request else {})}
+
+
+def _answered(litellm: ModuleType, raw: Any, request: Mapping[str, Any]) -> Answered:
     choice = _first_choice(raw)
     return Answered(
         LLMResponse(
@@ -62,6 +104,57 @@ def send(request: Mapping[str, Any]) -> Answered | Failed:
     )
 
 
+class _Late(Exception):
+    """The whole answer did not come within the timeout of the request."""
+
+
+def _before_deadline(request: Mapping[str, Any], call: Callable[[], T]) -> T:
+    """Return what a plain call of litellm returns, if it does so before the deadline.
+
+    Litellm hands its timeout to a library that starts it anew with every byte, so a server that drips would hold the
+    caller for hours. The call is made on a kept thread; one that comes late is left to itself there, and its
+    outcome is dropped.
+
+    Raises:
+        _Late: The time is over.
+    """
+    done = threading.Event()
+    context = contextvars.copy_context()
+    outcome: list[T | BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(context.run(call))
+        except BaseException as error:
+            outcome.append(error)
+
+    threads.start(work, done.set)
+    is_done = done.wait(_seconds_for(request))
+    _called.add(_prefix(request))
+    if not is_done:
+        raise _Late
+    found = outcome[0]
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+def _seconds_for(request: Mapping[str, Any]) -> float | None:
+    """Return how long one request may take, in seconds; None if nothing bounds it."""
+    timeout = request.get("timeout")
+    if not isinstance(timeout, int | float):
+        return None
+    return timeout if _prefix(request) in _called else timeout + _FIRST_CALL_SECONDS
+
+
+def _prefix(request: Mapping[str, Any]) -> str:
+    return str(request["model"]).partition("/")[0]
+
+
+def _late(request: Mapping[str, Any]) -> Failed:
+    return Failed(f"timeout: the answer was not complete within {request['timeout']:g} s", 408)
+
+
 def embed(request: Mapping[str, Any]) -> Vectors | Failed:
     """Ask for the vectors of texts in one request, without retries.
 
@@ -70,7 +163,7 @@ def embed(request: Mapping[str, Any]) -> Vectors | Failed:
     """
     litellm = load_litellm()
     try:
-        raw = litellm.embedding(**request, **_OWN_RETRIES)
+        raw = _before_deadline(request, lambda: litellm.embedding(**request, **_OWN_RETRIES))
     except Exception as error:
         return _failure(litellm, error, request)
     vectors = _vectors_of(raw)
@@ -150,6 +243,8 @@ def _cost_of(litellm: ModuleType, raw: Any, model: str) -> float | None:
 
 
 def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) -> Failed:
+    if isinstance(error, _Late):
+        return _late(request)
     reason = without_keys(_without_traceback(str(error)), request)
     status_code = getattr(error, "status_code", None)
     if isinstance(error, litellm.Timeout):
@@ -159,9 +254,41 @@ def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) 
     if isinstance(error, litellm.AuthenticationError) or is_missing_key:
         return Failed(reason, status_code, is_authentication=True, missing_variables=missing)
     is_broken_answer = isinstance(status_code, int) and status_code < _FIRST_ERROR_STATUS
-    if isinstance(error, litellm.APIConnectionError) or is_broken_answer:
-        return Failed(reason, None)
+    problem = _connection_problem(error)
+    if isinstance(error, litellm.APIConnectionError) or is_broken_answer or problem:
+        return Failed(f"{problem} ({reason})" if problem else reason, None, problem=problem)
     return Failed(reason, status_code, retry_after=_retry_after(error))
+
+
+def _connection_problem(error: BaseException) -> str:
+    """Say what was wrong with a connection that was made, or empty if none was made or nothing is known."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"the certificate of the server is not trusted: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return f"the server and this program found no common TLS: {cause.reason or cause}"
+        if type(cause).__name__ in _CUT_ANSWERS:
+            return "the server closed the connection before its answer was complete"
+    return ""
+
+
+_CUT_ANSWERS = frozenset(
+    {"RemoteProtocolError", "ServerDisconnectedError", "ClientPayloadError", "ConnectionResetError"}
+)
+"""What httpx, aiohttp and Python name it; neither library is imported for their sake."""
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what led to it, each once."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        found = left.pop(0)
+        if found is None or id(found) in seen:
+            continue
+        seen.add(id(found))
+        yield found
+        left += [found.__cause__, found.__context__]
 
 
 def _without_traceback(text: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ace.protocols.calling import Calling
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers import litellm_library
@@ -47,8 +47,9 @@ class ModelChain:
         self.account = UsageAccount()
         self._takes_no_schema: set[int] = set()
 
-    def ask(
+    async def ask(
         self,
+        calling: Calling,
         messages: Sequence[Message],
         overrides: Mapping[str, Any],
         response_model: type[BaseModel] | None,
@@ -56,6 +57,7 @@ class ModelChain:
         """Return the model that answered, and its answer.
 
         Args:
+            calling: How requests are made and waited for.
             messages: Chat messages.
             overrides: Settings for this call.
             response_model: What the answer has to validate as; own servers are asked to hold the model to it.
@@ -67,7 +69,7 @@ class ModelChain:
         attempts = 0
         failed = Failed("no request was made", None)
         for place, config in enumerate(self.configs):
-            outcome, made = self._ask_held(place, config.request(messages, overrides), response_model)
+            outcome, made = await self._ask_held(calling, place, config.request(messages, overrides), response_model)
             attempts += made
             if isinstance(outcome, Answered):
                 return config.model, outcome.response
@@ -77,8 +79,8 @@ class ModelChain:
                 _logger.warning("model %r failed (%s); trying %r", config.model, failed.reason, following)
         raise _call_error(failed, self.configs[-1].model, attempts)
 
-    def _ask_held(
-        self, place: int, request: Mapping[str, Any], response_model: type[BaseModel] | None
+    async def _ask_held(
+        self, calling: Calling, place: int, request: Mapping[str, Any], response_model: type[BaseModel] | None
     ) -> tuple[Answered | Failed, int]:
         """Ask one model, held to the schema of the answer where its server can do that."""
         if (
@@ -87,23 +89,30 @@ class ModelChain:
             or place in self._takes_no_schema
             or not is_on_own_server(request["model"], request.get("api_base"))
         ):
-            return self._ask_until_answered(place, request)
+            return await self._ask_until_answered(calling, place, request)
         held = {**request, "response_format": accepted_schema(response_model)}
-        outcome, made = self._ask_until_answered(place, held, at_once=(_SCHEMA_NOT_KEPT, *_REFUSED))
+        outcome, made = await self._ask_until_answered(calling, place, held, at_once=(_SCHEMA_NOT_KEPT, *_REFUSED))
         is_refusal = isinstance(outcome, Failed) and _is_refusal_of_schema(outcome)
         if isinstance(outcome, Answered) or not (is_refusal or outcome.status_code == _SCHEMA_NOT_KEPT):
             return outcome, made
-        outcome, more = self._ask_until_answered(place, request, before=made - 1)
+        outcome, more = await self._ask_until_answered(calling, place, request, before=made - 1)
         if isinstance(outcome, Answered) and is_refusal:
             self._takes_no_schema.add(place)
         return outcome, more + 1
 
-    def _ask_until_answered(
-        self, place: int, request: Mapping[str, Any], *, before: int = 0, at_once: Sequence[int] = ()
+    async def _ask_until_answered(
+        self,
+        calling: Calling,
+        place: int,
+        request: Mapping[str, Any],
+        *,
+        before: int = 0,
+        at_once: Sequence[int] = (),
     ) -> tuple[Answered | Failed, int]:
-        """Send a request until it is answered or another try makes no sense.
+        """Send a request until it is answered or another attempt cannot help.
 
         Args:
+            calling: How requests are made and waited for.
             place: Which model of the chain it is for.
             request: The arguments of `litellm.completion`.
             before: The attempts that were made already.
@@ -114,7 +123,7 @@ class ModelChain:
         attempt = before
         while True:
             attempt += 1
-            outcome = litellm_library.send(request)
+            outcome: Answered | Failed = await calling.method(litellm_library, "send", request)
             if isinstance(outcome, Answered):
                 self.account.add(outcome.response.usage)
                 return outcome, attempt
@@ -131,7 +140,7 @@ class ModelChain:
                 policy.max_retries,
                 delay,
             )
-            time.sleep(delay)
+            await calling.sleep(delay)
 
 
 def _is_refusal_of_schema(failed: Failed) -> bool:
@@ -146,6 +155,7 @@ def _call_error(failed: Failed, model: str, attempts: int) -> LLMCallError:
             model=model,
             status_code=failed.status_code,
             attempts=attempts,
+            problem=failed.problem,
         )
     if failed.missing_variables:
         what_to_do = f"set the environment variable {' or '.join(failed.missing_variables)}"

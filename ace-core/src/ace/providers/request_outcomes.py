@@ -37,6 +37,8 @@ class Failed:
     """Whether the key is missing or was refused."""
     missing_variables: tuple[str, ...] = ()
     """The environment variables that would hold the key."""
+    problem: str = ""
+    """What was wrong with a connection that was made, such as its certificate; empty where nothing is known."""
 
 
 def without_keys(reason: str, request: Mapping[str, Any]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ace.protocols.answer_budget import current_answer_budget
+from ace.protocols.calling import finished
 from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.llm import LLMResponse, StructuredAnswer
 from ace.providers.json_answers import broken_json, json_objects
@@ -15,7 +16,7 @@ from ace.providers.json_answers import broken_json, json_objects
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["AnswerProblem", "ask_until_valid", "read_answer", "with_schema"]
+__all__ = ["AnswerProblem", "ask_until_valid", "read_answer", "valid_answer", "with_schema"]
 
 _LONGEST_SHOWN_ANSWER = 4000
 _MOST_SHOWN_ERRORS = 10
@@ -50,13 +51,44 @@ def ask_until_valid(
     Raises:
         UnusableAnswerError: No answer validates; it carries all of them.
     """
+
+    async def asked(messages: list[dict[str, str]]) -> LLMResponse:
+        return ask(messages)
+
+    return finished(
+        valid_answer(asked, prompt, response_model, max_retries=max_retries, system=system, shows_schema=shows_schema)
+    )
+
+
+async def valid_answer(
+    ask: Callable[[list[dict[str, str]]], Awaitable[LLMResponse]],
+    prompt: str,
+    response_model: type[StructuredAnswer],
+    *,
+    max_retries: int,
+    system: str | None = None,
+    shows_schema: bool = True,
+) -> StructuredAnswer:
+    """Ask from asynchronous code until an answer validates; otherwise like `ask_until_valid`.
+
+    Args:
+        ask: Sends chat messages and returns the answer; it is awaited.
+        prompt: The prompt, without the schema.
+        response_model: The class that the answer must validate as.
+        max_retries: How often to ask again.
+        system: The text of a system message.
+        shows_schema: False leaves the schema out of the prompt, for those who tell the model otherwise.
+
+    Raises:
+        UnusableAnswerError: No answer validates; it carries all of them.
+    """
     budget = current_answer_budget()
     start = [{"role": "system", "content": system}] if system else []
     start.append({"role": "user", "content": with_schema(prompt, response_model) if shows_schema else prompt})
     messages = start
     answers: list[str] = []
     while True:
-        response = ask(messages)
+        response = await ask(messages)
         if budget is not None:
             budget.record(response.text)
         answers.append(response.text)
