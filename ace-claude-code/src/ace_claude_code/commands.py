@@ -151,9 +151,11 @@ def learn(
         print_json(asdict(report))
     else:
         _print_report(report)
-    if token.is_cancelled:
+    if token.reason == "cancelled":
         return INTERRUPTED
-    return WITH_FAILURES if report.problems else DONE
+    if token.is_cancelled:
+        note("ace: stopped, because the model could not be reached; the same command continues with what is left")
+    return WITH_FAILURES if report.problems or token.is_cancelled else DONE
 
 
 def _check_address(api_base: str | None, model: str | None) -> None:

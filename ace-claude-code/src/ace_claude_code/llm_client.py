@@ -132,8 +132,9 @@ class ClaudeCodeLLMClient:
     def _ask(self, prompt: str, system: str, schema: str | None) -> LLMResponse:
         """Return the answer. One that was recorded is not paid for again."""
         answers = current_call_scope().answers
-        request = json.dumps(["claude_code", self.config.model, system, prompt, schema])
-        known = None if answers is None else answers.next(request)
+        kind = json.dumps(["claude_code", self.config.model, system, schema])
+        request = json.dumps([kind, prompt])
+        known = None if answers is None else answers.next(request, kind)
         if known is not None:
             response = _response(json.loads(known))
             note_model_call(self.model, response.usage, 0.0, recorded=True)
@@ -145,7 +146,7 @@ class ClaudeCodeLLMClient:
             self._account.add(Usage(failed_requests=1))
             raise
         if answers is not None:
-            result = json.loads(answers.keep(request, json.dumps(_lasting(result))))
+            result = json.loads(answers.keep(request, json.dumps(_lasting(result)), kind))
         response = _response(result)
         self._account.add(response.usage)
         note_model_call(self.model, response.usage, time.monotonic() - started)

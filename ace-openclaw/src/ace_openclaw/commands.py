@@ -177,8 +177,16 @@ def learn(
     if token.reason == "cancelled":
         return INTERRUPTED
     if token.is_cancelled:
-        note("ace: stopped, since the limit of --max-cost was reached; the same command goes on")
+        note(f"ace: stopped, because {_REASONS[token.reason]}; the same command continues with what is left")
     return WITH_FAILURES if report.problems or token.is_cancelled else DONE
+
+
+_REASONS = {
+    "max_cost": "the limit of --max-cost was reached",
+    "authentication": "the server of the model refused the key",
+    "server_failures": "the model could not be reached for several turns in a row",
+    "skillbook_not_written": "the skillbook cannot be written",
+}
 
 
 def _stop_softly(token: CancellationToken) -> None:

@@ -103,14 +103,15 @@ async def _structured_answer(
     if answers is None:
         return await call_client(calling, llm, prompt, response_model)
     request = json.dumps([response_model.__name__, prompt])
-    known = await calling.function(partial(answers.next, request))
+    kind = json.dumps([type(llm).__name__, str(getattr(llm, "model", "")), response_model.__name__])
+    known = await calling.function(partial(answers.next, request, kind))
     if known is None:
         used_before = answers.used
         answer = await call_client(calling, llm, prompt, response_model)
         if answers.used > used_before:
             return answer
         text = _without_keys(answer, known_secrets(llm)).model_dump_json()
-        known = await calling.function(partial(answers.keep, request, text))
+        known = await calling.function(partial(answers.keep, request, text, kind))
     else:
         note_model_call(str(getattr(llm, "model", type(llm).__name__)), Usage(calls=1), 0.0, recorded=True)
     return response_model.model_validate_json(known)

@@ -51,8 +51,9 @@ class RunEnded:
     seconds: float
     """How long it took."""
     stopped_by: str
-    """Empty if nothing stopped it; else `skillbook_not_written`, `cancelled`, `max_cost`, `fail_fast`, `early_stopping`
-    or `interrupted`."""
+    """Empty if nothing stopped it; else `authentication` (the key was refused), `server_failures` (the model could not
+    be reached for several samples in a row), `skillbook_not_written`, `cancelled`, `max_cost`, `fail_fast`,
+    `early_stopping` or `interrupted`."""
 
 
 @dataclass(frozen=True, slots=True)

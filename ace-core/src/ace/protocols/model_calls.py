@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ace.protocols.events import ModelCalled
@@ -32,25 +32,28 @@ class CallScope:
     """The name of the sample or trace."""
     role: str = ""
     """Who asks, such as `Reflector`."""
-    attempt: int = 0
-    """How often the sample has failed in this run before."""
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    """How often the answers of each role about the sample could not be used in this run before."""
     store: AnswerStore | None = None
     """Where the answers of the run are recorded; None where they are not."""
     answers: RecordedAnswers | None = None
     """The answers that are recorded for this role and sample."""
 
-    def asked_by(self, role: str) -> CallScope:
+    def asked_by(self, role: str, *, only_same_text: bool = False) -> CallScope:
         """Return the scope in which a role begins to ask: its recorded answers are gone through from the first.
 
         Args:
-            role: Who asks.
+            role: The name of the role.
+            only_same_text: Whether a recorded answer counts for no other request than its own, see
+                `RecordedAnswers`.
         """
         if self.store is None or not self.sample:
             return replace(self, role=role, answers=None)
         from ace.protocols.recorded_answers import RecordedAnswers
 
-        key = (self.run_id, self.epoch, self.sample, self.attempt, role)
-        return replace(self, role=role, answers=RecordedAnswers(self.store, key))
+        key = (self.run_id, self.epoch, self.sample, self.attempts.get(role, 0), role)
+        answers = RecordedAnswers(self.store, key, only_same_text=only_same_text)
+        return replace(self, role=role, answers=answers)
 
 
 _NOTHING = CallScope()

@@ -224,8 +224,9 @@ class LiteLLMClient:
     ) -> LLMResponse:
         """Take the answer from the record, or ask and record it."""
         answers = current_call_scope().answers
-        request = "" if answers is None else self._request_text(messages, kwargs)
-        known = None if answers is None else await calling.function(partial(answers.next, request))
+        kind = "" if answers is None else self._kind_text(kwargs, response_model)
+        request = "" if answers is None else json.dumps([kind, list(messages)], sort_keys=True, default=str)
+        known = None if answers is None else await calling.function(partial(answers.next, request, kind))
         if known is not None:
             response = recorded_response(known)
             note_model_call(self.model, response.usage, 0.0, recorded=True)
@@ -233,7 +234,7 @@ class LiteLLMClient:
         started = time.monotonic()
         model, response = await self._chain.ask(calling, messages, kwargs, response_model)
         if answers is not None:
-            response = await calling.function(partial(self._recorded, answers, request, response))
+            response = await calling.function(partial(self._recorded, answers, request, kind, response))
         note_model_call(model, response.usage, time.monotonic() - started)
         return response
 
@@ -250,16 +251,17 @@ class LiteLLMClient:
         """How many tokens of input the model takes, or None if LiteLLM does not know the model."""
         return litellm_library.input_token_limit(self.model)
 
-    def _request_text(self, messages: Sequence[Message], overrides: Mapping[str, Any]) -> str:
-        """Return what an answer depends on. Where the server is, and who pays, is not among it."""
+    def _kind_text(self, overrides: Mapping[str, Any], response_model: type[BaseModel] | None) -> str:
+        """Return what an answer depends on beside the messages. Where the server is, and who pays, is not among it."""
         config = self.config
         settings = {"max_tokens": config.max_tokens, "temperature": config.temperature, **config.options, **overrides}
-        asked = [[each.model for each in self._chain.configs], list(messages), settings]
+        shape = "" if response_model is None else response_model.__name__
+        asked = [[each.model for each in self._chain.configs], shape, settings]
         return json.dumps(asked, sort_keys=True, default=str)
 
-    def _recorded(self, answers: RecordedAnswers, request: str, response: LLMResponse) -> LLMResponse:
+    def _recorded(self, answers: RecordedAnswers, request: str, kind: str, response: LLMResponse) -> LLMResponse:
         """Record an answer and return the one that counts, which lacks the keys that the model may have seen."""
-        kept = recorded_response(answers.keep(request, response_to_record(response, known_secrets(self))))
+        kept = recorded_response(answers.keep(request, response_to_record(response, known_secrets(self)), kind))
         return response if kept.text == response.text else replace(kept, usage=response.usage)
 
 

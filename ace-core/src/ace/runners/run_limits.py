@@ -1,4 +1,4 @@
-"""Stops a run that has cost enough, in which a sample failed, or whose skillbook cannot be written."""
+"""Stops a run that has cost enough, whose model cannot be reached, or whose skillbook cannot be written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import logging
 import threading
 from typing import TYPE_CHECKING, final
 
+from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.protocols.observers import Event, ModelCalled
+from ace.runners.failures import first_cause
 from ace.skillbook.errors import SkillbookStoreError
 
 if TYPE_CHECKING:
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["RunLimits"]
 
 logger = logging.getLogger(__name__)
+
+_REFUSED_KEY = frozenset({401, 403})
+_ABOUT_ONE_REQUEST = frozenset({400, 413, 422})
+"""The server answers, and refuses this request, such as one that is too long; the next one may be fine."""
 
 
 @final
@@ -26,14 +32,24 @@ class RunLimits:
         token: The token of the run.
         max_cost: US dollars; None sets no limit. Answers that an earlier call of the run paid for do not count.
         fail_fast: Whether the first failed sample stops the run.
+        max_consecutive_failures: How many samples in a row whose model could not be reached stop the run.
     """
 
-    def __init__(self, run_id: str, token: CancellationToken, max_cost: float | None, fail_fast: bool) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        token: CancellationToken,
+        max_cost: float | None,
+        fail_fast: bool,
+        max_consecutive_failures: int = 5,
+    ) -> None:
         self._run_id = run_id
         self._token = token
         self._max_cost = max_cost
         self._fail_fast = fail_fast
+        self._max_consecutive_failures = max_consecutive_failures
         self._lock = threading.Lock()
+        self._consecutive_failures = 0
         self._cost = 0.0
         self._unpriced: set[str] = set()
         self.write_error: SkillbookStoreError | None = None
@@ -59,10 +75,41 @@ class RunLimits:
                 self._token.cancel("max_cost")
                 logger.warning("The run has cost %.4f USD, so no further sample begins", self._cost)
 
-    def sample_failed(self) -> None:
-        """Count a sample that failed."""
+    def sample_failed(self, error: BaseException) -> None:
+        """Count a sample that failed, and stop the run if the samples after it would fail like it.
+
+        Args:
+            error: What went wrong.
+        """
         if self._fail_fast:
             self._token.cancel("fail_fast")
+        call = first_cause(error, LLMCallError)
+        if call is None or call.status_code in _ABOUT_ONE_REQUEST:
+            return
+        if isinstance(call, LLMAuthenticationError) or call.status_code in _REFUSED_KEY:
+            self._stop("authentication", "the server of the model refused the key", call)
+            return
+        with self._lock:
+            self._consecutive_failures += 1
+            failures = self._consecutive_failures
+        if failures >= self._max_consecutive_failures:
+            self._stop("server_failures", f"the model could not be reached for {failures} samples in a row", call)
+
+    def sample_learned(self) -> None:
+        """Note that a sample was learned from, so the model can be reached."""
+        with self._lock:
+            self._consecutive_failures = 0
+
+    def _stop(self, reason: str, why: str, error: LLMCallError) -> None:
+        with self._lock:
+            if self._token.is_cancelled:
+                return
+            self._token.cancel(reason)
+        logger.warning(
+            "The run was stopped, because %s (%.300s). Continue it with run(..., run_id=%r, resume=True) if the "
+            "skillbook is in a store",
+            *(why, error, self._run_id),
+        )
 
     def not_written(self, error: SkillbookStoreError) -> None:
         """Take in that the skillbook cannot be written: nothing more can be kept, so nothing more shall be paid for."""

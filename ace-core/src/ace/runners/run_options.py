@@ -37,14 +37,17 @@ class RunOptions(TypedDict, total=False):
     run_id: str | None
     """The name of the run, under which a skillbook in a store keeps its progress; by default a new one."""
     resume: bool
-    """Whether to continue a run that was killed or stopped: the one named by `run_id`, by default the last unfinished
-    one of this kind of runner, and a new one if there is none. Samples that it has learned are skipped, with
-    `metadata["already_learned"]` in their results; those that failed are tried again; and a model call whose answer
-    was recorded is not made again."""
+    """Whether to continue a run that was killed or stopped, or in which samples failed: the one named by `run_id`, by
+    default the last unfinished one of this kind of runner, and a new one if there is none. Samples that it has learned
+    are skipped, with `metadata["already_learned"]` in their results; those that failed are tried again; and a model
+    call whose answer was recorded is not made again, unless a role could not use the answer."""
     max_cost: float | None
     """US dollars. Once the model calls of this run have cost this much, no further sample starts."""
     fail_fast: bool
     """Whether the first failed sample stops the run."""
+    max_consecutive_failures: int
+    """After how many samples in a row whose model could not be reached the run stops; 5 by default. It always stops
+    when the server refuses the key. A run that was stopped can be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class RunSettings:
     resume: bool = False
     max_cost: float | None = None
     fail_fast: bool = False
+    max_consecutive_failures: int = 5
 
     @classmethod
     def taken_from(cls, arguments: Mapping[str, Any]) -> tuple[Self, dict[str, Any]]:
@@ -90,6 +94,7 @@ class RunSettings:
         run_id: object = self.run_id
         if run_id is not None and not (isinstance(run_id, str) and run_id.strip()):
             raise ValueError(f"run_id is the name of a run, and no empty one, not {run_id!r}")
+        whole_number("max_consecutive_failures", self.max_consecutive_failures, of="samples")
         if self.max_cost is not None and not _is_amount(self.max_cost):
             raise ValueError(f"max_cost is an amount of US dollars above 0, not {self.max_cost!r}")
 

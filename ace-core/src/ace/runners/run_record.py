@@ -1,4 +1,4 @@
-"""What a store keeps about a run, so that it can be taken up again."""
+"""What a store keeps about a run, so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RUNS = ""
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedRun:
-    """A run that was killed or stopped, or is still going on in another process."""
+    """A run that was killed or stopped, in which samples failed, or that another process is still working on."""
 
     run_id: str
     """Its name, for `run(..., run_id=..., resume=True)`."""
@@ -43,7 +43,7 @@ class UnfinishedRun:
     learned: int
     """How many samples are learned, over all epochs."""
     failed: int
-    """How many samples failed; they are tried again."""
+    """How many samples failed; a resumed run tries them again."""
 
 
 def has_run(skillbook: Skillbook, run_id: str) -> bool:
@@ -176,26 +176,40 @@ class RunRecord:
 
     def attempt(self, key: SampleKey) -> int:
         """How often a sample has failed."""
-        row = self._rows.get(key)
-        return 0 if row is None else int(json.loads(row.note).get("attempt", 0))
+        return int(self._noted(key).get("attempt", 0))
+
+    def attempts(self, key: SampleKey) -> Mapping[str, int]:
+        """How often a sample has failed because of the answers to each role."""
+        return dict(self._noted(key).get("attempts", {}))
 
     def note_over(self, sample: SampleUnderway, used: Mapping[str, Sequence[str]]) -> None:
         """Note that a sample has passed all steps, and which skills were used for it."""
-        row = self._rows.get(sample.key)  # of an earlier call, in which the agent answered
-        earlier = {} if row is None else json.loads(row.note)
+        earlier = self._noted(sample.key)  # of an earlier call, in which the agent answered
         kept = {name: earlier[name] for name in ("cited", "shown") if name in earlier}
         self._note(sample, {"attempt": sample.attempt, "ended": True, **kept, **used})
 
-    def note_failed(self, sample: SampleUnderway) -> None:
-        """Note that a sample failed once more: when it is tried again, the model is asked anew."""
-        self._note(sample, {"attempt": sample.attempt + 1})
+    def note_failed(self, sample: SampleUnderway, role_to_ask_anew: str) -> None:
+        """Note that a sample failed once more.
+
+        Args:
+            sample: The sample.
+            role_to_ask_anew: The role whose recorded answers do not count any more; empty if all still do.
+        """
+        attempts = dict(sample.attempts)
+        if role_to_ask_anew:
+            attempts[role_to_ask_anew] = attempts.get(role_to_ask_anew, 0) + 1
+        self._note(sample, {"attempt": sample.attempt + 1, "attempts": attempts})
+
+    def _noted(self, key: SampleKey) -> Mapping[str, Any]:
+        row = self._rows.get(key)
+        return {} if row is None else json.loads(row.note)
 
     def _note(self, sample: SampleUnderway, outcome: dict[str, Any]) -> None:
         note = {"trace_id": sample.drawn.trace_id, "index": sample.global_index, **outcome}
         self._store.note_progress(sample.key, json.dumps(note), _now())
 
     def note_finished(self) -> None:
-        """Note that the run has gone through all of its inputs."""
+        """Note that the run has nothing left to do."""
         self._about = {**self._about, "state": "finished"}
         self._store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
 

@@ -84,7 +84,9 @@ class RunSession:
         self._record = record_of_run(skillbook, options, runner=runner, epochs=epochs, total=total)
         self._id = options.run_id or uuid.uuid4().hex if self._record is None else self._record.run_id
         self._token = CancellationToken() if options.cancel_token is None else options.cancel_token
-        self._limits = RunLimits(self._id, self._token, options.max_cost, options.fail_fast)
+        self._limits = RunLimits(
+            self._id, self._token, options.max_cost, options.fail_fast, options.max_consecutive_failures
+        )
         self._ends = SampleEnds(self._id, runner, pipeline, skillbook, self._record, failure_log, self._limits)
         self._underway = SamplesUnderway()
         self._last_index = 0
@@ -142,7 +144,7 @@ class RunSession:
             if self._last_index:
                 self._end_steps(interrupted=interrupted or bool(self._limits.stopped_by))
             stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
-            if self._record is not None and not stopped_by:
+            if self._record is not None and not stopped_by and not self._ends.counts["failed"]:
                 self._record.note_finished()
             self._ends.tell_run_ended(time.monotonic() - self._started, stopped_by)
         finally:

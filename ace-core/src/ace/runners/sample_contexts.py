@@ -96,6 +96,7 @@ class SampleContexts:
             key=key,
             global_index=ctx.global_sample_index,
             attempt=0 if record is None else record.attempt(key),
+            attempts={} if record is None else record.attempts(key),
             already_learned=record is not None and (record.is_committed(key) or record.is_over(key)),
             started=time.monotonic(),
         )
@@ -110,6 +111,7 @@ class SampleContexts:
         added = {
             "sample_key": sample.key,
             "attempt": sample.attempt,
+            "attempts": sample.attempts,
             "already_learned": sample.already_learned,
         }
         return ctx.replace(metadata={**ctx.metadata, **added})

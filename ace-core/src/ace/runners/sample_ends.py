@@ -9,12 +9,17 @@ from collections import Counter
 from typing import TYPE_CHECKING, final
 
 from ace.pipeline import PipelineCancelled
+from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.observers import RunEnded, SampleEnded, emit, is_observed
 from ace.protocols.redaction import known_secrets
 from ace.runners.failures import first_cause
 from ace.skillbook.errors import SkillbookStoreError
+from ace.steps.agent import AgentStep
 from ace.steps.apply import ApplyStep
+from ace.steps.deduplicate import DeduplicateStep
+from ace.steps.reflect import ReflectStep
 from ace.steps.tag import tags_key
+from ace.steps.update import UpdateStep
 from ace.steps.used_skills import used_skills
 
 if TYPE_CHECKING:
@@ -29,6 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["SampleEnds"]
 
 logger = logging.getLogger(__name__)
+
+_ROLES = {
+    AgentStep.__name__: "Agent",
+    ReflectStep.__name__: "Reflector",
+    UpdateStep.__name__: "SkillManager",
+    DeduplicateStep.__name__: "Deduplication",
+}
+"""Which role each step asks."""
 
 
 @final
@@ -126,6 +139,7 @@ class SampleEnds:
     def _note(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
         if result.error is None:
             self._count("already_learned" if sample.already_learned else "learned")
+            self._limits.sample_learned()
             if self._record is not None and not self._commit_is_last:
                 self._record.note_over(sample, {} if result.output is None else used_skills(result.output))
             return
@@ -134,16 +148,16 @@ class SampleEnds:
             self._count("cancelled")
             return
         self._count("failed")
-        self._limits.sample_failed()
+        self._limits.sample_failed(result.error)
         not_written = first_cause(result.error, SkillbookStoreError)
         if not_written is not None:
             self._limits.not_written(not_written)
         try:
             self._failure_log.add(sample.drawn, result, result.error, known_secrets(*self._clients))
         finally:
-            # It is no fault of the sample that it could not be kept: the answers that were recorded still hold.
+            # That the sample could not be kept is not its fault: the answers that were recorded still hold.
             if self._record is not None and not_written is None:
-                self._record.note_failed(sample)
+                self._record.note_failed(sample, _role_to_ask_anew(result.error, result.failed_at))
 
     def _keep_changes(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
         """Commit what a sample changed in the book before it failed. It holds the lane until this returns."""
@@ -172,6 +186,19 @@ class SampleEnds:
                     sample.already_learned,
                 )
             )
+
+
+def _role_to_ask_anew(error: BaseException, failed_at: str | None) -> str:
+    """Return the role whose recorded answers made a sample fail; empty if the answers still hold.
+
+    They hold if the model could not be reached, the process was interrupted, or a step failed that asks no model.
+    """
+    if first_cause(error, LLMCallError) is not None or not isinstance(error, Exception):
+        return ""
+    unusable = first_cause(error, UnusableAnswerError)
+    if unusable is not None and unusable.role:
+        return unusable.role
+    return _ROLES.get(failed_at or "", "")
 
 
 def _clients_of(step: object) -> list[object]:

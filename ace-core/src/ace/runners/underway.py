@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -28,6 +28,8 @@ class SampleUnderway:
     """Its place in the run, from 1."""
     attempt: int
     """How often it has failed before."""
+    attempts: Mapping[str, int]
+    """How often it has failed because of the answers to each role."""
     already_learned: bool
     """Whether only the steps behind `ApplyStep` are left."""
     started: float

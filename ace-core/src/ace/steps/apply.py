@@ -56,6 +56,7 @@ class ApplyStep:
             "trace_id": ctx.metadata.get("trace_id", ""),
             "index": ctx.global_sample_index,
             "attempt": ctx.metadata.get("attempt", 0),
+            "attempts": ctx.metadata.get("attempts", {}),
             **used_skills(ctx),
         }
         try:

@@ -17,12 +17,13 @@ __all__ = ["asking", "run_of"]
 
 
 @contextmanager
-def asking(ctx: ACEStepContext, role: str) -> Iterator[None]:
+def asking(ctx: ACEStepContext, role: str, *, only_same_text: bool = False) -> Iterator[None]:
     """Have the model calls inside the block counted, and recorded, for this sample and role.
 
     Args:
-        ctx: The context of the sample; runners put `sample_key`, `trace_id` and `attempt` into its metadata.
-        role: Who asks.
+        ctx: The context of the sample; runners put `sample_key`, `trace_id` and `attempts` into its metadata.
+        role: The name of the role.
+        only_same_text: Whether a recorded answer counts for no other request than its own, see `RecordedAnswers`.
 
     Example:
         >>> from ace.context import ACEStepContext
@@ -34,12 +35,12 @@ def asking(ctx: ACEStepContext, role: str) -> Iterator[None]:
     scope = replace(
         current_call_scope(),
         trace_id=str(ctx.metadata.get("trace_id", "")),
-        attempt=int(ctx.metadata.get("attempt", 0)),
+        attempts=ctx.metadata.get("attempts", {}),
     )
     key = ctx.metadata.get("sample_key")
     if isinstance(key, SampleKey):
         scope = replace(scope, run_id=key.run, epoch=key.epoch, sample=key.sample)
-    with call_scope(scope.asked_by(role)):
+    with call_scope(scope.asked_by(role, only_same_text=only_same_text)):
         yield
 
 

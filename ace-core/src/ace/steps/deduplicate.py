@@ -10,7 +10,7 @@ from ace.context import ACEStepContext
 from ace.protocols.errors import LLMError
 from ace.protocols.model_calls import call_scope, current_call_scope
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
-from ace.skillbook.store import SampleKey
+from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.asking import asking
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class DeduplicateStep:
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Act if it is time; the context stays as it is."""
         if ctx.global_sample_index % self.interval == 0:
-            with asking(ctx, "Deduplication"):
+            with asking(ctx, "Deduplication", only_same_text=True):  # it is about the skills in the text
                 self.consolidate()
         return ctx
 
@@ -66,7 +66,7 @@ class DeduplicateStep:
         if interrupted or last_index % self.interval == 0:
             return
         try:
-            with call_scope(current_call_scope().asked_by("Deduplication")):
+            with call_scope(current_call_scope().asked_by("Deduplication", only_same_text=True)):
                 self.consolidate()
         except LLMError as error:
             # The run has taught what it had to teach; the next one finds the same skills alike.
@@ -80,8 +80,8 @@ class DeduplicateStep:
         manager: object = self.manager
         if isinstance(manager, Consolidates):
             report = manager.consolidate(self.skillbook)
-            if self.skillbook.has_uncommitted_changes:
-                self.skillbook.commit(author="deduplication", key=key)
+            if self.skillbook.has_uncommitted_changes and not self._commit(key):
+                return
             _tell(report)
             if report:
                 logger.info("Deduplication: %s", report)
@@ -89,6 +89,15 @@ class DeduplicateStep:
             similar = self.manager.get_similarity_report(self.skillbook)
             if similar:
                 logger.info("Similar skills, which nobody merges: %s", similar)
+
+    def _commit(self, key: SampleKey | None) -> bool:
+        """Commit the merge; return False if another process has merged for the same sample in the meantime."""
+        try:
+            self.skillbook.commit(author="deduplication", key=key)
+        except AlreadyCommittedError as error:
+            logger.info("Nothing was merged again: %s", error)
+            return False
+        return True
 
     def _key(self) -> SampleKey | None:
         """Return the key of this merge in the run that is going on, if one is."""

@@ -1,4 +1,4 @@
-"""The names of runs: the same inputs give the same beginning, so that `--resume` finds what was broken off."""
+"""The names of runs: the same inputs give the same beginning, so that `--resume` finds the run."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ __all__ = ["chosen_run"]
 def chosen_run(
     command: str, paths: Sequence[str], options: Mapping[str, object], book: Skillbook, *, resume: bool
 ) -> tuple[str, bool]:
-    """Return the name of the run, and whether it goes on with one that was broken off.
+    """Return the name of the run, and whether an earlier command has begun it.
 
     Args:
         command: The name of the command.
         paths: Its inputs.
         options: What else makes it another run, such as the number of epochs.
-        book: The skillbook, which knows what was broken off.
-        resume: Whether the user wants to go on.
+        book: The skillbook, which knows the runs that are not finished.
+        resume: Whether the user wants to continue such a run.
     """
     beginning = f"{command}-{_hash_of(paths, options)}-"
     if resume:
         begun = [each.run_id for each in unfinished_runs(book) if each.run_id.startswith(beginning)]
         if begun:
             return begun[-1], True
-        note("ace: no run over these inputs was broken off, so a new one begins")
+        note("ace: no run over these inputs has anything left to resume, so a new one begins")
     return f"{beginning}{uuid.uuid4().hex[:12]}", False
 
 

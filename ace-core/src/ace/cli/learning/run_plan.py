@@ -96,7 +96,13 @@ class RunPlan:
             print_report(report, title=title, noun=self.command.noun)
             for line in self.command.further_lines(further) if further else ():
                 print_text(line)
-        return ending(stopped_by, way_on, has_failures=bool(report.failures))
+        return ending(
+            stopped_by,
+            way_on,
+            noun=self.command.noun,
+            failed=len(report.failures) - report.unreadable,
+            has_problems=report.unreadable > 0,
+        )
 
     def _check_resumable(self, place: SkillbookPlace) -> None:
         if not place.keeps_history:

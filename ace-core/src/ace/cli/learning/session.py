@@ -12,6 +12,7 @@ from ace.cli.learning.opened_skillbook import saved_elsewhere
 from ace.cli.learning.run_counts import RunCounts
 from ace.cli.learning.run_progress import run_progress_shown
 from ace.cli.learning.skillbook_place import SkillbookPlace
+from ace.cli.wording import counted
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
 from ace.runners.not_written import SkillbookNotWrittenError
@@ -46,8 +47,8 @@ def run_learning(
         way_on: What `how_to_go_on` returned.
 
     Returns:
-        What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, `early_stopping`,
-        `skillbook_not_written`, or nothing.
+        What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, `authentication`, `server_failures`,
+        `early_stopping`, `skillbook_not_written`, or nothing.
     """
     token = CancellationToken()
     with run_progress_shown(total, noun, quiet=quiet) as progress, observing(counts), observing(progress):
@@ -84,23 +85,28 @@ def how_to_go_on(place: SkillbookPlace, *, can_resume: bool, is_dry_run: bool) -
     if is_dry_run:
         return "this was a dry run, and nothing was written"
     if can_resume:
-        return "what was learned is kept; the same command with --resume goes on"
-    return f"what was learned is kept; this run into {place.name!r} cannot go on, only start again (one into a .db can)"
+        return "what was learned is kept; the same command with --resume continues the run"
+    return f"what was learned is kept; a run into {place.name!r} cannot be resumed (one into a .db file can)"
 
 
-def ending(stopped_by: str, way_on: str, *, has_failures: bool) -> int:
-    """Say how to go on, where there is something left, and return the exit code.
+def ending(stopped_by: str, way_on: str, *, noun: str, failed: int, has_problems: bool) -> int:
+    """Say how to continue, where there is something left, and return the exit code.
 
     Args:
         stopped_by: What `run_learning` returned.
         way_on: What `how_to_go_on` returned.
-        has_failures: Whether something was not learned from.
+        noun: What one input is called.
+        failed: How many inputs failed in the run.
+        has_problems: Whether there were inputs that could not be read.
     """
+    has_failures = failed > 0 or has_problems
     if stopped_by == "early_stopping":
         note("ace: ended early, since validation found nothing better")
         return WITH_FAILURES if has_failures else DONE
     if stopped_by:
         note(f"ace: {_REASONS[stopped_by]}; {way_on}")
+    elif failed:
+        note(f"ace: {counted(failed, noun)} failed; {way_on}")
     if stopped_by == "cancelled":
         return INTERRUPTED
     return WITH_FAILURES if stopped_by or has_failures else DONE
@@ -110,5 +116,7 @@ _REASONS = {
     "cancelled": "stopped",
     "max_cost": "stopped, since the limit of --max-cost was reached",
     "fail_fast": "stopped at the first input that failed",
+    "authentication": "stopped, because the server of the model refused the key; check the key",
+    "server_failures": "stopped, because the model could not be reached for several inputs in a row",
     "skillbook_not_written": "stopped, since the skillbook cannot be written",
 }

@@ -177,7 +177,12 @@ class LocalLLMClient:
         request = {**self._request, "messages": list(messages), **kwargs}
         answers = current_call_scope().answers
         asked = "" if answers is None else json.dumps([self.model, request], sort_keys=True, default=str)
-        known = None if answers is None else answers.next(asked)
+        kind = (
+            ""
+            if answers is None
+            else json.dumps([self.model, {**self._request, **kwargs}], sort_keys=True, default=str)
+        )
+        known = None if answers is None else answers.next(asked, kind)
         if known is not None:
             response = recorded_response(known)
             note_model_call(self.model, response.usage, 0.0, recorded=True)
@@ -185,7 +190,7 @@ class LocalLLMClient:
         started = time.monotonic()
         response = self._ask(request)
         if answers is not None:
-            kept = recorded_response(answers.keep(asked, response_to_record(response)))
+            kept = recorded_response(answers.keep(asked, response_to_record(response), kind))
             response = response if kept.text == response.text else replace(kept, usage=response.usage)
         note_model_call(self.model, response.usage, time.monotonic() - started)
         return response
