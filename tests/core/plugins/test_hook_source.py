@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.plugins.hook_source import HookSource, read_hook_source
+from ace.plugins.hook_source import HookSource, is_there, read_hook_source
 
 HOOKS = """
 from ace.plugins import CommandSpec, RunnerSpec, hookimpl
@@ -29,7 +29,12 @@ def ace_runners():
 def ace_stores(): ...
 """
 FOUND = HookSource(
-    kinds=("runners", "commands"), api=1, requires=("acme>=2", "other", "named"), command_summary="Look at it"
+    kinds=("runners", "commands"),
+    api=1,
+    requires=("acme>=2", "other", "named"),
+    command_summary="Look at it",
+    problem="ace_stores is not marked as a hook; write @hookimpl above it",
+    targets=("x:y",),
 )
 
 
@@ -69,11 +74,58 @@ def test_the_api_is_a_plain_number(
     assert read is not None and read.api == api
 
 
-def test_what_cannot_be_read_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sample_wrong.py").write_text("def (", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (b"x = 1\n\ndef (", "has a syntax error in line 3: "),
+        (b"x = '\0'", "has a syntax error: "),
+        (b"x = " + b"-" * 100_000 + b"1", "nested too deeply"),
+        (b"# coding: nonsense\n", "cannot be read: "),
+        (b"x = '\xff'", "cannot be read: "),
+        (b"@hookimpl\ndef ace_comands(): ...", "'ace_comands' is not a hook, did you mean 'ace_commands'?"),
+        (b"def ace_runners(): ...", "ace_runners is not marked as a hook; write @hookimpl above it"),
+        (b"@pytest.hookimpl\ndef pytest_runtest(): ...", ""),
+    ],
+)
+def test_a_source_that_cannot_work_says_why(
+    source: bytes, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sample_broken.py").write_bytes(source)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("sample_wrong", "sample_absent", "sample_absent.plugin", "math", "sample_wrong.inner"):
-        assert read_hook_source(name) is None
+    read = read_hook_source("sample_broken")
+    assert read is not None
+    assert problem in read.problem and bool(problem) == bool(read.problem), read.problem
+
+
+def test_a_module_that_is_not_there_is_told_and_one_without_source_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sample_single.py").write_text("", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("sample_absent", "sample_absent.plugin", "sample_single.inner"):
+        read = read_hook_source(name)
+        assert read is not None and read.problem == f"its hook module {name!r} is not there"
+    assert read_hook_source("math") is None
+
+
+def test_a_target_that_no_module_defines_is_told_without_importing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "sample_targets"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("1 / 0\n", encoding="utf-8")
+    (folder / "steps.py").write_text(
+        "from x import *\nclass A: ...\ntry:\n    import b.c as d, e.f\nexcept ImportError:\n    g: int = 1\n",
+        encoding="utf-8",
+    )
+    (folder / "plain.py").write_text("class A:\n    class B: ...\nasync def run(): ...\n", encoding="utf-8")
+    (folder / "lazy.py").write_text("def __getattr__(name): ...\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    there = ["plain:A", "plain:A.B", "plain:run", "lazy:Anything", "steps:Anything"]
+    assert [each for each in there if not is_there(f"sample_targets.{each}")] == []
+    lost = ["plain:C", "nowhere:A"]
+    assert [each for each in lost if is_there(f"sample_targets.{each}")] == []
+    assert "sample_targets" not in sys.modules
 
 
 def test_finders_of_others_do_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
@@ -16,6 +17,14 @@ from ace.plugins import (
     hookimpl,
     list_plugins,
     temporary,
+)
+from ace.protocols.trace_converters import (
+    TraceConversionError,
+    TraceConverter,
+    converted_trace,
+    find_trace_converter,
+    register_trace_converter,
+    unregister_trace_converter,
 )
 
 HERE = __name__
@@ -34,6 +43,13 @@ def runner_hooks(result: object) -> object:
     return Hooks()
 
 
+class Unreadable(BaseException):
+    """An exception of a plugin's own that nothing catches by accident, and that cannot even be printed."""
+
+    def __str__(self) -> str:
+        return str(1 / 0)
+
+
 STRANGER = RunnerSpec(name="other", target="a:b")
 RUNNER = RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
 
@@ -46,8 +62,8 @@ RUNNER = RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
         (SimpleNamespace(ACE_API="1"), PluginApiError, "a whole number, not '1'"),
         (SimpleNamespace(ACE_API=0), PluginApiError, "older than 1"),
         (SimpleNamespace(ACE_API=2), PluginApiError, "newer than 1"),
-        (SimpleNamespace(ACE_API=1), PluginLoadError, "gives nothing"),
-        (SimpleNamespace(ACE_API=1, ace_runners=list), PluginLoadError, "ace_runners is no hook yet"),
+        (SimpleNamespace(ACE_API=1), PluginLoadError, "provides nothing"),
+        (SimpleNamespace(ACE_API=1, ace_runners=list), PluginLoadError, "ace_runners is not marked as a hook"),
         (
             runner_hooks([RunnerSpec(name="other", target="a:b")]),
             PluginLoadError,
@@ -70,6 +86,8 @@ def test_wrong_hooks_are_refused(hooks: object, error: type[PluginError], text: 
         ([ExecuteStepSpec(name="acme", target="a:b")], "must yield RunnerSpec, and yielded ExecuteStepSpec"),
         (SystemExit(2), "ace_runners failed: SystemExit: 2"),
         (ZeroDivisionError("x"), "ace_runners failed: ZeroDivisionError: x"),
+        (GeneratorExit(), "ace_runners failed: GeneratorExit$"),
+        (Unreadable(), r"ace_runners failed: Unreadable: \(its text cannot be read: ZeroDivisionError\)"),
     ],
 )
 def test_a_wrong_hook_is_refused(result: object, text: str) -> None:
@@ -77,9 +95,35 @@ def test_a_wrong_hook_is_refused(result: object, text: str) -> None:
         pass
 
 
-def test_a_keyboard_interrupt_is_not_kept() -> None:
-    with pytest.raises(KeyboardInterrupt), temporary(runner_hooks(KeyboardInterrupt()), name="acme"):
+def test_a_keyboard_interrupt_is_raised_and_says_what_it_interrupted() -> None:
+    with (
+        pytest.raises(KeyboardInterrupt) as caught,
+        temporary(runner_hooks(KeyboardInterrupt()), name="acme"),
+    ):
         pass
+    [note] = caught.value.__notes__
+    assert note.startswith("while calling ace_runners of plugin 'acme' of ")
+
+
+@pytest.mark.parametrize("error", [SystemExit(5), GeneratorExit(), Unreadable(), ValueError("no")], ids=repr)
+def test_a_recogniser_or_converter_that_raises_anything_affects_only_its_own_claim(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(trace: object) -> NoReturn:
+        raise error
+
+    failing = TraceConverter(name="failing", recognises=fail, convert=lambda trace: {})
+    claiming = TraceConverter(name="claiming", recognises=lambda trace: 0.5, convert=fail)
+    register_trace_converter(failing)
+    register_trace_converter(claiming)
+    try:
+        assert find_trace_converter({"task": "x"}) is claiming
+        with pytest.raises(TraceConversionError, match="'claiming' claims this dict but cannot convert it"):
+            converted_trace(claiming, {"task": "x"})
+    finally:
+        unregister_trace_converter("failing")
+        unregister_trace_converter("claiming")
+    assert "the trace converter 'failing' failed while looking at a dict" in caplog.text
 
 
 def test_what_a_spec_names_must_be_callable() -> None:

@@ -130,6 +130,13 @@ SAMPLES = (
     GOOD,
     SamplePlugin("sample_raises", "raises", "1 / 0\n" + runner_hook("raises")),
     SamplePlugin("sample_exits", "exits", "import sys\nsys.exit(3)\n" + runner_hook("exits")),
+    SamplePlugin("sample_broken_source", "broken_source", "\n\nruners(:\n" + runner_hook("broken_source")),
+    SamplePlugin(
+        "sample_own_exception",
+        "own_exception",
+        "class Own(BaseException): ...\nraise Own('leave me alone')\n" + runner_hook("own_exception"),
+    ),
+    SamplePlugin("sample_generator_exit", "generator_exit", "raise GeneratorExit\n" + runner_hook("generator_exit")),
     SamplePlugin(
         "sample_too_old", "too_old", "ACE_API = 0\n" + runner_hook("too_old"), head="from ace.plugins import *\n"
     ),

@@ -28,7 +28,10 @@ print(json.dumps(get_execute_step("good_one").__name__))
 """
 
 # These are not even imported: what is wrong with them is known before.
-NEVER_IMPORTED = {"too_old", "too_new", "no_api", "Bad-Name", "twin", "langchain", "god_one", "openclaw"}
+NEVER_IMPORTED = {
+    *("too_old", "too_new", "no_api", "Bad-Name", "twin", "langchain", "god_one", "openclaw"),
+    *("broken_source", "misspelt", "undecorated"),
+}
 
 
 def test_every_broken_sample_is_in_the_table() -> None:
@@ -47,6 +50,8 @@ def test_a_broken_plugin_says_what_is_wrong_and_harms_no_other(name: str, enviro
 def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
     shown = environment.command("ace", "--help")
     assert (shown.returncode, shown.stderr, environment.imported()) == (0, "", [])
+    told = " ".join(shown.stdout.split())
+    assert "Plugins that cannot be loaded (`ace plugins` says why): bad-name, broken-source, langchain" in told
     assert "good-one     Say what is good" in shown.stdout
     listed = environment.json("plugins", "--json")
     assert environment.imported() == []
@@ -67,6 +72,11 @@ def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
     assert found == {
         "Bad-Name": "error",
         "bad_requirement": "error",
+        "broken_source": "error",
+        "lost": "error",
+        "lost_name": "error",
+        "misspelt": "error",
+        "undecorated": "error",
         "langchain": "conflict",
         "twin": "conflict",
         "no_api": "incompatible",
@@ -140,7 +150,11 @@ def test_what_is_wrong_is_passed_over_with_a_warning_or_raised(environment: Envi
     code = "from ace.protocols import trace_converters; print([found.name for found in trace_converters()])"
     said = ERRORS["bad_converter"][1]
     done = environment.command("python", "-I", "-c", code)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "['good_one']\n", f"{said}\n")
+    assert (done.returncode, done.stdout) == (0, "['good_one']\n")
+    # What they give is not known of those whose source is broken, so they are told as well.
+    unknown = [ERRORS[name][1] for name in ("broken_source", "misspelt", "undecorated")]
+    assert done.stderr.splitlines() == [said, *unknown]
+    assert environment.command("python", "-I", "-c", code.replace("[found", "fill('observers'); [found")).stderr == done.stderr
     # Those that give nothing of this kind are not imported.
     assert environment.imported() == ["sample_bad_converter", "sample_good"]
     strict = environment.command("python", "-I", "-c", code, environ={"ACE_PLUGINS_STRICT": "1"})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, final
 from ace.plugins.api_version import check_api
 from ace.plugins.discovery import RESERVED, Discovery, InstalledPlugin, discover
 from ace.plugins.errors import PluginError, PluginLoadError, UnknownPluginError
-from ace.plugins.loading_lock import loading_lock
+from ace.plugins.plugin_code import loading_lock
 from ace.plugins.selection import normalised
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class CataloguedPlugin:
         """What it gives; None if that cannot be known without importing it."""
         if self._loaded is not None:
             return tuple(self._loaded.specs)
-        return None if self.source is None else self.source.kinds
+        return None if self.source is None or self.source.problem else self.source.kinds
 
     def may_give(self, kind: str) -> bool:
         """Tell whether it can be that it gives something of a kind; nothing is imported for that."""
@@ -72,17 +72,37 @@ class CataloguedPlugin:
             return False
         return self.kinds is None or kind in self.kinds
 
-    def known_problem(self) -> PluginError | None:
-        """Return what is wrong with it, as far as that can be known without importing it."""
-        from ace.plugins.requirements import check_requirements
-
-        if self.error is not None or self.source is None:
+    def loading_problem(self) -> PluginError | None:
+        """Return what will keep it from being loaded, as far as its metadata and its source tell."""
+        if self.error is not None or self.source is None or self._loaded is not None:
             return self.error
+        if self.source.problem:
+            return PluginLoadError(
+                f"{self.owner}: {self.source.problem}; fix or update it, or switch it off: "
+                f"ACE_PLUGINS_DISABLED={self.installed.name}"
+            )
         try:
             check_api(self.source.api, self.owner)
+        except PluginError as error:
+            return error
+        return None
+
+    def known_problem(self) -> PluginError | None:
+        """Return what is wrong with it, as far as that can be known without importing it."""
+        from ace.plugins.hook_source import is_there
+        from ace.plugins.requirements import check_requirements
+
+        problem = self.loading_problem()
+        if problem is not None or self.source is None:
+            return problem
+        try:
             check_requirements(self.source.requires, needed_by=self.owner)
         except PluginError as error:
             return error
+        package = self.installed.module.partition(":")[0].partition(".")[0]
+        lost = [each for each in self.source.targets if each.partition(".")[0] == package and not is_there(each)]
+        if lost:
+            return PluginLoadError(f"{self.owner}: {lost[0]!r} is not there; the spec or the module is wrong")
         return None
 
     def load(self) -> LoadedPlugin:
@@ -102,8 +122,9 @@ class CataloguedPlugin:
                 raise PluginLoadError(f"{self.owner}: it asks for itself while it is loaded; do that later")
             self.is_loading = True
             try:
-                if self.source is not None:  # what is for another API is not even imported
-                    check_api(self.source.api, self.owner)
+                problem = self.loading_problem()
+                if problem is not None:  # what cannot work is not even imported
+                    raise problem
                 self._loaded = load(self.installed)
             except PluginError as error:
                 self.error = error

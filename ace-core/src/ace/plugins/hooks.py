@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         TraceConverterSpec,
     )
 
-__all__ = ["ENTRY_POINT_GROUP", "HOOKS", "hookimpl"]
+__all__ = ["ENTRY_POINT_GROUP", "HOOKS", "hook_names", "hookimpl", "undecorated_hook", "unknown_hook"]
 
 ENTRY_POINT_GROUP: Final = "ace.plugins"
 """The group of entry points; the name of an entry point is the name of the plugin."""
@@ -147,3 +147,34 @@ HOOKS: Final = {
     "embedders": "EmbedderSpec",
 }
 """The kinds of what a plugin can give, each with its spec; the hook of `runners` is `ace_runners`."""
+
+
+def hook_names() -> str:
+    """Return the names of all hooks, for errors."""
+    return ", ".join(f"ace_{kind}" for kind in HOOKS)
+
+
+def unknown_hook(name: str) -> str:
+    """Say that a function is marked as a hook and is not one.
+
+    Args:
+        name: The name of the function.
+
+    Example:
+        >>> print(unknown_hook("ace_runner"))
+        'ace_runner' is not a hook, did you mean 'ace_runners'? The hooks are ace_execute_steps, ...
+    """
+    import difflib
+
+    near = difflib.get_close_matches(name, [f"ace_{kind}" for kind in HOOKS], n=1)
+    meant = f", did you mean {near[0]!r}?" if near else "."
+    return f"{name!r} is not a hook{meant} The hooks are {hook_names()}"
+
+
+def undecorated_hook(name: str) -> str:
+    """Say that a function has the name of a hook and lacks the decorator.
+
+    Args:
+        name: The name of the function.
+    """
+    return f"{name} is not marked as a hook; write @hookimpl above it"

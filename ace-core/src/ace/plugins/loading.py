@@ -11,8 +11,9 @@ import pluggy
 
 from ace.plugins import hooks, specs
 from ace.plugins.api_version import check_api
-from ace.plugins.errors import PluginError, PluginLoadError
-from ace.plugins.hooks import HOOKS
+from ace.plugins.errors import PluginLoadError
+from ace.plugins.hooks import HOOKS, hook_names, undecorated_hook, unknown_hook
+from ace.plugins.plugin_code import plugin_code
 from ace.plugins.specs import Spec
 from ace.plugins.targets import Targets
 
@@ -64,17 +65,15 @@ def import_hooks(plugin: InstalledPlugin) -> object:
         PluginError: It cannot be imported; the text says why.
     """
     module, _, attributes = plugin.module.partition(":")
-    try:
+    owner = _owner(plugin)
+    with plugin_code(
+        f"{owner}: its hook module {plugin.module!r} cannot be imported",
+        f"importing the hook module of {owner}",
+        f"; uninstall or update it, or switch it off: ACE_PLUGINS_DISABLED={plugin.name}",
+    ):
         hook_module: object = import_module(module)
         for attribute in filter(None, attributes.split(".")):
             hook_module = getattr(hook_module, attribute)
-    except PluginError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise PluginLoadError(
-            f"{_owner(plugin)}: its hook module {plugin.module!r} cannot be imported: {type(error).__name__}: {error}; "
-            f"uninstall or update it, or switch it off: ACE_PLUGINS_DISABLED={plugin.name}"
-        ) from error
     return hook_module
 
 
@@ -102,7 +101,7 @@ def load_hooks(hook_module: object, name: str, owner: str, *, own_names: bool = 
     found = {kind: _yielded(manager, kind, owner) for kind in HOOKS}
     given = {kind: specs for kind, specs in found.items() if specs}
     if not given:
-        raise PluginLoadError(f"{owner}: it gives nothing; the hooks are {_hook_names()}, each under @hookimpl")
+        raise PluginLoadError(f"{owner}: it provides nothing; the hooks are {hook_names()}, each under @hookimpl")
     if own_names:
         _check_names(given, name, owner)
     return LoadedPlugin(name, given, Targets(owner))
@@ -119,23 +118,21 @@ def _register(manager: pluggy.PluginManager, hook_module: object, name: str, own
     except pluggy.PluginValidationError as error:
         callers = manager.get_hookcallers(hook_module) or []
         unknown = next(caller.name for caller in callers if caller.name.removeprefix("ace_") not in HOOKS)
-        raise PluginLoadError(f"{owner}: {unknown!r} is no hook; the hooks are {_hook_names()}") from error
+        raise PluginLoadError(f"{owner}: {unknown_hook(unknown)}") from error
 
 
 def _check_decorators(hook_module: object, owner: str) -> None:
     for kind in HOOKS:
         hook = getattr(hook_module, f"ace_{kind}", None)
         if callable(hook) and not hasattr(hook, "ace_impl"):
-            raise PluginLoadError(f"{owner}: ace_{kind} is no hook yet; write @hookimpl above it")
+            raise PluginLoadError(f"{owner}: {undecorated_hook(f'ace_{kind}')}")
 
 
 def _yielded(manager: pluggy.PluginManager, kind: str, owner: str) -> tuple[Spec, ...]:
     """Call one hook and check what it yields."""
     wanted: type[Spec] = getattr(specs, HOOKS[kind])
-    try:
+    with plugin_code(f"{owner}: ace_{kind} failed", f"calling ace_{kind} of {owner}"):
         found = [spec for result in getattr(manager.hook, f"ace_{kind}")() for spec in _iterable(result, kind, wanted)]
-    except (Exception, SystemExit) as error:
-        raise PluginLoadError(f"{owner}: ace_{kind} failed: {type(error).__name__}: {error}") from error
     for spec in found:
         if type(spec) is not wanted:
             raise PluginLoadError(f"{owner}: ace_{kind} must yield {wanted.__name__}, and yielded {spec!r}")
@@ -157,7 +154,3 @@ def _check_names(given: Mapping[str, tuple[Spec, ...]], name: str, owner: str) -
             )
         if len(found) > 1:
             raise PluginLoadError(f"{owner}: ace_{kind} yields {name!r} {len(found)} times; one is enough")
-
-
-def _hook_names() -> str:
-    return ", ".join(f"ace_{kind}" for kind in HOOKS)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ace.plugins.errors import PluginConflictError, PluginError
-from ace.plugins.loading_lock import loading_lock
+from ace.plugins.plugin_code import loading_lock
 from ace.plugins.selection import is_strict
 from ace.plugins.specs import EmbedderSpec, LLMClientSpec, ObserverSpec, Spec, StoreSpec, TraceConverterSpec
 
@@ -22,6 +22,7 @@ _logger = logging.getLogger(__name__)
 _working = False
 _done: set[tuple[str, str | None, bool]] = set()
 _tried: set[tuple[str, CataloguedPlugin]] = set()
+_warned: set[tuple[CataloguedPlugin, str]] = set()
 _undo: dict[CataloguedPlugin, list[Callable[[], None]]] = {}
 _built_in: LoadedPlugin | None = None
 _built_in_kinds: set[str] = set()
@@ -36,7 +37,7 @@ def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
         built_in: Only what comes with ace.
 
     Raises:
-        PluginError: The plugin of this name cannot be loaded. (Others are passed over, with a warning, except
+        PluginError: The plugin of this name cannot be loaded. (Others are skipped, with one warning each, except
             under `ACE_PLUGINS_STRICT=1`.)
     """
     global _working
@@ -65,6 +66,7 @@ def forget(plugin: CataloguedPlugin) -> None:
         for undo in _undo.pop(plugin, []):
             undo()
         _tried.difference_update({pair for pair in _tried if pair[1] is plugin})
+        _warned.difference_update({pair for pair in _warned if pair[0] is plugin})
         _done.clear()
 
 
@@ -101,7 +103,9 @@ def _register_installed(kind: str, name: str | None) -> bool:
         except PluginError as error:
             if name is not None or is_strict(os.environ):
                 raise
-            _logger.warning("%s", error)
+            if (plugin, str(error)) not in _warned:  # it is asked once for each kind
+                _warned.add((plugin, str(error)))
+                _logger.warning("%s", error)
         _tried.add((kind, plugin))
     return is_complete
 

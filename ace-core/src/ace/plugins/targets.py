@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import final
 
 from ace.plugins.errors import MissingFrameworkError, PluginError, PluginLoadError
+from ace.plugins.plugin_code import plugin_code
 from ace.plugins.requirements import check_requirements
 
 __all__ = ["Targets"]
@@ -44,25 +45,23 @@ class Targets:
 
     def _imported(self, reference: str) -> object:
         module, _, attributes = reference.partition(":")
-        try:
-            found: object = import_module(module)
-        except ModuleNotFoundError as error:
-            raise self._missing_module(reference, error) from error
-        except PluginError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise PluginLoadError(
-                f"{self.owner}: {reference!r} cannot be imported: {type(error).__name__}: {error}; "
-                "`ace plugins --check` shows where"
-            ) from error
-        for attribute in attributes.split("."):
+        with plugin_code(
+            f"{self.owner}: {reference!r} cannot be imported",
+            f"importing {reference!r} of {self.owner}",
+            "; `ace plugins --check` shows where",
+        ):
             try:
-                found = getattr(found, attribute)
-            except AttributeError as error:
-                raise PluginLoadError(
-                    f"{self.owner}: {reference!r} is not there: the module {module!r} has no {attributes!r}; "
-                    "the spec or the module is wrong"
-                ) from error
+                found: object = import_module(module)
+            except ModuleNotFoundError as error:
+                raise self._missing_module(reference, error) from error
+            for attribute in attributes.split("."):
+                try:
+                    found = getattr(found, attribute)
+                except AttributeError as error:
+                    raise PluginLoadError(
+                        f"{self.owner}: {reference!r} is not there: the module {module!r} has no {attributes!r}; "
+                        "the spec or the module is wrong"
+                    ) from error
         return found
 
     def _missing_module(self, reference: str, error: ModuleNotFoundError) -> PluginError:

@@ -15,6 +15,7 @@ __all__ = [
     "LLMError",
     "RoleError",
     "UnusableAnswerError",
+    "error_text",
 ]
 
 
@@ -121,3 +122,19 @@ class RoleError(TypeError):
 
     The text names the role, its class, what it returned and what was expected.
     """
+
+
+def error_text(error: BaseException) -> str:
+    """Return the text of an exception from code that is not ours: its `__str__` may fail too.
+
+    Args:
+        error: The exception.
+
+    Example:
+        >>> error_text(ValueError("no such port"))
+        'no such port'
+    """
+    try:
+        return str(error)
+    except Exception as second:
+        return f"(its text cannot be read: {type(second).__name__})"

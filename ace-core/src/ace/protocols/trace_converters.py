@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ace.lazy_plugins import fill
+from ace.protocols.errors import error_text
 
 __all__ = [
     "AmbiguousTraceError",
@@ -125,10 +126,13 @@ def converted_trace(converter: TraceConverter, trace: object) -> dict[str, objec
         return dict(converted)
     except TraceConversionError:  # of the converter that this one has asked
         raise
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a converter that calls sys.exit() must not end the program
         raise TraceConversionError(
             f"the trace converter {converter.name!r} claims this {type(trace).__name__} but cannot convert it: "
-            f"{type(error).__name__}: {error}; mend it, or switch its plugin off to have the trace read as it is"
+            f"{type(error).__name__}: {error_text(error)}; fix it, or switch its plugin off to have the trace read "
+            "without it"
         ) from error
 
 
@@ -139,9 +143,12 @@ def _score(converter: TraceConverter, trace: object) -> float:
         if math.isnan(score):
             raise ValueError("the score is not a number")
         return score
-    except Exception:
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"while the trace converter {converter.name!r} looked at a {type(trace).__name__}")
+        raise
+    except BaseException:  # a recogniser that calls sys.exit() must not end the program
         _logger.warning(
-            "trace converter %r failed while looking at a %s; it is passed over",
+            "the trace converter %r failed while looking at a %s, and is skipped for it",
             converter.name,
             type(trace).__name__,
             exc_info=True,
