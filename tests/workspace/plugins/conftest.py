@@ -26,13 +26,15 @@ class Environment:
     wheels: Path
     notes: Path
 
-    def command(self, *command: str | Path, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def command(
+        self, *command: str | Path, environ: dict[str, str] | None = None, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run something of the environment; what it imports of the samples is noted."""
         self.notes.unlink(missing_ok=True)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("ACE_", "PYTHON"))}
         return subprocess.run(
             [self.folder / "bin" / command[0], *command[1:]],
-            cwd=self.folder,
+            cwd=cwd or self.folder,
             env={**kept, "NOTED_IMPORTS": str(self.notes), "HOME": str(self.folder), **(environ or {})},
             capture_output=True,
             encoding="utf-8",

@@ -125,9 +125,66 @@ GOOD = SamplePlugin(
         '''),
     },
 )
+CALLER = SamplePlugin(
+    "sample_caller",
+    "caller",
+    dedent("""
+        @hookimpl
+        def ace_commands():
+            yield CommandSpec(name="caller", target="sample_caller.cli:app", summary="Call the model")
+    """),
+    {
+        "cli": dedent('''
+            from __future__ import annotations
+
+            from ace.cli import CommandContext
+            from cyclopts import App
+
+            app = App(name="caller")
+
+            @app.command
+            def ask(question: str, *, model: str | None = None, context: CommandContext) -> int:
+                """Ask the model with the skills in the prompt."""
+                settings = context.settings(model=model)
+                with context.skillbook(settings) as book, context.model(settings) as client:
+                    print(client.complete(f"{book.as_prompt()}\\n\\n{question}").text)
+                return 0
+
+            @app.command
+            async def where(*, context: CommandContext | None = None) -> None:
+                """Say what the settings are."""
+                settings = context.settings()
+                print(context.name, settings.model, settings.origins["model"].rpartition("/")[2])
+
+            @app.command
+            def fail(*, with_error: str):
+                """Fail."""
+                raise {"value": ValueError, "key": KeyError, "bare": ZeroDivisionError}[with_error]("the tank is empty")
+        '''),
+    },
+)
 
 SAMPLES = (
     GOOD,
+    CALLER,
+    SamplePlugin(
+        "sample_learn",
+        "learn",
+        "@hookimpl\ndef ace_commands():\n"
+        '    yield CommandSpec(name="learn", target="sample_learn.cli:command", summary="Learn")\n',
+        {"cli": "def command(): print('mine')\n"},
+    ),
+    SamplePlugin("sample_dies", "dies", "import os\nif os.environ.get('DIE'): os._exit(7)\n" + runner_hook("dies")),
+    SamplePlugin(
+        "sample_sleeps",
+        "sleeps",
+        "import os, time\nif os.environ.get('SLEEP'): time.sleep(float(os.environ['SLEEP']))\n" + runner_hook("sleeps"),
+    ),
+    SamplePlugin(
+        "sample_interrupts",
+        "interrupts",
+        "import os\nif os.environ.get('INTERRUPT'): raise KeyboardInterrupt\n" + runner_hook("interrupts"),
+    ),
     SamplePlugin("sample_raises", "raises", "1 / 0\n" + runner_hook("raises")),
     SamplePlugin("sample_exits", "exits", "import sys\nsys.exit(3)\n" + runner_hook("exits")),
     SamplePlugin("sample_broken_source", "broken_source", "\n\nruners(:\n" + runner_hook("broken_source")),

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ace.skillbook import Skillbook
+from examples.scripted_model import ScriptedModel
 from tests.workspace.plugins.conftest import Environment
 from tests.workspace.plugins.sample_plugins import SAMPLES
 from tests.workspace.project import read_toml
@@ -35,7 +37,8 @@ NEVER_IMPORTED = {
 
 
 def test_every_broken_sample_is_in_the_table() -> None:
-    assert {sample.name for sample in SAMPLES} - set(ERRORS) == {"good_one"}
+    well = {"good_one", "caller", "learn", "dies", "sleeps", "interrupts"}
+    assert {sample.name for sample in SAMPLES} - set(ERRORS) == well
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -51,8 +54,9 @@ def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
     shown = environment.command("ace", "--help")
     assert (shown.returncode, shown.stderr, environment.imported()) == (0, "", [])
     told = " ".join(shown.stdout.split())
-    assert "Plugins that cannot be loaded (`ace plugins` says why): bad-name, broken-source, langchain" in told
-    assert "good-one     Say what is good" in shown.stdout
+    broken = "Bad-Name, broken-source, langchain, learn, misspelt, no-api, too-new, too-old, twin, undecorated"
+    assert f"Plugins that cannot be loaded (`ace plugins` says why): {broken}." in told
+    assert "good-one " in shown.stdout and "Say what is good" in shown.stdout
     listed = environment.json("plugins", "--json")
     assert environment.imported() == []
     assert listed["schema"] == 1
@@ -78,6 +82,7 @@ def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
         "misspelt": "error",
         "undecorated": "error",
         "langchain": "conflict",
+        "learn": "conflict",
         "twin": "conflict",
         "no_api": "incompatible",
         "too_new": "incompatible",
@@ -86,6 +91,99 @@ def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
         "old_framework": "missing framework",
     }
     assert infos["twin", "sample-twin-two"]["problem"] == ERRORS["twin"][1]
+
+
+def test_an_unknown_command_of_a_plugin_that_is_broken_says_what_is_wrong_with_it(environment: Environment) -> None:
+    for name in ("broken_source", "misspelt", "raises", "own_exception", "twin"):
+        done = environment.command("ace", name.replace("_", "-"))
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ace: {ERRORS[name][1]}\n")
+    done = environment.command("ace", "dies")
+    assert done.stderr == "ace: plugin 'dies' of sample-dies 1.0 provides no command; it provides: runners\n"
+    assert "switched off" in environment.command("ace", "-P", "no:caller", "caller", "where").stderr
+    assert "unknown command" in environment.command("ace", "nonsense").stderr.lower()
+
+
+def test_a_plugin_with_the_name_of_a_built_in_command_is_told(environment: Environment) -> None:
+    [info] = environment.json("plugins", "learn", "--json")["plugins"]
+    assert info["status"] == "conflict"
+    assert "ace has a command 'learn' of its own" in info["problem"]
+
+
+def test_a_command_gets_settings_model_and_skillbook(environment: Environment, tmp_path: Path) -> None:
+    def answer(role: str, prompt: str) -> str:
+        return "skill seen" if "Check the tide table first." in prompt else "nothing seen"
+
+    book = Skillbook()
+    book.add_skill("tides", "Check the tide table first.")
+    book.save_to_file(tmp_path / "team.json")
+    with ScriptedModel(answer) as model:
+        (tmp_path / "ace.toml").write_text(
+            f'model = "openai/x"\napi_base = "{model.api_base}"\nskillbook = "team.json"\n', encoding="utf-8"
+        )
+        environ = {"OPENAI_API_KEY": "k", "HOME": str(tmp_path), "ACE_PLUGINS": "caller"}
+        ask = environment.command("ace", "caller", "ask", "When?", environ=environ, cwd=tmp_path)
+        assert (ask.returncode, ask.stdout, ask.stderr) == (0, "skill seen\n", "")
+        where = environment.command("ace", "caller", "where", environ=environ, cwd=tmp_path)
+        assert where.stdout == "caller openai/x ace.toml, line 1\n"
+        assert "--context" not in environment.command("ace", "caller", "ask", "--help").stdout
+        wrong = environment.command(
+            "ace", "caller", "ask", "When?", "--model", "openai/y", environ=environ, cwd=tmp_path.parent
+        )
+        assert wrong.returncode == 2 and wrong.stderr.startswith("ace: there is no skillbook"), wrong.stderr
+
+
+def test_an_unexpected_error_of_a_command_is_one_sentence_that_names_the_plugin(environment: Environment) -> None:
+    said = {
+        "value": "ValueError: the tank is empty",
+        "key": "KeyError: 'the tank is empty'",
+        "bare": "ZeroDivisionError: the tank is empty",
+    }
+    for error, text in said.items():
+        done = environment.command("ace", "caller", "fail", "--with-error", error)
+        told = f"plugin 'caller' of sample-caller 1.0: its command failed: {text}; `ace --debug caller ...` shows where"
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", f"ace: {told}\n")
+    done = environment.command("ace", "--debug", "caller", "fail", "--with-error", "value")
+    assert done.returncode == 1
+    assert "cli.py" in done.stderr and "in fail" in done.stderr and "ValueError: the tank is empty" in done.stderr
+
+
+def test_an_interrupted_import_names_the_plugin(environment: Environment) -> None:
+    done = environment.command("ace", "interrupts", environ={"INTERRUPT": "1"})
+    assert (done.returncode, done.stdout) == (130, "")
+    assert (
+        done.stderr
+        == "ace: interrupted while importing the hook module of plugin 'interrupts' of sample-interrupts 1.0\n"
+    )
+
+
+def test_a_slow_import_names_the_plugin(environment: Environment) -> None:
+    code = (
+        "import ace.plugins.plugin_code as code; code.SLOW_AFTER = 0.05\n"
+        "from ace.plugins import get_runner; print(get_runner('sleeps').__name__)"
+    )
+    done = environment.command("python", "-I", "-c", code, environ={"SLEEP": "1"})
+    assert done.stdout == "TraceAnalyser\n"
+    said = "importing the hook module of plugin 'sleeps' of sample-sleeps 1.0 has taken 0.05 seconds so far"
+    assert said in done.stderr.splitlines()
+
+
+def test_the_check_survives_plugins_that_end_or_hang_their_process(environment: Environment) -> None:
+    environ = {"DIE": "1", "SLEEP": "3600", "INTERRUPT": "1", "ACE_PLUGINS": "good_one,dies,sleeps,interrupts"}
+    done = environment.command("ace", "plugins", "--check", "--check-timeout", "5", environ=environ)
+    assert done.returncode == 1
+    assert (
+        "plugin 'dies' of sample-dies 1.0 ended its process with exit code 7 while importing its hook module"
+        in done.stderr
+    )
+    assert (
+        "plugin 'sleeps' of sample-sleeps 1.0 did not finish within 5 seconds while importing its hook module"
+        in done.stderr
+    )
+    assert "plugin 'interrupts' of sample-interrupts 1.0: " in done.stderr and "KeyboardInterrupt" in done.stderr
+    [good] = [line for line in done.stdout.splitlines() if line.startswith("good-one")]
+    assert "  ok  " in good
+    checked = environment.json("plugins", "--check", "--check-timeout", "5", "dies", "--json")  # here it lives
+    assert checked["plugins"][0]["status"] == "ok"
 
 
 def test_import_ace_imports_no_plugin(environment: Environment) -> None:
@@ -146,7 +244,7 @@ def test_one_of_two_that_claim_a_name_can_be_switched_off(environment: Environme
     assert environment.imported() == ["sample_twin_one"]
 
 
-def test_what_is_wrong_is_passed_over_with_a_warning_or_raised(environment: Environment) -> None:
+def test_what_is_wrong_is_skipped_with_one_warning_or_raised(environment: Environment) -> None:
     code = "from ace.protocols import trace_converters; print([found.name for found in trace_converters()])"
     said = ERRORS["bad_converter"][1]
     done = environment.command("python", "-I", "-c", code)
@@ -154,9 +252,10 @@ def test_what_is_wrong_is_passed_over_with_a_warning_or_raised(environment: Envi
     # What they give is not known of those whose source is broken, so they are told as well.
     unknown = [ERRORS[name][1] for name in ("broken_source", "misspelt", "undecorated")]
     assert done.stderr.splitlines() == [said, *unknown]
-    assert environment.command("python", "-I", "-c", code.replace("[found", "fill('observers'); [found")).stderr == done.stderr
     # Those that give nothing of this kind are not imported.
     assert environment.imported() == ["sample_bad_converter", "sample_good"]
+    again = f"from ace.protocols import embedder_names; embedder_names(); {code}"
+    assert environment.command("python", "-I", "-c", again).stderr.splitlines() == [*unknown, said]
     strict = environment.command("python", "-I", "-c", code, environ={"ACE_PLUGINS_STRICT": "1"})
     assert strict.returncode == 1
     assert strict.stderr.endswith(f"PluginLoadError: {said}\n")

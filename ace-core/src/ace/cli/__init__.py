@@ -8,8 +8,12 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from ace.cli.plugin_commands import CommandContext
+
+__all__ = ["CommandContext", "main"]
 
 _NEW_OBJECTS = 50_000
 """So many new objects make the garbage collector look at them, in a process of a command's own."""
@@ -57,3 +61,15 @@ def _spare_the_collector() -> None:
     """
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     atexit.register(gc.freeze)
+
+
+def __getattr__(name: str) -> object:
+    if name != "CommandContext":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ace.cli.plugin_commands import CommandContext
+
+    return CommandContext
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

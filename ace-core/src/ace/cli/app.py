@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 
 from cyclopts import (
     App,
@@ -22,8 +24,15 @@ from cyclopts.utils import is_option_like
 import ace
 from ace.cli import command_table
 from ace.cli.errors import WRONG_USAGE, UsageError, exit_code_of, print_error
-from ace.cli.plugin_commands import add_plugin_commands
-from ace.cli.plugin_options import without_plugin_options
+from ace.cli.plugin_commands import (
+    add_plugin_commands,
+    call_command,
+    names_of_broken_plugins,
+    plugin_called,
+    print_plugin_failure,
+    why_unknown,
+)
+from ace.cli.plugin_options import DEBUG_VARIABLE, without_plugin_options
 from ace.plugins import CommandSpec
 from ace.plugins.loading import load_hooks
 
@@ -31,7 +40,8 @@ __all__ = ["build_app", "run"]
 
 HELP = "ACE: AI agents learn from their own runs."
 EPILOGUE = (
-    "--no-plugins works without any plugin, -P no:NAME without one of them.\n\n"
+    "--no-plugins works without any plugin, -P no:NAME without one of them; --debug shows the traceback of an "
+    "error.\n\n"
     "Exit codes: 0 done, 1 done with failures, 2 wrong usage, 130 interrupted."
 )
 
@@ -51,7 +61,7 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     app = App(
         name="ace",
         help=HELP,
-        help_epilogue=EPILOGUE,
+        help_epilogue=_epilogue() if arguments[:1] in ([], ["--help"], ["-h"]) else EPILOGUE,
         # Markdown joins the lines of a paragraph, and takes a moment to load; the list of commands needs none.
         help_format="markdown" if arguments[:1] and not arguments[0].startswith("-") else "plaintext",
         version=lambda: f"ace {ace.__version__}",
@@ -61,8 +71,19 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     built_in = load_hooks(command_table, "ace", "ace-core", own_names=False).specs_of(CommandSpec)
     for spec in built_in:
         app.command(spec.target, name=spec.name, help=None if spec.name in arguments[:1] else spec.summary)
-    add_plugin_commands(app, arguments, {spec.name for spec in built_in})
+    add_plugin_commands(app, arguments, _built_in_names())
     return app
+
+
+def _built_in_names() -> set[str]:
+    return {spec.name for spec in command_table.ace_commands()}
+
+
+def _epilogue() -> str:
+    broken = names_of_broken_plugins(_built_in_names())
+    if not broken:
+        return EPILOGUE
+    return f"Plugins that cannot be loaded (`ace plugins` says why): {', '.join(broken)}.\n\n{EPILOGUE}"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -74,23 +95,47 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         The exit code.
     """
+    own: Sequence[str] = ()
     try:
         own = without_plugin_options(arguments, os.environ)
         app = build_app(own)
-        if own[:1] and own[0] in {spec.name for spec in command_table.ace_commands()}:
+        if own[:1] and own[0] in _built_in_names():
             _refuse_options_as_values(app, own)
-        result = app(own, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value")
+        result = call_command(*_parsed(app, own), own[0] if own else "")
     except CycloptsError as error:
         print_error(_usage_sentence(error))
         return WRONG_USAGE
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except BaseException as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            traceback.print_exception(error)
         code = exit_code_of(error)
+        plugin = plugin_called(own) if code is None else None
+        if plugin is not None and isinstance(error, Exception):
+            return print_plugin_failure(plugin, error)
         if code is None:
             raise
         return code
     return result if isinstance(result, int) else 0
+
+
+def _parsed(
+    app: App, arguments: Sequence[str]
+) -> tuple[Callable[..., object], inspect.BoundArguments, Mapping[str, object]]:
+    """Return the command that is called, its arguments, and its parameters that are not options.
+
+    Raises:
+        CycloptsError: The arguments are wrong.
+        UsageError: The command would be one of a plugin that cannot be loaded.
+    """
+    try:
+        return app.parse_args(arguments, exit_on_error=False, print_error=False, help_on_error=False)
+    except UnknownCommandError as error:
+        why = None if error.command_chain else why_unknown(arguments[0])
+        if why is None:
+            raise
+        raise UsageError(why) from error
 
 
 def _refuse_options_as_values(app: App, arguments: Sequence[str]) -> None:

@@ -60,8 +60,9 @@ def exit_code_of(error: BaseException) -> int | None:
     if isinstance(error, BrokenPipeError):
         abandon(sys.stdout)
         return WITH_FAILURES
-    if _is_interruption(error):
-        print_error("interrupted")
+    interruption = _interruption_in(error)
+    if interruption is not None:
+        print_error(" ".join(["interrupted", *getattr(interruption, "__notes__", [])]))
         return INTERRUPTED
     known = _known(error)
     if known is None:
@@ -71,11 +72,11 @@ def exit_code_of(error: BaseException) -> int | None:
     return code
 
 
-def _is_interruption(error: BaseException | None) -> bool:
-    """Whether a signal is behind an error. What it fell into may fail to clean up, with an error of its own."""
+def _interruption_in(error: BaseException | None) -> BaseException | None:
+    """Return the signal behind an error. What it fell into may fail to clean up, with an error of its own."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
-    return error is not None
+    return error
 
 
 def _known(error: BaseException) -> tuple[str, int] | None:

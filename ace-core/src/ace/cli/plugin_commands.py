@@ -1,16 +1,115 @@
-"""Puts the commands of plugins beside the built-in ones. Only the one that is called is imported."""
+"""The commands of plugins: shown beside the built-in ones, called with their context, their errors attributed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from ace.cli.console import note
+from ace.cli.errors import WITH_FAILURES, print_error
 
-__all__ = ["add_plugin_commands", "not_called"]
+if TYPE_CHECKING:
+    from ace.cli.settings import Settings, SettingValue
+    from ace.protocols.llm import LLMClientLike
+    from ace.skillbook import Skillbook
+
+__all__ = [
+    "CommandContext",
+    "add_plugin_commands",
+    "call_command",
+    "names_of_broken_plugins",
+    "not_called",
+    "plugin_called",
+    "print_plugin_failure",
+    "why_unknown",
+]
 
 GROUP = "Commands of plugins"
+
+
+@Parameter(parse=False)
+@final
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """The user's settings, model and skillbook, for the command of a plugin.
+
+    A command that has a keyword-only parameter of this type gets one. It is not an option of the command.
+
+    Example:
+        >>> def command(question: str, *, model: str | None = None, context: CommandContext) -> None:
+        ...     settings = context.settings(model=model)
+        ...     with context.skillbook(settings) as book, context.model(settings) as client:
+        ...         print(client.complete(f"{book.as_prompt()}\\n\\n{question}").text)
+    """
+
+    name: str
+    """The name of the command, as the user typed it."""
+
+    def settings(self, **options: SettingValue) -> Settings:
+        """Return the settings: defaults < user file < project file < environment < options of the command.
+
+        Args:
+            **options: Values by the names of the settings, such as `model`; None where an option was not given.
+
+        Raises:
+            UsageError: A source holds an unknown name or an unusable value. The text names the source.
+
+        Example:
+            >>> CommandContext("acme").settings(skillbook="team.db").skillbook
+            'team.db'
+        """
+        from ace.cli.settings import FIELDS, load_settings
+
+        names = [each.name for each in FIELDS]
+        for option in options:
+            if option not in names:
+                raise TypeError(
+                    f"settings() got {option!r}, which is not a setting; the settings are {', '.join(names)}"
+                )
+        return load_settings(options)
+
+    @contextmanager
+    def model(self, settings: Settings, *, assume_yes: bool = False) -> Iterator[LLMClientLike]:
+        """Open the client of the model that the settings name, else of the default model on this machine.
+
+        A local model that is missing is fetched after the user has agreed. Inside the block, warnings are shown as
+        lines on standard error, and the error of a model call becomes a sentence that says what to do.
+
+        Args:
+            settings: The settings.
+            assume_yes: Fetch a missing model without asking.
+
+        Raises:
+            UsageError: There is no such model, or it cannot be called.
+        """
+        from ace.cli.fetch_model import fetch_if_missing
+        from ace.cli.learning.log_lines import warnings_shown
+        from ace.cli.model_choice import chosen_model, client_from_settings, told_plainly
+
+        client = client_from_settings(settings)
+        fetch_if_missing(chosen_model(settings), assume_yes=assume_yes)
+        with warnings_shown(), told_plainly(settings):
+            yield client
+
+    @contextmanager
+    def skillbook(self, settings: Settings, *, start: bool = False) -> Iterator[Skillbook]:
+        """Open the skillbook that the settings name, a file or a store of a plugin.
+
+        Args:
+            settings: The settings.
+            start: Whether to start one if there is none.
+
+        Raises:
+            UsageError: There is none, or it cannot be read. The text says why, and what to do.
+        """
+        from ace.cli.skillbooks.opening import open_or_start, opened
+
+        with open_or_start(settings.skillbook) if start else opened(settings.skillbook) as book:
+            yield book
 
 
 def not_called() -> None:
@@ -32,8 +131,7 @@ def add_plugin_commands(app: App, arguments: Sequence[str], built_in: Collection
 
     for command in plugin_commands():
         shown = command.name.replace("_", "-")
-        if shown in built_in:
-            note(f"ace: the plugin {command.name!r} has a command {shown!r}, which ace has itself; it is left out")
+        if shown in built_in:  # `ace --help` and `ace plugins` say so
             continue
         names = [shown] if shown == command.name else [shown, command.name]
         if arguments and arguments[0] in names:
@@ -47,3 +145,98 @@ def _add_called(app: App, called: App | Callable[..., object], name: str) -> Non
         app.command(called, name=name)  # it has a group of its own, and takes no other
     else:
         app.command(called, name=name, group=GROUP)
+
+
+def call_command(
+    command: Callable[..., object], bound: inspect.BoundArguments, ignored: Mapping[str, object], name: str
+) -> object:
+    """Call a command with the arguments that were parsed, and with its context if it asks for one.
+
+    Args:
+        command: The command.
+        bound: Its arguments.
+        ignored: Its parameters that are not options, with their annotations.
+        name: The name of the command.
+    """
+    contexts = {
+        parameter: CommandContext(name)
+        for parameter, annotation in ignored.items()
+        if annotation in (CommandContext, CommandContext | None)
+    }
+    returned = command(*bound.args, **bound.kwargs, **contexts)
+    if inspect.iscoroutine(returned):
+        import asyncio
+
+        return asyncio.run(returned)
+    return returned
+
+
+def plugin_called(arguments: Sequence[str]) -> str | None:
+    """Return the name of the plugin whose command is called, if it is a command of a plugin.
+
+    Args:
+        arguments: What follows `ace`.
+    """
+    from ace.plugins.commands import plugin_commands
+
+    names = {command.name for command in plugin_commands()}
+    return next((name for name in names if arguments and arguments[0].replace("-", "_") == name), None)
+
+
+def print_plugin_failure(plugin: str, error: Exception) -> int:
+    """Say that the command of a plugin failed with an error that it did not expect.
+
+    Args:
+        plugin: The name of the plugin.
+        error: What its command raised.
+
+    Returns:
+        The exit code.
+    """
+    from ace.plugins.catalogue import catalogue
+    from ace.protocols.errors import error_text
+
+    said = ": ".join(filter(None, (type(error).__name__, error_text(error))))
+    print_error(
+        f"{catalogue().find(plugin).owner}: its command failed: {said}; "
+        f"`ace --debug {plugin.replace('_', '-')} ...` shows where"
+    )
+    return WITH_FAILURES
+
+
+def why_unknown(name: str) -> str | None:
+    """Say why a plugin does not have the command that a user called; None if there is no such plugin.
+
+    Args:
+        name: What the user typed as the command.
+    """
+    from ace.plugins import PluginError, UnknownPluginError
+    from ace.plugins.catalogue import catalogue
+
+    try:
+        loaded = catalogue().find(name).load()
+    except UnknownPluginError as error:
+        return (
+            str(error) if any(name.replace("-", "_") == each.installed.name for each in catalogue().plugins()) else None
+        )
+    except PluginError as error:
+        return str(error)
+    return f"{loaded.targets.owner} provides no command; it provides: {', '.join(loaded.specs)}"
+
+
+def names_of_broken_plugins(built_in: Collection[str]) -> list[str]:
+    """Return the plugins that will not work, as far as that is known without importing them.
+
+    Args:
+        built_in: The names of commands that plugins cannot take.
+    """
+    from ace.plugins.catalogue import catalogue
+    from ace.plugins.commands import plugin_commands
+
+    broken = {
+        plugin.installed.name
+        for plugin in catalogue().plugins()
+        if plugin.installed.is_enabled and plugin.loading_problem() is not None
+    }
+    hidden = {command.name for command in plugin_commands() if command.name.replace("_", "-") in built_in}
+    return sorted(name.replace("_", "-") for name in broken | hidden)

@@ -1,4 +1,4 @@
-"""`--no-plugins` and `-P no:NAME`: they decide what is imported, so they are read before anything else is."""
+"""`--no-plugins`, `-P no:NAME` and `--debug`: they decide what is imported and shown, so they are read first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import MutableMapping, Sequence
 
 from ace.cli.errors import UsageError
 
-__all__ = ["without_plugin_options"]
+__all__ = ["DEBUG_VARIABLE", "without_plugin_options"]
+
+DEBUG_VARIABLE = "ACE_DEBUG"
+"""If this environment variable is set, the traceback of an error is shown before its sentence."""
 
 
 def without_plugin_options(arguments: Sequence[str], environ: MutableMapping[str, str]) -> list[str]:
@@ -32,6 +35,8 @@ def without_plugin_options(arguments: Sequence[str], environ: MutableMapping[str
             return [*left, argument, *waiting]
         if argument == "--no-plugins":
             environ["ACE_PLUGINS"] = ""
+        elif argument == "--debug" and not left:
+            environ[DEBUG_VARIABLE] = "1"
         elif argument == "-P" and not left and not waiting:
             raise _wrong("nothing")
         elif argument == "-P" and (not left or (waiting[:1] and waiting[0].startswith("no:"))):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,19 +26,21 @@ def plugins(
     /,
     *,
     check: Annotated[bool, Flag] = False,
+    check_timeout: float = 60.0,
     as_json: JsonFlag = False,
 ) -> int:
     """List the plugins that are installed. Nothing of them is imported, unless they are checked.
 
     Args:
         name: Only the plugin of this name.
-        check: Load everything that they give, and show what is wrong.
+        check: Load everything that they provide, each plugin in a process of its own, and show what is wrong.
+        check_timeout: Seconds that each plugin may take under --check.
         as_json: Print one JSON object.
     """
     from ace.plugins import UnknownPluginError
 
     try:
-        return _check(name, as_json) if check else _list(name, as_json)
+        return _check(name, as_json, check_timeout) if check else _list(name, as_json)
     except UnknownPluginError as error:
         raise UsageError(str(error)) from error
 
@@ -87,15 +88,29 @@ def _list(name: str | None, as_json: bool) -> int:
     from ace.plugins import list_plugins
     from ace.plugins.catalogue import catalogue
 
-    _print(list_plugins(name), list(catalogue().warnings), as_json)
+    infos = [_with_command_conflict(info) for info in list_plugins(name)]
+    _print(infos, list(catalogue().warnings), as_json)
     return DONE
 
 
-def _check(name: str | None, as_json: bool) -> int:
+def _with_command_conflict(info: PluginInfo) -> PluginInfo:
+    """Return what is known of a plugin, with the problem that its command has the name of a built-in one."""
+    from ace.cli.command_table import ace_commands
+
+    if info.problem or "commands" not in info.kinds or info.name not in {spec.name for spec in ace_commands()}:
+        return info
+    problem = (
+        f"plugin {info.name!r} of {info.distribution} {info.version}: its command is not available, since ace has a "
+        f"command {info.name!r} of its own; its authors have to rename the plugin"
+    )
+    return replace(info, status="conflict", problem=problem)
+
+
+def _check(name: str | None, as_json: bool, timeout: float) -> int:
     from ace.plugins.catalogue import catalogue
     from ace.plugins.checking import check_plugins, foreign_providers_of_ace
 
-    checked = check_plugins(name)
+    checked = check_plugins(name, timeout=timeout)
     hiding = [
         f"the distribution {other!r} brings an import package 'ace' too, which may hide that of ace-core; "
         f"run: pip uninstall {other}, then install ace-core again"
@@ -103,13 +118,19 @@ def _check(name: str | None, as_json: bool) -> int:
     ]
     for warning in hiding:
         note(f"ace: warning: {warning}")
-    _print([info for info, _ in checked], [*catalogue().warnings, *hiding], as_json, with_problems=False)
-    for _, errors in checked:
-        for error in errors:
-            note(f"\n{error}")
-            if error.__cause__ is not None:
-                note("".join(traceback.format_exception(error.__cause__)).rstrip())
-    return WITH_FAILURES if any(errors for _, errors in checked) else DONE
+    infos = [_with_command_conflict(each.info) for each in checked]
+    _print(infos, [*catalogue().warnings, *hiding], as_json, with_problems=False)
+    conflicts = {info.problem for info in infos if info.status == "conflict"}
+    problems = list(dict.fromkeys(problem for each in checked for problem in each.problems))
+    shown: set[str] = set()
+    for problem in problems:
+        note(f"\n{problem.text}")
+        if problem.traceback and problem.traceback not in shown:  # several targets may fail at one import
+            shown.add(problem.traceback)
+            note(problem.traceback)
+    for conflict in sorted(conflicts - {problem.text for problem in problems}):
+        note(f"\n{conflict}")
+    return WITH_FAILURES if problems or conflicts else DONE
 
 
 def _print(infos: list[PluginInfo], warnings: list[str], as_json: bool, *, with_problems: bool = True) -> None:
