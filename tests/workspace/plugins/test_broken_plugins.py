@@ -76,10 +76,12 @@ def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
     assert found == {
         "Bad-Name": "error",
         "bad_requirement": "error",
+        "bad_command": "error",
         "broken_source": "error",
         "lost": "error",
         "lost_name": "error",
         "misspelt": "error",
+        "undeclared": "error",
         "undecorated": "error",
         "langchain": "conflict",
         "learn": "conflict",
