@@ -273,7 +273,7 @@ def _step_problems(plugin: LoadedPlugin, spec: ExecuteStepSpec, target: Any) -> 
     yield from _not_callable(target)
     if not isinstance(target, type):  # a function that makes the step; what it returns is not known
         return
-    is_async = inspect.iscoroutinefunction(target.__call__) if callable(target.__call__) else False
+    is_async = inspect.iscoroutinefunction(target.__call__)
     if is_async != spec.is_async:
         found = "async def" if is_async else "def"
         yield f"has a __call__ that is written with {found!r}, and its spec says is_async={spec.is_async}"
