@@ -10,7 +10,7 @@ from browser_use import Agent
 
 from ace import Skillbook, SkillbookView
 from ace.context import ACEStepContext
-from ace_browser_use import BrowserExecuteStep
+from ace_browser_use import BrowserExecuteStep, BrowserUse
 from tests.browser_use import harbour
 from tests.support.scripted_server import ScriptedServer
 
@@ -76,3 +76,12 @@ def test_all_arguments_of_an_agent_but_ours_are_taken(model: Any) -> None:
         """Look on."""
 
     BrowserExecuteStep(model, use_vision=False, max_failures=2, use_judge=True, on_step_start=watch, on_step_end=watch)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("skill_book", "skillbook"), ("base_url", "api_base"), ("max_step", "max_steps")]
+)
+def test_a_misspelt_option_is_suggested(given: str, meant: str) -> None:
+    options: dict[str, Any] = {given: 1}
+    with pytest.raises(TypeError, match=rf"BrowserUse\.from_model\(\) got .*'{given}'; did you mean '{meant}'\?"):
+        BrowserUse.from_model("openai/x", **options)

@@ -131,3 +131,20 @@ def test_the_steps_can_be_looked_at(claude: str, project: Path) -> None:
 def test_a_wrong_option_is_named(claude: str, project: Path) -> None:
     with pytest.raises(TypeError, match="hologram"):
         runner_in(project, claude, hologram=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("skill_book", "skillbook"), ("base_url", "api_base"), ("turns", "max_turns")]
+)
+def test_a_misspelt_option_is_suggested(project: Path, given: str, meant: str) -> None:
+    options: dict[str, Any] = {given: 1}
+    with pytest.raises(TypeError, match=rf"ClaudeCode\.from_model\(\) got .*'{given}'; did you mean '{meant}'\?"):
+        ClaudeCode.from_model(working_dir=project, **options)
+
+
+def test_the_address_of_the_model_that_learns(claude: str, project: Path) -> None:
+    runner: Any = ClaudeCode.from_model(
+        working_dir=project, claude=claude, ace_model="openai/x", api_base="http://127.0.0.1:1", api_key="k"
+    )
+    [reflect] = [step for step in runner.pipeline.steps if hasattr(step, "reflector")]
+    assert reflect.reflector.llm.config.api_base == "http://127.0.0.1:1"

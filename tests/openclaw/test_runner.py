@@ -188,3 +188,17 @@ def test_one_path_in_the_place_of_a_list_is_a_mistake(server: ScriptedServer, st
 
 def test_the_runner_is_found_by_the_name_of_the_plugin() -> None:
     assert get_runner("openclaw") is OpenClaw
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("skill_book", "skillbook"), ("base_url", "api_base"), ("state_folder", "state_dir")]
+)
+def test_a_misspelt_option_is_suggested(given: str, meant: str) -> None:
+    options: dict[str, Any] = {given: None}
+    with pytest.raises(TypeError, match=rf"OpenClaw\.from_model\(\) got .*'{given}'; did you mean '{meant}'\?"):
+        OpenClaw.from_model(**options)
+
+
+def test_the_address_of_the_model_that_learns() -> None:
+    runner: Any = OpenClaw.from_model(ace_model="openai/x", api_base="http://127.0.0.1:1", api_key="k")
+    assert runner.pipeline.steps[0].reflector.llm.config.api_base == "http://127.0.0.1:1"

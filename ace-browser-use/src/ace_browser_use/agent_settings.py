@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ace_browser_use.framework import load
@@ -23,7 +23,14 @@ _OURS = {
     "injected_agent_state": "each run has a state of its own",
     "task_id": "each run has an id of its own",
 }
+_OF_THE_BROWSER = ("headless", "executable_path", "user_data_dir", "chromium_sandbox", "args", "keep_alive")
 _MODELS = ("llm", "page_extraction_llm", "judge_llm", "fallback_llm")
+
+
+def agent_arguments() -> frozenset[str]:
+    """Return the names of the arguments that an agent takes, and of those for which an error says what to do."""
+    parameters = inspect.signature(load("browser_use", needed_by="BrowserExecuteStep").Agent.__init__).parameters
+    return frozenset(parameters) - {"self", "kwargs"} | {"on_step_start", "on_step_end", *_OURS, *_OF_THE_BROWSER}
 
 
 def check_agent_arguments(arguments: Mapping[str, object]) -> None:
@@ -35,12 +42,11 @@ def check_agent_arguments(arguments: Mapping[str, object]) -> None:
     Raises:
         TypeError: An agent has no such argument, or it is not for the caller to give.
     """
-    known = set(inspect.signature(load("browser_use", needed_by="BrowserExecuteStep").Agent.__init__).parameters)
-    known |= {"on_step_start", "on_step_end"}
+    known = agent_arguments()
     for name in arguments:
         if name in _OURS:
             raise TypeError(f"BrowserExecuteStep takes no argument {name!r}: {_OURS[name]}")
-        if name not in known or name in ("self", "kwargs"):
+        if name not in known or name in _OF_THE_BROWSER:
             raise TypeError(f"a browser-use agent has no argument {name!r}{_hint(name, known)}")
 
 
@@ -75,8 +81,8 @@ def for_one_agent(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _hint(name: str, known: set[str]) -> str:
-    if name in ("headless", "executable_path", "user_data_dir", "chromium_sandbox", "args", "keep_alive"):
+def _hint(name: str, known: Collection[str]) -> str:
+    if name in _OF_THE_BROWSER:
         return f"; it belongs to the browser: browser=BrowserProfile({name}=...)"
     near = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

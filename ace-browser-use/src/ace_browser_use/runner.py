@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ace.runners import IntegrationRunner
+from ace_browser_use.agent_settings import agent_arguments
 from ace_browser_use.execute import BrowserExecuteStep
 from ace_browser_use.to_trace import BrowserToTrace
 
@@ -117,3 +119,8 @@ class BrowserUse(IntegrationRunner):
         return super().from_model(
             browser_llm, ace_model=ace_model, ace_max_tokens=ace_max_tokens, ace_llm=ace_llm, browser=browser, **options
         )
+
+    @classmethod
+    def _step_options(cls) -> frozenset[str]:
+        own = frozenset(inspect.signature(BrowserExecuteStep).parameters) - {"agent_kwargs"}
+        return own | agent_arguments()

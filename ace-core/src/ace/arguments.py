@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 __all__ = [
     "check_keywords",
     "checked_arguments",
+    "checked_class",
     "closest_name",
     "file_path",
     "instance_of",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 _OTHER_WORDS = {
     "base_url": "api_base",
@@ -89,6 +91,24 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
     return decorate
 
 
+def checked_class(decorated: type[T]) -> type[T]:
+    """Decorate a class, such as a dataclass, so that a wrong call of it is explained; see `checked_arguments`.
+
+    Args:
+        decorated: The class.
+
+    Example:
+        >>> from ace.environments import Sample
+        >>> Sample("1 + 1?", groundtruth="2")
+        Traceback (most recent call last):
+        ...
+        TypeError: Sample() got an unexpected keyword argument 'groundtruth'; did you mean 'ground_truth'?
+    """
+    initialise: Any = decorated.__init__
+    setattr(decorated, "__init__", checked_arguments()(initialise))  # noqa: B010  # mypy refuses the assignment
+    return decorated
+
+
 def check_keywords(called: str, given: Iterable[str], known: Collection[str]) -> None:
     """Refuse keyword arguments that a function does not take.
 
@@ -127,7 +147,10 @@ def closest_name(name: str, known: Collection[str]) -> str | None:
         return meant
     without = {each.replace("_", ""): each for each in known}
     found = difflib.get_close_matches(name.replace("_", "").lower(), without, n=1, cutoff=0.6)
-    return without[found[0]] if found else None
+    if found:
+        return without[found[0]]
+    beginning = [each for each in known if len(name) > 2 and each.startswith(name)]
+    return beginning[0] if len(beginning) == 1 else None
 
 
 def _suggestion(name: str, known: Collection[str]) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ace.arguments import checked_arguments, checked_class
+
 if TYPE_CHECKING:
     from ace.outputs import AgentOutput
 
@@ -18,6 +20,7 @@ Match = Literal["contains", "exact", "numeric", "regex"]
 """How `SimpleEnvironment` compares an answer with the ground truth."""
 
 
+@checked_class
 @dataclass
 class Sample:
     """An input to a live run.
@@ -39,6 +42,7 @@ class Sample:
     """The caller's own name for the sample."""
 
 
+@checked_class
 @dataclass
 class EnvironmentResult:
     """The judgement of an answer."""
@@ -88,6 +92,7 @@ class SimpleEnvironment(TaskEnvironment):
         {'correct': 1.0}
     """
 
+    @checked_arguments()
     def __init__(self, match: Match = "contains", *, tolerance: float = 1e-9) -> None:
         if match not in _DESCRIPTIONS:
             known = ", ".join(repr(name) for name in _DESCRIPTIONS)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
+from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
 from ace.json_fields import Record, text_in
 from ace.pipeline import PipelineCancelled
-from ace.runners import ACERunner, LearningOptions, LearningSettings, StepOptions, client_from_model, has_run
+from ace.runners import ACERunner, LearningOptions, LearningSettings, StepOptions, has_run, learning_client
 from ace_openclaw.found_turns import Source, found_turns
 from ace_openclaw.home import state_folder
 from ace_openclaw.learning_report import LearningReport
@@ -26,6 +27,14 @@ __all__ = ["RUN_ID", "OpenClaw"]
 RUN_ID = "sessions"
 """All sessions are one run, which is taken up again each time: its record in the store of the skillbook says, to the
 transaction, which turns were learned from, and keeps the answers of the model that a crash would have lost."""
+
+
+class OpenClawOptions(TypedDict, total=False):
+    """The keyword arguments of `OpenClaw.from_roles` beside those of every runner."""
+
+    state_dir: str | os.PathLike[str] | None
+    workspace: str | os.PathLike[str] | None
+    idle_minutes: float
 
 
 class OpenClaw(ACERunner):
@@ -55,6 +64,7 @@ class OpenClaw(ACERunner):
     _learned: set[str]
 
     @classmethod
+    @checked_arguments(StepOptions)
     def build_steps(
         cls,
         *,
@@ -75,6 +85,7 @@ class OpenClaw(ACERunner):
         return settings.tail(reflector, skill_manager, skillbook)
 
     @classmethod
+    @checked_arguments(LearningOptions)
     def from_roles(
         cls,
         *,
@@ -112,6 +123,7 @@ class OpenClaw(ACERunner):
         return runner
 
     @classmethod
+    @checked_arguments(LearningOptions, OpenClawOptions)
     def from_client(cls, client: LLMClientLike, **options: Any) -> Self:
         """Make a runner whose two roles use one client. The options are those of `from_roles`."""
         from ace.implementations import reflector_for, skill_manager_for
@@ -119,12 +131,16 @@ class OpenClaw(ACERunner):
         return cls.from_roles(reflector=reflector_for(client), skill_manager=skill_manager_for(client), **options)
 
     @classmethod
+    @checked_arguments(LearningOptions, OpenClawOptions)
     def from_model(
         cls,
         *,
         ace_model: str = "gpt-4o-mini",
         ace_max_tokens: int = 2048,
         ace_llm: LLMClientLike | None = None,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        temperature: float | None = None,
         **options: Any,
     ) -> Self:
         """Make a runner whose two roles use one model.
@@ -133,11 +149,22 @@ class OpenClaw(ACERunner):
             ace_model: The model that learns.
             ace_max_tokens: Its longest answer, in tokens.
             ace_llm: A client that is taken instead of them.
+            api_base: The address of an own server for the model that learns.
+            api_key: Its key; by default it is taken from the environment.
+            temperature: Its sampling temperature; by default that of its client.
             **options: Those of `from_roles`.
+
+        Raises:
+            TypeError: There is no such option, or one is for a client and `ace_llm` is one already.
         """
-        client = client_from_model(ace_model, max_tokens=ace_max_tokens) if ace_llm is None else ace_llm
+        given = {"api_base": api_base, "api_key": api_key, "temperature": temperature}
+        settings = {name: value for name, value in given.items() if value is not None}
+        client = learning_client(
+            cls, ace_model=ace_model, ace_max_tokens=ace_max_tokens, ace_llm=ace_llm, settings=settings
+        )
         return cls.from_client(client, **options)
 
+    @checked_arguments()
     def run(
         self,
         sources: Iterable[Source] | None = None,

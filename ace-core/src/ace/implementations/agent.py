@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 from typing import Any, ClassVar
 
-from ace.arguments import whole_number
+from ace.arguments import checked_arguments, whole_number
 from ace.implementations.asking import checked_client, usable_answer
 from ace.implementations.helpers import extract_cited_skill_ids, format_optional
 from ace.implementations.prompt_template import PromptTemplate
@@ -42,6 +42,7 @@ class Agent:
     answer_type: ClassVar[type[AgentOutput]] = AgentOutput
     """What the model is asked for."""
 
+    @checked_arguments()
     def __init__(self, llm: LLMClientLike, prompt_template: str = AGENT_PROMPT, *, max_retries: int = 3) -> None:
         self.llm = checked_client(llm)
         self.max_retries = whole_number("max_retries", max_retries, least=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ace.arguments import whole_number
+from ace.arguments import checked_arguments, whole_number
 from ace.implementations.asking import checked_client, usable_answer
 from ace.implementations.fence import Fence
 from ace.implementations.helpers import format_optional, make_skillbook_excerpt
@@ -55,6 +55,7 @@ class Reflector:
         ValueError: The template has an unknown placeholder, or lacks both question and trace.
     """
 
+    @checked_arguments()
     def __init__(
         self,
         llm: LLMClientLike,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ace.arguments import whole_number
+from ace.arguments import checked_arguments, whole_number
 from ace.implementations.asking import checked_client, usable_answer
 from ace.implementations.fence import Fence
 from ace.implementations.helpers import format_optional
@@ -45,6 +45,7 @@ class SkillManager:
         ValueError: The template has an unknown placeholder or lacks reflection.
     """
 
+    @checked_arguments()
     def __init__(
         self, llm: LLMClientLike, prompt_template: str = SKILL_MANAGER_PROMPT, *, max_retries: int = 3
     ) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
+from ace.arguments import checked_class
+
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
 
@@ -14,6 +16,7 @@ __all__ = ["DeduplicationConfig", "DeduplicationManagerLike", "EmbedderLike", "S
 BUILT_IN_PROVIDERS: Final = ("auto", "litellm", "local", "lexical")
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
 class DeduplicationConfig:
     """Settings of deduplication.

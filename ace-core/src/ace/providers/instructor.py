@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
+from ace.arguments import checked_arguments
 from ace.protocols.answer_budget import current_answer_budget
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.errors import LLMError, UnusableAnswerError
@@ -48,6 +49,7 @@ class InstructorClient:
         ValueError: `max_retries` is negative.
     """
 
+    @checked_arguments()
     def __init__(self, client: LLMClientLike, mode: str = "MD_JSON", *, max_retries: int = 2) -> None:
         if max_retries < 0:
             raise ValueError(f"max_retries must not be negative, got {max_retries!r}")
@@ -154,6 +156,7 @@ class InstructorClient:
             messages.append({"role": "user", "content": f"Your last answer could not be read: {problem}"})
 
 
+@checked_arguments()
 def wrap_with_instructor(client: LLMClientLike, mode: str = "MD_JSON", *, max_retries: int = 2) -> InstructorClient:
     """Give a client structured answers through instructor, which is imported on the first call.
 

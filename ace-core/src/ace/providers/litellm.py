@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from ace.arguments import checked_arguments
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import current_call_scope, note_model_call
@@ -55,6 +56,7 @@ class LiteLLMClient:
         0
     """
 
+    @checked_arguments()
     def __init__(
         self,
         model: str,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ace.arguments import checked_class
 from ace.providers.own_server import placeholder_key
 from ace.providers.retry_policy import RetryPolicy
 
@@ -15,6 +16,7 @@ __all__ = ["LiteLLMConfig", "Message"]
 Message = Mapping[str, Any]
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
 class LiteLLMConfig:
     """Settings of a `LiteLLMClient`."""

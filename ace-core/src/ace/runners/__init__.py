@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ace.runners.ace import ACE
     from ace.runners.base import ACERunner
-    from ace.runners.clients import client_from_model
+    from ace.runners.clients import client_from_model, learning_client
     from ace.runners.failures import FailedSample
     from ace.runners.integration import IntegrationRunner
     from ace.runners.litellm import ACELiteLLM
@@ -37,6 +37,7 @@ __all__ = [
     "UnfinishedRun",
     "client_from_model",
     "has_run",
+    "learning_client",
     "skill_use",
     "unfinished_runs",
 ]
@@ -58,6 +59,7 @@ _HOMES = {
     "UnfinishedRun": "run_record",
     "client_from_model": "clients",
     "has_run": "run_record",
+    "learning_client": "clients",
     "skill_use": "used_skills",
     "unfinished_runs": "run_record",
 }

@@ -35,6 +35,7 @@ class ACE(ACERunner):
     integration: ClassVar[str] = "ace"
 
     @classmethod
+    @checked_arguments(StepOptions)
     def build_steps(
         cls,
         *,
@@ -61,6 +62,7 @@ class ACE(ACERunner):
         return cls._steps(agent, reflector, skill_manager, environment, retrieval, settings, skillbook)
 
     @classmethod
+    @checked_arguments(LearningOptions)
     def from_roles(
         cls,
         *,
@@ -92,6 +94,7 @@ class ACE(ACERunner):
         return cls._composed(steps, skillbook, settings)
 
     @classmethod
+    @checked_arguments(LearningOptions)
     def from_client(
         cls,
         client: LLMClientLike,
@@ -113,6 +116,7 @@ class ACE(ACERunner):
         )
 
     @classmethod
+    @checked_arguments()
     def from_model(
         cls, model: str = "gpt-4o-mini", *, max_tokens: int = 2048, temperature: float = 0.0, **kwargs: Any
     ) -> Self:
@@ -125,7 +129,7 @@ class ACE(ACERunner):
             **kwargs: The arguments of `from_client`; all others go to the client, such as api_base.
         """
         own = {"environment", "retrieval", *LearningOptions.__annotations__}
-        client, options = client_and_options(model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
+        client, options = client_and_options(cls, model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
         return cls.from_client(client, **options)
 
     @checked_arguments(RunOptions)

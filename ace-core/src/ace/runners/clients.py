@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ace.arguments import check_keywords, shown
 from ace.protocols.model_prefixes import find_model_prefix
 
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
 
-__all__ = ["client_and_options", "client_from_model"]
+__all__ = ["CLIENT_SETTINGS", "client_and_options", "client_from_model", "client_settings", "learning_client"]
+
+CLIENT_SETTINGS = ("api_base", "api_key", "temperature")
+"""What the `from_model` of an integration passes on to the client that learns."""
 
 
 def client_from_model(model: str, **settings: Any) -> LLMClientLike:
@@ -30,13 +35,72 @@ def client_from_model(model: str, **settings: Any) -> LLMClientLike:
     return LiteLLMClient(model, **settings)
 
 
-def client_and_options(model: str, own: Collection[str], **given: Any) -> tuple[LLMClientLike, dict[str, Any]]:
-    """Return a client for a model string, and what of the arguments is not for it.
+def client_and_options(
+    owner: type, model: object, own: Collection[str], **given: Any
+) -> tuple[LLMClientLike, dict[str, Any]]:
+    """Return a client for the `from_model` of a class, and the arguments that are not for the client.
+
+    Args:
+        owner: The class, for errors.
+        model: A model string, as `client_from_model` takes it.
+        own: The names of the arguments that the class takes itself.
+        **given: All arguments.
+
+    Raises:
+        TypeError: The model is not a model string, or neither the class nor the client takes one of the arguments.
+    """
+    if not isinstance(model, str):
+        advice = f"give a client to {owner.__name__}{'.from_client' if hasattr(owner, 'from_client') else ''}(client)"
+        raise TypeError(f"{owner.__name__}.from_model() takes a model string, got {shown(model)}; {advice}")
+    settings = {name: value for name, value in given.items() if name not in own}
+    taken = client_settings(model)
+    if taken is not None:
+        check_keywords(f"{owner.__name__}.from_model", settings, {*taken, *own})
+    return client_from_model(model, **settings), {name: given[name] for name in given if name in own}
+
+
+def client_settings(model: str) -> frozenset[str] | None:
+    """Return the names of the settings that the client of a model takes; None if only the client knows.
 
     Args:
         model: A model string, as `client_from_model` takes it.
-        own: The names of the arguments that the caller takes itself.
-        **given: All arguments.
     """
-    settings = {name: value for name, value in given.items() if name not in own}
-    return client_from_model(model, **settings), {name: given[name] for name in given if name in own}
+    found = find_model_prefix(model)
+    if found is None:
+        from ace.providers.litellm import LiteLLMClient
+
+        factory: Callable[..., object] = LiteLLMClient
+    else:
+        factory, _ = found
+    parameters = inspect.signature(factory).parameters.values()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return frozenset(each.name for each in parameters) - {"model"}
+
+
+def learning_client(
+    owner: type,
+    *,
+    ace_model: str = "gpt-4o-mini",
+    ace_max_tokens: int = 2048,
+    ace_llm: LLMClientLike | None = None,
+    settings: Mapping[str, Any],
+) -> LLMClientLike:
+    """Return the client that learns, for the `from_model` of a runner.
+
+    Args:
+        owner: The class of the runner, for errors.
+        ace_model: The model string.
+        ace_max_tokens: The longest answer, in tokens.
+        ace_llm: A client that is taken instead.
+        settings: Further settings of the client.
+
+    Raises:
+        TypeError: There are settings, and the client is given.
+    """
+    if ace_llm is None:
+        return client_from_model(ace_model, max_tokens=ace_max_tokens, **settings)
+    if settings:
+        names = ", ".join(settings)
+        raise TypeError(f"{owner.__name__}.from_model() takes {names} or ace_llm, not both: the client has its own")
+    return ace_llm

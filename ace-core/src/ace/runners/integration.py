@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from ace.arguments import checked_arguments
+from ace.arguments import check_keywords, checked_arguments
 from ace.pipeline import StepProtocol
 from ace.runners.base import ACERunner
-from ace.runners.clients import client_from_model
+from ace.runners.clients import CLIENT_SETTINGS, learning_client
 from ace.runners.learning_lag import most_under_way
 from ace.runners.run_options import RunOptions, RunSettings
 from ace.runners.settings import LearningOptions, LearningSettings
@@ -72,6 +73,7 @@ class IntegrationRunner(ACERunner):
         Raises:
             TypeError: The skillbook is missing.
         """
+        cls._check_options("build_steps", options)
         if options.get("skillbook") is None:
             raise TypeError(f"{cls.__name__}.build_steps() missing 1 required keyword-only argument: 'skillbook'")
         steps, _, _ = cls._steps(args, **options)
@@ -91,6 +93,7 @@ class IntegrationRunner(ACERunner):
             ValueError: Two options exclude each other.
             TypeError: A role is missing, or the execute step has no such argument.
         """
+        cls._check_options("from_roles", options)
         return cls._composed(*cls._steps(args, **options))
 
     @classmethod
@@ -100,11 +103,16 @@ class IntegrationRunner(ACERunner):
         Args:
             *args: Those of `from_roles`.
             **options: `ace_model` (by default `gpt-4o-mini`), the model that learns; `ace_max_tokens` (2048), its
-                longest answer; `ace_llm`, a client that is taken instead of them. All others are those of
-                `from_roles`.
+                longest answer; `api_base`, `api_key` and `temperature` of its client; `ace_llm`, a client that is
+                taken instead of them. All others are those of `from_roles`.
+
+        Raises:
+            TypeError: There is no such option, or one is for a client and `ace_llm` is one already.
         """
+        cls._check_options("from_model", options, (*_CLIENT_OPTIONS, *CLIENT_SETTINGS))
         for_client = {name: options.pop(name) for name in _CLIENT_OPTIONS if name in options}
-        return cls.from_client(_learning_client(**for_client), *args, **options)
+        settings = {name: options.pop(name) for name in CLIENT_SETTINGS if name in options}
+        return cls.from_client(learning_client(cls, **for_client, settings=settings), *args, **options)
 
     @classmethod
     def from_client(cls, client: LLMClientLike, /, *args: Any, **options: Any) -> Self:
@@ -115,6 +123,7 @@ class IntegrationRunner(ACERunner):
             *args: Those of `from_roles`.
             **options: Those of `from_roles`.
         """
+        cls._check_options("from_client", options)
         from ace.implementations import reflector_for, skill_manager_for
 
         return cls.from_roles(
@@ -149,6 +158,24 @@ class IntegrationRunner(ACERunner):
         return most_under_way(options.workers, options.lag)
 
     @classmethod
+    def _step_options(cls) -> frozenset[str] | None:
+        """Return the names of what the execute step takes; None if only the step knows."""
+        parameters = inspect.signature(cls.execute_step).parameters
+        if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+            return None
+        return frozenset(parameters)
+
+    @classmethod
+    def _check_options(cls, method: str, options: Mapping[str, Any], more: Iterable[str] = ()) -> None:
+        """Refuse an option that neither the runner nor the execute step takes, in the name of the called method."""
+        of_step = cls._step_options()
+        if of_step is None:
+            return  # the step says which of its options it does not know
+        of_runner = {each.name for each in inspect.signature(cls.from_roles).parameters.values()} - {"args", "options"}
+        known = {*LearningOptions.__annotations__, "reflector", "skill_manager", *of_runner, *of_step, *more}
+        check_keywords(f"{cls.__name__}.{method}", options, known)
+
+    @classmethod
     def _steps(
         cls, args: tuple[Any, ...], *, reflector: ReflectorLike, skill_manager: SkillManagerLike, **options: Any
     ) -> tuple[list[StepProtocol[ACEStepContext]], Skillbook, LearningSettings]:
@@ -157,9 +184,3 @@ class IntegrationRunner(ACERunner):
         execute = cls.execute_step(*args, **{name: value for name, value in options.items() if name not in own})
         skillbook = settings.book()
         return [execute, cls.to_trace(), *settings.tail(reflector, skill_manager, skillbook)], skillbook, settings
-
-
-def _learning_client(
-    ace_model: str = "gpt-4o-mini", ace_max_tokens: int = 2048, ace_llm: LLMClientLike | None = None
-) -> LLMClientLike:
-    return client_from_model(ace_model, max_tokens=ace_max_tokens) if ace_llm is None else ace_llm

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from ace.arguments import checked_arguments
 from ace.context import ACESample, SkillbookView
 from ace.runners.clients import client_and_options
 from ace.runners.facade_runners import FacadeRunners
@@ -44,6 +45,7 @@ class ACELiteLLM:
         ValueError: Two options exclude each other.
     """
 
+    @checked_arguments(LearningOptions)
     def __init__(
         self,
         llm: LLMClientLike,
@@ -65,6 +67,7 @@ class ACELiteLLM:
         self._learning_enabled = True
 
     @classmethod
+    @checked_arguments()
     def from_model(
         cls, model: str = "gpt-4o-mini", *, max_tokens: int = 2048, temperature: float = 0.0, **kwargs: Any
     ) -> Self:
@@ -77,7 +80,7 @@ class ACELiteLLM:
             **kwargs: The arguments of the class; all others go to the client, such as api_base.
         """
         own = {"environment", "agent", "reflector", "skill_manager", *LearningOptions.__annotations__}
-        client, options = client_and_options(model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
+        client, options = client_and_options(cls, model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
         return cls(client, **options)
 
     @property
@@ -85,6 +88,7 @@ class ACELiteLLM:
         """The book that is used and taught."""
         return self._runners.skillbook
 
+    @checked_arguments()
     def ask(self, question: str, context: str = "") -> str:
         """Return the agent's answer.
 
@@ -101,6 +105,7 @@ class ACELiteLLM:
         self._last = (question, context, output)
         return output.final_answer
 
+    @checked_arguments()
     def learn(
         self,
         samples: Iterable[ACESample],
@@ -130,6 +135,7 @@ class ACELiteLLM:
         runner = self._runners.learner(self.agent, self.reflector, self.skill_manager, judge)
         return runner.run(samples, epochs, wait=wait, run_id=run_id, resume=resume)
 
+    @checked_arguments()
     def learn_from_traces(
         self,
         traces: Iterable[Any],
@@ -156,6 +162,7 @@ class ACELiteLLM:
         runner = self._runners.analyser(self.reflector, self.skill_manager)
         return runner.run(traces, epochs, wait=wait, run_id=run_id, resume=resume)
 
+    @checked_arguments()
     def learn_from_feedback(self, feedback: str, ground_truth: str | None = None) -> bool:
         """Learn from what somebody says about the last answer of `ask`.
 

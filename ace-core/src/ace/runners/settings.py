@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ace.arguments import file_path, instance_of, sequence_of_steps, whole_number, with_method
+from ace.arguments import checked_class, file_path, instance_of, sequence_of_steps, whole_number, with_method
 from ace.protocols.deduplication import DeduplicationConfig
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.stores import find_store, has_scheme
@@ -45,6 +45,7 @@ class LearningOptions(StepOptions, total=False):
     skillbook: Skillbook | None
 
 
+@checked_class
 @dataclass(frozen=True)
 class LearningSettings:
     """What all runners can be told about learning.

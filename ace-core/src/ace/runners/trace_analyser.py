@@ -32,6 +32,7 @@ class TraceAnalyser(ACERunner):
     integration: ClassVar[str] = "trace_analyser"
 
     @classmethod
+    @checked_arguments(StepOptions)
     def build_steps(
         cls,
         *,
@@ -52,6 +53,7 @@ class TraceAnalyser(ACERunner):
         return settings.tail(reflector, skill_manager, skillbook)
 
     @classmethod
+    @checked_arguments(LearningOptions)
     def from_roles(
         cls,
         *,
@@ -76,6 +78,7 @@ class TraceAnalyser(ACERunner):
         return cls._composed(settings.tail(reflector, skill_manager, skillbook), skillbook, settings)
 
     @classmethod
+    @checked_arguments(LearningOptions)
     def from_client(cls, client: LLMClientLike, **options: Unpack[LearningOptions]) -> Self:
         """Make a runner whose two roles use one client. The options are those of `from_roles`."""
         from ace.implementations import reflector_for, skill_manager_for
@@ -83,6 +86,7 @@ class TraceAnalyser(ACERunner):
         return cls.from_roles(reflector=reflector_for(client), skill_manager=skill_manager_for(client), **options)
 
     @classmethod
+    @checked_arguments()
     def from_model(
         cls, model: str = "gpt-4o-mini", *, max_tokens: int = 2048, temperature: float = 0.0, **kwargs: Any
     ) -> Self:
@@ -95,7 +99,7 @@ class TraceAnalyser(ACERunner):
             **kwargs: The options of `from_roles`; all others go to the client, such as api_base.
         """
         own = LearningOptions.__annotations__
-        client, options = client_and_options(model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
+        client, options = client_and_options(cls, model, own, max_tokens=max_tokens, temperature=temperature, **kwargs)
         return cls.from_client(client, **options)
 
     @checked_arguments(RunOptions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
 from ace.steps.apply import ApplyStep
 from ace.steps.checkpoint import CheckpointStep
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["learning_tail"]
 
 
+@checked_arguments()
 def learning_tail(
     reflector: ReflectorLike,
     skill_manager: SkillManagerLike,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ace.arguments import checked_arguments
 from ace.protocols.errors import LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import current_call_scope, note_model_call
@@ -57,6 +58,7 @@ class LocalLLMClient:
         0
     """
 
+    @checked_arguments()
     def __init__(
         self,
         model: str | os.PathLike[str] = DEFAULT_MODEL,

@@ -1,0 +1,26 @@
+"""A misspelt option of the runner is answered with the right one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from ace_langchain import LangChain
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("skill_book", "skillbook"), ("base_url", "api_base"), ("timeout", "timeout_seconds")]
+)
+def test_a_misspelt_option_is_suggested(given: str, meant: str) -> None:
+    options: dict[str, Any] = {given: 1}
+    with pytest.raises(TypeError, match=rf"LangChain\.from_model\(\) got .*'{given}'; did you mean '{meant}'\?"):
+        LangChain.from_model(RunnableLambda(str.upper), **options)
+
+
+def test_the_address_of_the_model_that_learns() -> None:
+    runner: Any = LangChain.from_model(
+        RunnableLambda(str.upper), ace_model="openai/x", api_base="http://127.0.0.1:1", api_key="k"
+    )
+    assert runner.pipeline.steps[2].reflector.llm.config.api_base == "http://127.0.0.1:1"
