@@ -86,6 +86,10 @@ class SkillbookView:
     def __len__(self) -> int:
         return len(self._skillbook)
 
+    def __bool__(self) -> bool:
+        """Return True, for the view of an empty book too."""
+        return True
+
     def __iter__(self) -> Iterator[Skill]:
         return iter(self._skillbook)
 

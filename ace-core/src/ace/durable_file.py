@@ -1,13 +1,28 @@
-"""Writes files so that a reader, a crash or a full disk never leaves half of one."""
+"""Writes files so that a reader, a crash or a full disk never leaves half of one.
+
+What is written here holds questions, answers or skills, so a new file can be read by its owner only (mode 0600). An
+existing file keeps its permissions.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import re
 import stat
+import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
+
+PRIVATE: Final = 0o600
+"""The permissions of a new file."""
+
+_NO_LINK: Final = os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_LONGEST_STEM: Final = 80
+"""In bytes. A temporary name has to fit wherever the name of the file does."""
 
 
 def replace_file(path: str | Path, data: bytes) -> None:
@@ -24,38 +39,105 @@ def replace_file(path: str | Path, data: bytes) -> None:
         write_durably(path, data)
 
 
-def write_durably(path: str | Path, data: bytes) -> None:
+def write_durably(path: str | Path, data: bytes) -> os.stat_result:
     """Replace the content of a file, or create it, in one step that survives a power loss.
 
-    The data go to a temporary file in the same folder first, are flushed to the disk, and take the
-    place of the old file by a rename. The permissions of the old file stay; a symbolic link stays one.
+    The data go to a temporary file in the same folder first, are flushed to the disk, and take the place of the old
+    file by a rename. The temporary file has a name that is not known in advance and is never opened through a link.
+    The permissions of the old file stay; a symbolic link stays one.
     The caller holds `folder_lock` where several processes write the same file.
 
     Args:
         path: The file. Missing folders are made.
         data: The whole content.
 
+    Returns:
+        The status of the file as it was written, which tells it from a later one at the same path.
+
     Raises:
         OSError: If the disk is full or the folder is not writable; the old file is as it was.
     """
     target = real_path(path)
     make_folder(target.parent)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary: Path | None = None
     try:
-        with temporary.open("wb") as file:
-            _keep_permissions(file.fileno(), target)  # before anything is in it that others may not read
+        temporary, descriptor = _new_temporary(target)
+        with os.fdopen(descriptor, "wb") as file:
+            _keep_permissions(file.fileno(), target)
             file.write(data)
             file.flush()
+            _give_own_time(file.fileno())
             os.fsync(file.fileno())
+            written = os.fstat(file.fileno())
         temporary.replace(target)
     except BaseException as error:
-        with contextlib.suppress(OSError):  # what went wrong before is what has to be told
-            temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            with contextlib.suppress(OSError):  # what went wrong before is what has to be told
+                temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             # A failed write names no file, and the temporary one means nothing to a reader.
             error.filename = str(target)
         raise
     _sync_folder(target.parent)
+    return written
+
+
+def check_can_write(path: str | Path) -> None:
+    """Find out whether `write_durably` could write a file now, without writing it. Nothing is left behind.
+
+    Args:
+        path: The file. It and its folder may be missing.
+
+    Raises:
+        OSError: It cannot be written: its name is too long, its folder is read-only, a folder is in its place.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     check_can_write(Path(folder) / "logs" / "skills.json")
+        ...     check_can_write(Path(folder) / f"{'a' * 300}.json")
+        Traceback (most recent call last):
+        ...
+        OSError: [Errno 36] File name too long: '...aaa.json'
+    """
+    target = real_path(path)
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(target.lstat().st_mode):  # also tells of a name that is too long
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    folder = target.parent
+    if folder.exists():
+        try:
+            temporary, descriptor = _new_temporary(target)
+        except OSError as error:
+            error.filename = str(target)
+            raise
+        os.close(descriptor)
+        temporary.unlink(missing_ok=True)
+        return
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    longest = os.pathconf(folder, "PC_NAME_MAX") if hasattr(os, "pathconf") else 255
+    if any(len(os.fsencode(name)) > longest for name in target.parts):
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(target))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+
+
+def create_private(path: str | Path) -> None:
+    """Create an empty file that its owner alone can read, for a library that opens files by their names.
+
+    A file that exists keeps its content and permissions.
+
+    Args:
+        path: The file; its folder must exist.
+
+    Raises:
+        OSError: It cannot be created.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
 
 
 def append_line(path: str | Path, line: str) -> None:
@@ -82,7 +164,7 @@ def append_line(path: str | Path, line: str) -> None:
     target = Path(path)
     make_folder(target.parent)
     is_new = not target.exists()
-    with target.open("ab+") as file:
+    with open(target, "ab+", opener=_private_opener) as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
             line = line if file.read(1) == b"\n" else f"\n{line}"
@@ -163,10 +245,10 @@ def file_lock(path: str | Path, *, wait: bool = True, on_wait: Callable[[], None
 def remove_leftovers(path: str | Path) -> None:
     """Delete the temporary files that killed writers of this file left behind. The lock must be held."""
     target = real_path(path)
-    start, end = f".{target.name}.", ".tmp"
+    # Earlier versions named them after the file and the process.
+    names = re.compile(rf"{re.escape(_stem(target))}[0-9a-f]{{16}}\.tmp|\.{re.escape(target.name)}\.\d+\.tmp")
     for entry in os.scandir(target.parent):
-        name = entry.name
-        if name.startswith(start) and name.endswith(end) and name[len(start) : -len(end)].isdigit():
+        if names.fullmatch(entry.name):
             Path(entry.path).unlink(missing_ok=True)
 
 
@@ -199,6 +281,28 @@ def make_folder(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from error
 
 
+def _stem(target: Path) -> str:
+    """Return how the names of the temporary files of a file begin."""
+    name = os.fsencode(target.name)
+    if len(name) <= _LONGEST_STEM:
+        return f".{target.name}."
+    return f".{zlib.crc32(name):08x}."
+
+
+def _new_temporary(target: Path) -> tuple[Path, int]:
+    """Create a file beside the target that has not been there before, and open it."""
+    while True:
+        temporary = target.with_name(f"{_stem(target)}{os.urandom(8).hex()}.tmp")
+        try:
+            return temporary, os.open(temporary, os.O_WRONLY | os.O_CREAT | _NO_LINK, PRIVATE)
+        except FileExistsError:
+            continue
+
+
+def _private_opener(name: str, flags: int) -> int:
+    return os.open(name, flags | getattr(os, "O_CLOEXEC", 0), PRIVATE)
+
+
 def _keep_permissions(descriptor: int, target: Path) -> None:
     try:
         old = target.stat()
@@ -210,6 +314,17 @@ def _keep_permissions(descriptor: int, target: Path) -> None:
     if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
         with contextlib.suppress(PermissionError):  # only the superuser may give files away
             os.fchown(descriptor, old.st_uid, old.st_gid)
+
+
+def _give_own_time(descriptor: int) -> None:
+    """Set the time of change to the nanosecond.
+
+    The time that the system gives is the same for all files written within a tick of some milliseconds, and a file
+    that replaced another one may get the number of the replaced one, so the two could not be told apart.
+    """
+    if os.utime in os.supports_fd:
+        now = time.time_ns()
+        os.utime(descriptor, ns=(now, now))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import random
 import signal
 import stat
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ace.skillbook import Skillbook, SkillbookChangedError
+from ace.skillbook import Skillbook, SkillbookChangedError, SkillbookError, SkillbookFileError
 from tests.core.skillbook.clocks import run_python, start_python, ticking
 
 
@@ -47,11 +51,126 @@ def test_permissions_and_links_stay(tmp_path: Path) -> None:
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
 
 
-def test_a_new_file_gets_the_usual_permissions(tmp_path: Path) -> None:
-    plain, book = tmp_path / "plain", tmp_path / "book.json"
-    plain.touch()
-    book_with("One.").save_to_file(book)
-    assert book.stat().st_mode == plain.stat().st_mode
+def test_a_file_that_this_book_never_read_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    book_with("Monday.").save_to_file(path)
+    book = book_with("Tuesday.")
+    for check in (book.save_to_file, book.check_save):
+        with pytest.raises(SkillbookChangedError, match=r"book\.json: .*not loaded from.*merge=True.*overwrite=True"):
+            check(path)
+    assert contents(path) == ["Monday."]
+    book.save_to_file(path, merge=True)
+    assert contents(path) == ["Monday.", "Tuesday."]
+    book.save_to_file(path)  # it is known now
+
+
+def test_a_file_that_appeared_after_the_book_was_started_there_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    book = Skillbook.open(path)
+    book_with("Theirs.").save_to_file(path)
+    book.add_skill("a", "Mine.")
+    with pytest.raises(SkillbookChangedError, match="not loaded from"):
+        book.save_to_file(path)
+    book.save_to_file(path, merge=True)
+    assert contents(path) == ["Theirs.", "Mine."]
+
+
+def test_overwriting_replaces_a_skillbook_and_nothing_else(tmp_path: Path) -> None:
+    path, other = tmp_path / "book.json", tmp_path / "other.json"
+    book_with("Monday.").save_to_file(path)
+    book = book_with("Tuesday.")
+    with pytest.raises(ValueError, match="give one of them"):
+        book.save_to_file(path, merge=True, overwrite=True)
+    book.check_save(path, overwrite=True)
+    assert contents(path) == ["Monday."]
+    book.save_to_file(path, overwrite=True)
+    assert contents(path) == ["Tuesday."]
+    book_with("Wednesday.").save_to_file(path, overwrite=True)
+    with pytest.raises(SkillbookChangedError):
+        book.save_to_file(path)
+    book.save_to_file(path, overwrite=True)
+    assert contents(path) == ["Tuesday."]
+    other.write_text('{"name": "a package"}', encoding="utf-8")
+    for use in (book.save_to_file, book.check_save):
+        with pytest.raises(SkillbookFileError, match=r"other\.json"):
+            use(other, overwrite=True)
+    assert other.read_text(encoding="utf-8") == '{"name": "a package"}'
+
+
+def test_fields_of_another_framework_are_lost_only_by_overwriting(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.json"
+    text = '{"skills": {"a-00001": {"section": "a", "content": "Theirs."}}, "owner": "them"}'
+    path.write_text(text, encoding="utf-8")
+    loaded, new = Skillbook.load_from_file(path), book_with("Mine.")
+    for book in (loaded, new):
+        with pytest.raises(SkillbookError, match="owner"):
+            book.save_to_file(path, merge=True)
+        with pytest.raises(SkillbookError, match=r"owner|not loaded"):
+            book.save_to_file(path)
+    assert path.read_text(encoding="utf-8") == text
+    loaded.save_to_file(path, overwrite=True)
+    loaded.add_skill("a", "Mine.")
+    loaded.save_to_file(path)
+    assert contents(path) == ["Theirs.", "Mine."]
+
+
+def loaded_with_a_call_in_between(path: Path, moment: int, call: Callable[[], None]) -> tuple[Skillbook, bool]:
+    """Load a book, and make a call at a certain moment of that: before the function that is entered or left then."""
+    moments = itertools.count()
+    is_called = False
+
+    def watch(*_: object) -> None:
+        nonlocal is_called
+        if next(moments) == moment:
+            sys.setprofile(None)
+            is_called = True
+            call()
+
+    sys.setprofile(watch)
+    try:
+        book = Skillbook.load_from_file(path)
+    finally:
+        sys.setprofile(None)
+    return book, is_called
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_what_others_save_at_any_moment_of_a_load_is_kept(tmp_path: Path, merge: bool) -> None:
+    noticed = 0
+    for moment in itertools.count():
+        path = tmp_path / f"book{moment}.json"
+        theirs = book_with("Old.")
+        theirs.save_to_file(path)
+        os.utime(path, (1, 1))  # as if it had been there for long
+        theirs.add_skill("a", "Theirs.")
+        save = functools.partial(theirs.save_to_file, path, merge=True)
+        mine, is_called = loaded_with_a_call_in_between(path, moment, save)
+        if not is_called:
+            break
+        knows = len(mine) == 2
+        mine.add_skill("a", "Mine.")
+        if not knows and not merge:
+            noticed += 1
+            with pytest.raises(SkillbookChangedError):
+                mine.save_to_file(path)
+            mine.save_to_file(path, merge=True)
+        else:
+            mine.save_to_file(path, merge=merge)
+        assert sorted(contents(path)) == ["Mine.", "Old.", "Theirs."], moment
+    assert noticed or merge
+
+
+def test_a_change_of_the_same_length_within_a_tick_of_the_clock_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    book_with("One.").save_to_file(path)
+    mine = Skillbook.load_from_file(path)
+    before = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"One.", b"Two."))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # what a file system with a coarse clock gives it
+    assert (path.stat().st_ino, path.stat().st_size) == (before.st_ino, before.st_size)
+    mine.tag_skill("a-00001", "helpful")
+    with pytest.raises(SkillbookChangedError):
+        mine.save_to_file(path)
 
 
 def test_a_file_that_somebody_else_changed_is_not_overwritten(tmp_path: Path) -> None:
@@ -255,3 +374,32 @@ def test_a_full_disk_leaves_the_old_store(tmp_path: Path) -> None:
     with Skillbook.open(path) as book:
         assert len(book) == int(output[1]) > 5
         assert book.dumps() == book.as_of(book.version or 0).dumps()
+
+
+LOADING_AND_MERGING = """
+import sys
+from ace.skillbook import Skillbook
+path, name, saves = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for number in range(saves):
+    book = Skillbook.load_from_file(path)
+    book.add_skill(name, f"{name} {number}")
+    book.save_to_file(path, merge=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("skills", "saves", "repetitions"), [(200, 40, 1), pytest.param(3_000, 200, 10, marks=pytest.mark.thorough)]
+)
+def test_two_processes_that_load_add_and_merge_keep_everything(
+    tmp_path: Path, skills: int, saves: int, repetitions: int
+) -> None:
+    for repetition in range(repetitions):
+        path = tmp_path / f"book{repetition}.json"
+        book_with(*(f"Old {number}." for number in range(skills))).save_to_file(path)
+        writers = [start_python(LOADING_AND_MERGING, str(path), name, str(saves)) for name in ("first", "second")]
+        for writer in writers:
+            _, errors = writer.communicate()
+            assert writer.returncode == 0, errors
+        found = contents(path)
+        assert len(found) == skills + 2 * saves
+        assert set(found[skills:]) == {f"{name} {number}" for name in ("first", "second") for number in range(saves)}

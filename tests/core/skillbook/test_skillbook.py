@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ace import ACERunner, ApplyStep, Pipeline, SkillbookView
 from ace.skill import InsightSource, SimilarityDecision
 from ace.skillbook import Skillbook, SkillbookHistoryError
 from tests.core.skillbook.clocks import ticking
@@ -260,3 +261,22 @@ def test_a_list_of_skills_is_the_callers_own_and_of_its_moment(tmp_path: Path) -
             assert book.skills() == again.skills() != old
             assert book.skills(include_invalid=True) == again.skills(include_invalid=True)
     assert before == [first, second]
+
+
+def test_an_empty_book_is_truthy(tmp_path: Path) -> None:
+    with Skillbook.open(tmp_path / "skills.db") as stored:
+        for book in (Skillbook(), Skillbook.open(tmp_path / "skills.json"), stored):
+            assert len(book) == 0
+            assert (book or Skillbook()) is book
+            assert bool(SkillbookView(book)) and len(SkillbookView(book)) == 0
+
+
+def test_a_runner_that_falls_back_to_a_new_book_learns_into_an_empty_one_that_is_given() -> None:
+    class Notes(ACERunner):
+        @classmethod
+        def from_book(cls, skillbook: Skillbook | None = None) -> Notes:
+            skillbook = skillbook or Skillbook()
+            return cls(Pipeline([ApplyStep(skillbook)]), skillbook)
+
+    book = Skillbook()
+    assert Notes.from_book(book).skillbook is book

@@ -55,7 +55,7 @@ def test_a_database_of_another_program_is_left_alone(path: Path) -> None:
     [
         ("UPDATE skill SET data = '{cut'", r"skills\.db, skills\['a-00001'\]: no valid JSON"),
         ('UPDATE skill SET data = \'{"section": "a"}\'', r"skills\.db, skills\['a-00001'\]\.content"),
-        ("DROP TABLE head", r"skills\.db cannot be read: no such table"),
+        ("DROP TABLE head", r"skills\.db: the store is damaged: no such table: head"),
     ],
 )
 def test_damage_inside_a_store_is_named_with_its_place(path: Path, damage: str, message: str) -> None:
@@ -152,3 +152,33 @@ def test_a_damaged_history_is_named_and_the_skills_of_today_are_there(path: Path
     assert [(skill.content, skill.helpful) for skill in book] == [("One.", 1), ("Two.", 0)]
     book.add_skill("a", "Three.")
     assert opened(path).dumps() == book.dumps()
+
+
+def test_reading_an_empty_file_leaves_it_empty(tmp_path: Path) -> None:
+    path = tmp_path / "skills.db"
+    path.touch()
+    with Skillbook.open(path) as reader, Skillbook.open(path) as writer:
+        assert (len(reader), reader.version, reader.history(), path.stat().st_size) == (0, 0, [], 0)
+        assert reader.store is not None and reader.store.recorded_answer("a") is None
+        writer.add_skill("a", "One.")
+        reader.refresh()
+        assert (len(reader), reader.version) == (1, 1)
+        reader.add_skill("a", "Two.")
+    assert [skill.content for skill in Skillbook.open(path)] == ["One.", "Two."]
+
+
+def test_reading_a_store_leaves_its_journal_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "skills.db"
+    with Skillbook.open(path) as book:
+        book.add_skill("a", "One.")
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
+    before = path.read_bytes()
+    with Skillbook.open(path) as book:
+        assert (len(book), len(book.history()), book.as_of(1).skills()) == (1, 1, book.skills())
+        assert [file.name for file in tmp_path.iterdir()] == ["skills.db"]
+    assert path.read_bytes() == before
+    with Skillbook.open(path) as book:
+        book.add_skill("a", "Two.")
+        assert (tmp_path / "skills.db-wal").exists()
+    assert len(Skillbook.open(path)) == 2

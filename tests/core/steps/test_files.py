@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ace.context import ACEStepContext, SkillbookView
-from ace.skillbook import Skillbook
+from ace.skillbook import Skillbook, SkillbookChangedError
 from ace.steps import ExportSkillbookMarkdownStep, LoadTracesStep, PersistStep
 
 
@@ -60,6 +60,23 @@ def test_persist_to_json_writes_the_skillbook(tmp_path: Path) -> None:
     skillbook.remove_skill("geography-00001")
     step(context(skillbook))
     assert (tmp_path / "skills.json").read_text(encoding="utf-8") == skillbook.dumps()
+
+
+def test_persist_to_json_replaces_another_skillbook_only_if_told_to(tmp_path: Path) -> None:
+    target = tmp_path / "skills.json"
+    skillbook, other = book(), Skillbook()
+    other.add_skill("maths", "Check the units.")
+    other.save_to_file(target)
+    with pytest.raises(SkillbookChangedError, match=r"skills\.json.*overwrite=True"):
+        PersistStep(target, skillbook)
+    assert target.read_text(encoding="utf-8") == other.dumps()
+    for _ in range(2):
+        other.save_to_file(target, overwrite=True)
+        step = PersistStep(target, skillbook, overwrite=True)
+        step(context(skillbook))
+        assert target.read_text(encoding="utf-8") == skillbook.dumps()
+    loaded = Skillbook.load_from_file(target)
+    PersistStep(target, loaded)(context(loaded))
 
 
 def test_persist_leaves_what_it_does_not_understand(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ace.durable_file import create_private
 from ace_claude_code.guard import LEARNING_VARIABLE
 
 __all__ = ["start_learner"]
@@ -22,6 +23,7 @@ def start_learner(state: Path) -> None:
     """
     log = state / "learner.log"
     mode = "ab" if not log.exists() or log.stat().st_size < _LOG_SIZE else "wb"
+    create_private(log)
     with log.open(mode) as file:
         subprocess.Popen(
             [sys.executable, "-E", "-P", "-m", "ace_claude_code.sessions.learner"],

@@ -36,8 +36,8 @@ class ValidationCourse:
         settings: When to validate, and what follows.
         run_id: The name of the run.
         log: Keeps the points. Those that it has of this run are taken over.
-        save_path: A JSON file that always holds the best state so far; not for a book in a store, where the best state
-            is a version.
+        save_path: A JSON file that always holds the best state so far, with what others have written into it;
+            not for a book in a store, where the best state is a version.
         on_point: Called with each new point.
 
     Raises:
@@ -208,7 +208,7 @@ class ValidationCourse:
         if self.best is point:
             self._best_state = self.skillbook.to_dict()
             if self._save_path is not None and self.skillbook.store is None:
-                Skillbook.from_dict(self._best_state).save_to_file(self._save_path)
+                self.skillbook.save_to_file(self._save_path, merge=True)
         if self._on_point is not None:
             self._on_point(point)
         return point

@@ -10,10 +10,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace.durable_file import create_private
+
 if TYPE_CHECKING:
     import sqlite3
 
-    from ace.protocols.deduplication import EmbedderLike
+from ace.protocols.deduplication import EmbedderLike
 
 __all__ = ["CachedEmbedder"]
 
@@ -105,6 +107,7 @@ class CachedEmbedder:
         import sqlite3
 
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        create_private(self.path)  # texts can be guessed from their vectors
         connection = sqlite3.connect(self.path, timeout=10)
         try:
             connection.execute(_SCHEMA)

@@ -219,13 +219,20 @@ class ACELiteLLM:
 
         return wrap_skillbook_for_external_agent(SkillbookView(self.skillbook))
 
-    def save(self, path: str | Path) -> None:
-        """Save the skillbook as it is now.
+    def save(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
+        """Save the skillbook as it is now; see `Skillbook.save_to_file`.
 
         Args:
             path: A JSON file, or a new store (`.db`).
+            merge: Add to what others have written into the file.
+            overwrite: Replace the skillbook in the file, whatever it holds.
+
+        Raises:
+            SkillbookChangedError: The file changed since it was read or saved here, or holds a skillbook that this one
+                was not loaded from.
+            SkillbookFileError: The file exists and is not a skillbook.
         """
-        self.skillbook.save_to_file(path)
+        self.skillbook.save_to_file(path, merge=merge, overwrite=overwrite)
 
     def load(self, path: str | Path) -> None:
         """Go on with the skillbook of a file. What is in the background is learned into the old one first.

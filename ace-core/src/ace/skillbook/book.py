@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ace.collection_pause import paused_collection
-from ace.durable_file import real_path
+from ace.durable_file import check_can_write, real_path
 from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.journal import Journal
@@ -24,6 +24,7 @@ from ace.skillbook.writing import logger
 
 if TYPE_CHECKING:
     from ace.skillbook.store import SkillbookStore
+    from ace.skillbook.stores import StoreKind
 
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
 
@@ -96,28 +97,45 @@ class Skillbook(VersionedSkillbook):
             raise FileNotFoundError(f"there is no skillbook {str(path)!r}")
         return cls.open(path)
 
-    def save_to_file(self, path: str | Path, *, merge: bool = False) -> None:
+    def save_to_file(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
         """Write the skillbook, in one step that survives a crash.
 
+        A new file can be read by its owner only; an existing one keeps its permissions.
+
         Args:
-            path: A JSON file, or a new store (`.db`).
-            merge: Whether changes of somebody else in a JSON file are taken over, instead of being an error.
+            path: A JSON file, or a new store (`.db`). An existing store is never replaced.
+            merge: Add to what others have written into a JSON file, instead of raising an error: the changes since
+                this book was loaded are made again on the newest file. A file that this book was not loaded from
+                gets the skills that it lacks.
+            overwrite: Replace the skillbook in a JSON file, whatever it holds.
 
         Raises:
-            SkillbookChangedError: If somebody else changed the file since it was read or saved here.
-            SkillbookFileError: If there is a file that is no skillbook; it is never overwritten.
+            SkillbookChangedError: If the file changed since it was read or saved here, or holds a skillbook that
+                this one was not loaded from.
+            SkillbookFileError: If there is a file that is not a skillbook; it is never overwritten.
+            FileExistsError: If there is another store.
+            ValueError: If both `merge` and `overwrite` are given, or the path is that of a text.
             OSError: If it cannot be written; the old file stays.
+
+        Example:
+            >>> import tempfile
+            >>> path = Path(tempfile.mkdtemp()) / "skills.json"
+            >>> monday, tuesday = Skillbook(), Skillbook()
+            >>> monday.save_to_file(path)
+            >>> _ = tuesday.add_skill("geography", "Name the country before the city.")
+            >>> tuesday.save_to_file(path)
+            Traceback (most recent call last):
+            ...
+            ace.skillbook.errors.SkillbookChangedError: ...skills.json: there is a skillbook already, which this ...
+            >>> tuesday.save_to_file(path, merge=True)
         """
-        kind, location = find_store(path), path
-        path = Path(path)
+        kind = self._kind_to_save(path, merge=merge, overwrite=overwrite)
         with self._lock:
             if kind is not None:
-                self._save_to_store(location)
-            elif path.suffix.lower() in TEXT_SUFFIXES:
-                raise ValueError(
-                    f"{path}: a skillbook is saved as .json or .db; for text use as_markdown or as_playbook"
-                )
-            elif merge:
+                self._save_to_store(path)
+                return
+            path = Path(path)
+            if merge:
                 at_home = self._binding is None and real_path(path) == self._files.home
                 journal = self._journal if at_home and self._journal is not None else Journal(self._state)
                 written, refused = self._files.merge(path, self._state, journal)
@@ -125,8 +143,34 @@ class Skillbook(VersionedSkillbook):
                     logger.warning("A change was left out of %s: %s: %s", path, event, reason)
                 self._in_step(path, written)
             else:
-                self._files.write(path, self._state)
+                self._files.write(path, self._state, overwrite=overwrite)
                 self._in_step(path, self._state)
+
+    def check_save(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
+        """Find out whether `save_to_file` would refuse a path, before something is paid for that cannot be saved.
+
+        Nothing is written. A later save may still fail, for instance because the disk is full by then.
+
+        Args:
+            path: Where the skillbook is to be saved.
+            merge: As for `save_to_file`.
+            overwrite: As for `save_to_file`.
+
+        Raises:
+            SkillbookError: What `save_to_file` would raise.
+            ValueError: Likewise.
+            OSError: Likewise: the name is too long, the folder is read-only, a folder is in the place of the file.
+        """
+        kind = self._kind_to_save(path, merge=merge, overwrite=overwrite)
+        with self._lock:
+            if kind is None:
+                self._files.check(Path(path), merge=merge, overwrite=overwrite)
+            elif self._binding is not None and _store_place(path) == self._store_place:
+                self._binding.check_open()
+            elif not has_scheme(path):
+                if Path(path).exists():
+                    raise _store_exists(path)
+                check_can_write(path)
 
     def save_skill_folder(self, folder: str | Path, *, name: str, description: str) -> Path:
         """Write the active skills as the `SKILL.md` of a folder that coding agents load. Returns the file."""
@@ -212,13 +256,20 @@ class Skillbook(VersionedSkillbook):
             self.commit()
             return
         if not has_scheme(location) and Path(location).exists():
-            raise FileExistsError(f"{location}: there is a store already; open it and use import_skills to add to it")
+            raise _store_exists(location)
         with type(self).open(location, clock=self._clock) as copy:
             if copy.version:
-                raise FileExistsError(
-                    f"{shown_location(location)}: there is a skillbook already; open it and use import_skills"
-                )
+                raise _store_exists(location)
             copy.import_skills(self)
+
+    def _kind_to_save(self, path: str | Path, *, merge: bool, overwrite: bool) -> StoreKind | None:
+        """Return the kind of store to save to, or None for a JSON file; refuse what cannot be saved at all."""
+        if merge and overwrite:
+            raise ValueError("merge=True adds to the file and overwrite=True replaces it; give one of them")
+        kind = find_store(path)
+        if kind is None and Path(path).suffix.lower() in TEXT_SUFFIXES:
+            raise ValueError(f"{path}: a skillbook is saved as .json or .db; for text use as_markdown or as_playbook")
+        return kind
 
     def _in_step(self, path: Path, written: BookState) -> None:
         """Go on from what was written to the file that the journal refers to."""
@@ -226,6 +277,12 @@ class Skillbook(VersionedSkillbook):
             if written is not self._state:
                 self._state.become(written)
             self._journal = Journal(self._state)
+
+
+def _store_exists(location: str | Path) -> FileExistsError:
+    return FileExistsError(
+        f"{shown_location(location)}: there is a store already; open it and use import_skills to add to it"
+    )
 
 
 def _store_place(location: str | Path) -> str | Path:

@@ -12,7 +12,7 @@ class SkillbookError(Exception):
 
 
 class SkillbookFileError(SkillbookError, ValueError):
-    """A file that is no skillbook, with the place where reading failed. The file is left as it is."""
+    """A file that is not a skillbook, with the place where reading failed. The file is left as it is."""
 
     def __init__(self, reason: str, *, path: str | Path | None = None, place: str = "") -> None:
         self.reason = reason
@@ -27,7 +27,10 @@ class SkillbookFileError(SkillbookError, ValueError):
 
 
 class SkillbookChangedError(SkillbookError):
-    """Somebody else changed the file since this skillbook read or wrote it."""
+    """A save would lose what others wrote.
+
+    The file changed since this skillbook read or wrote it, or holds a skillbook that this one was not loaded from.
+    """
 
 
 class SkillbookHistoryError(SkillbookError):

@@ -1,12 +1,14 @@
-"""Books in JSON files: what was read from where, and whether somebody else has written since."""
+"""Books in JSON files: what was read from where, and whether others have written since."""
 
 from __future__ import annotations
 
+import os
+import time
 import zlib
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
-from ace.durable_file import folder_lock, real_path, write_durably
+from ace.durable_file import check_can_write, folder_lock, real_path, write_durably
 from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookChangedError, SkillbookError, SkillbookFileError
 from ace.skillbook.events import Event, Imported
@@ -15,27 +17,43 @@ from ace.skillbook.json_read import read_bytes
 from ace.skillbook.json_write import book_json
 from ace.skillbook.state import BookState
 
+_COARSEST_TICK: Final = 2_000_000_000
+"""In nanoseconds: FAT counts in steps of two seconds."""
+
 
 class Fingerprint(NamedTuple):
-    """What a file was when it was read or written."""
+    """What a file was when it was read or written.
+
+    It is made from the status of an open file: before its content is read, or after it was written. A status taken by
+    the path could be that of a file which another process has put there in between, and what that one holds would
+    count as known.
+    """
 
     inode: int
     size: int
     changed_at: int
+    is_distinct: bool
+    """Whether no other content can have the same number, size and time."""
     checksum: int
 
     @classmethod
-    def of(cls, path: Path, data: bytes) -> Fingerprint:
-        """Return the fingerprint of a file that holds the data."""
-        status = path.stat()
-        return cls(status.st_ino, status.st_size, status.st_mtime_ns, zlib.crc32(data))
+    def of_read(cls, status: os.stat_result, data: bytes) -> Fingerprint:
+        """Return the fingerprint of a file from its status before the data were read."""
+        # What changes within a tick of the clock of the file system gets the same time.
+        is_distinct = time.time_ns() - status.st_mtime_ns > _COARSEST_TICK
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns, is_distinct, zlib.crc32(data))
+
+    @classmethod
+    def of_written(cls, status: os.stat_result, data: bytes) -> Fingerprint:
+        """Return the fingerprint of a file from what `write_durably` returned."""
+        keeps_fine_times = status.st_mtime_ns % 1_000_000 != 0
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns, keeps_fine_times, zlib.crc32(data))
 
     def still_holds(self, path: Path) -> bool:
-        """Return whether the file has the same content: by its dates, and if they differ by the content."""
+        """Return whether the file has the same content: by its status where that tells, else by the content."""
         status = path.stat()
-        if (status.st_ino, status.st_size, status.st_mtime_ns) == (self.inode, self.size, self.changed_at):
-            return True
-        return zlib.crc32(path.read_bytes()) == self.checksum
+        is_same = (status.st_ino, status.st_size, status.st_mtime_ns) == (self.inode, self.size, self.changed_at)
+        return (is_same and self.is_distinct) or zlib.crc32(path.read_bytes()) == self.checksum
 
 
 @final
@@ -53,27 +71,32 @@ class JsonFiles:
 
         Raises:
             FileNotFoundError: If there is none.
-            SkillbookFileError: If it is no skillbook; the error names file, place and reason.
+            SkillbookFileError: If it is not a skillbook; the error names file, place and reason.
         """
-        data = whole_file(path)
+        data, status = _whole_file(path)
         contents = _contents(path, data)
         self.home = real_path(path)
-        self._known[self.home] = Fingerprint.of(path, data)
+        self._known[self.home] = Fingerprint.of_read(status, data)
         if contents.ignored_fields:
             self._not_ours[self.home] = contents.ignored_fields
         return contents
 
-    def write(self, path: Path, state: BookState) -> None:
-        """Write the book, unless that would lose what somebody else wrote.
+    def write(self, path: Path, state: BookState, *, overwrite: bool = False) -> None:
+        """Write the book, unless that would lose what others wrote.
+
+        Args:
+            path: The file.
+            state: The book.
+            overwrite: Whether a skillbook in the file is replaced, whatever it holds.
 
         Raises:
-            SkillbookChangedError: If the file changed since this book read or wrote it.
-            SkillbookFileError: If there is a file that is no skillbook.
+            SkillbookChangedError: If the file changed since this book read or wrote it, or if this book never did.
+            SkillbookFileError: If there is a file that is not a skillbook.
             OSError: If it cannot be written; the old file stays.
         """
         with folder_lock(path):
             target = real_path(path)
-            self._refuse_to_lose(path, target)
+            self._refuse_to_lose(path, target, overwrite=overwrite)
             self._write(target, state)
 
     def merge(self, path: Path, state: BookState, journal: Journal) -> tuple[BookState, list[Refusal]]:
@@ -83,23 +106,45 @@ class JsonFiles:
 
         Returns:
             The book as it was written, and the changes that could not be made any more.
+
+        Raises:
+            SkillbookFileError: If there is a file that is not a skillbook.
+            OSError: If it cannot be written; the old file stays.
         """
         with folder_lock(path):
             target = real_path(path)
-            self._refuse_foreign(path, target)
-            if not target.exists() or self._unchanged(target):
+            newest = self._newest(path, target)
+            if newest is None:
                 self._write(target, state)
                 return state, []
-            newest = state_from(_contents(path, whole_file(path)))
             events = journal.events if target == self.home else _missing_in(newest, state)
             _, refused = Journal(newest).redo(newest, events)
             self._write(target, newest)
             return newest, refused
 
+    def check(self, path: Path, *, merge: bool, overwrite: bool) -> None:
+        """Find out whether `write` or `merge` would refuse, without writing.
+
+        Args:
+            path: The file.
+            merge: Whether `merge` is meant.
+            overwrite: Whether `write` is told to overwrite.
+
+        Raises:
+            SkillbookError: What they would raise.
+            OSError: If the file cannot be written.
+        """
+        target = real_path(path)
+        check_can_write(target)
+        if merge:
+            self._newest(path, target)
+        else:
+            self._refuse_to_lose(path, target, overwrite=overwrite)
+
     def _write(self, target: Path, state: BookState) -> None:
         data = book_json(state).encode("utf-8")
-        write_durably(target, data)
-        self._known[target] = Fingerprint.of(target, data)
+        self._known[target] = Fingerprint.of_written(write_durably(target, data), data)
+        self._not_ours.pop(target, None)
         if self.home is None:
             self.home = target
 
@@ -107,23 +152,35 @@ class JsonFiles:
         known = self._known.get(target)
         return known is not None and known.still_holds(target)
 
-    def _refuse_foreign(self, path: Path, target: Path) -> None:
+    def _newest(self, path: Path, target: Path) -> BookState | None:
+        """Return what others wrote into the file; None if nothing of theirs is there."""
         if fields := self._not_ours.get(target):
-            raise SkillbookError(
-                f"{path}: this file has fields that a skillbook cannot keep ({', '.join(fields)}); save to another path"
-            )
+            raise _has_foreign_fields(path, fields)
+        if not target.exists() or self._unchanged(target):
+            return None
+        contents = _contents(path, whole_file(path))
+        if contents.ignored_fields:
+            raise _has_foreign_fields(path, contents.ignored_fields)
+        return state_from(contents)
 
-    def _refuse_to_lose(self, path: Path, target: Path) -> None:
-        self._refuse_foreign(path, target)
+    def _refuse_to_lose(self, path: Path, target: Path, *, overwrite: bool) -> None:
         if not target.exists():
             return
-        if target not in self._known:
-            _contents(path, whole_file(path))  # a file that is no skillbook is never overwritten
-            return
+        is_known = target in self._known
+        if overwrite or not is_known:
+            _contents(path, whole_file(path))  # a file that is not a skillbook is never overwritten
+            if overwrite:
+                return
+            raise SkillbookChangedError(
+                f"{path}: there is a skillbook already, which this one was not loaded from; load it first, or save "
+                f"with merge=True to add to it, with overwrite=True to replace it, or to another path"
+            )
+        if fields := self._not_ours.get(target):
+            raise _has_foreign_fields(path, fields)
         if not self._unchanged(target):
             raise SkillbookChangedError(
-                f"{path}: somebody else changed this file since it was read or saved here; "
-                f"save with merge=True to add your changes to theirs, or to another path"
+                f"{path}: another writer changed this file since it was read or saved here; save with merge=True to "
+                f"add your changes to theirs, with overwrite=True to replace theirs, or to another path"
             )
 
 
@@ -134,10 +191,24 @@ def whole_file(path: Path) -> bytes:
         FileNotFoundError: If there is none.
         SkillbookFileError: If it is a folder, or a device or pipe, which might never end.
     """
+    return _whole_file(path)[0]
+
+
+def _whole_file(path: Path) -> tuple[bytes, os.stat_result]:
+    """Return the content of a file, and its status before it was read."""
     if path.exists() and not path.is_file():
         what = "a folder" if path.is_dir() else "a device or a pipe"
         raise SkillbookFileError(f"this is {what}; a skillbook is a file", path=path)
-    return path.read_bytes()
+    with path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        return file.read(), status
+
+
+def _has_foreign_fields(path: Path, fields: tuple[str, ...]) -> SkillbookError:
+    return SkillbookError(
+        f"{path}: this file has fields that a skillbook cannot keep ({', '.join(fields)}); save to another path, or "
+        f"with overwrite=True to replace it"
+    )
 
 
 def _contents(path: Path, data: bytes) -> BookContents:

@@ -47,6 +47,10 @@ class ReadableSkillbook:
         """Return the number of active skills."""
         return self._state.active_count
 
+    def __bool__(self) -> bool:
+        """Return True, for an empty book too: `skillbook or Skillbook()` must not replace the one that was given."""
+        return True
+
     def __iter__(self) -> Iterator[Skill]:
         """Iterate over the active skills as they are now."""
         return iter(self.skills())

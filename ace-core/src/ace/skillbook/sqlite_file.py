@@ -13,7 +13,8 @@ from typing import Any, final
 
 from ace.durable_file import make_folder
 from ace.skillbook.errors import SkillbookStoreError
-from ace.skillbook.sqlite_connection import open_connection
+from ace.skillbook.sqlite_connection import has_tables, open_connection, prepare_to_write
+from ace.skillbook.sqlite_schema import blank_tables
 
 
 @final
@@ -32,6 +33,12 @@ class SqliteFile:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._inherited: list[sqlite3.Connection] = []
+        self._blank: sqlite3.Connection | None = None
+        """Replaces a file without tables while it is only read."""
+        self._has_tables = False
+        """Whether the file is known to hold a store; else it is empty."""
+        self._is_prepared = False
+        """Whether the connection is ready to write."""
         make_folder(path.parent)
         self._connection: sqlite3.Connection | None = self._connect()
         self._opened = _identity(path)
@@ -39,13 +46,13 @@ class SqliteFile:
     def query(self, query: str, values: Sequence[str | int] = ()) -> list[Any]:
         """Return the rows of a single query."""
         with self._lock, self._naming_errors("cannot be read"):
-            return self._open().execute(query, values).fetchall()
+            return self._reader().execute(query, values).fetchall()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Several queries that see the same state."""
         with self._lock, self._naming_errors("cannot be read"):
-            connection = self._open()
+            connection = self._reader()
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -57,7 +64,7 @@ class SqliteFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, whole or not at all."""
         with self._lock, self._naming_errors("did not take the change, which is taken back"):
-            connection = self._open()
+            connection = self._writer()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -72,12 +79,35 @@ class SqliteFile:
         with self._lock:
             if self._connection is not None and self._process == os.getpid():
                 self._connection.close()
-            self._connection = None
+            if self._blank is not None:
+                self._blank.close()
+            self._connection = self._blank = None
 
     def _connect(self) -> sqlite3.Connection:
         connection = open_connection(self.path)
+        self._is_prepared = self._has_tables = False
         # A store that nobody holds any more gives its file back by itself.
         weakref.finalize(self, _close_in_its_process, connection, os.getpid()).atexit = False
+        return connection
+
+    def _reader(self) -> sqlite3.Connection:
+        """Return where to read: the file, or blank tables as long as the file has none."""
+        connection = self._open()
+        if not self._has_tables:
+            self._has_tables = has_tables(connection, self.path)
+        if self._has_tables:
+            return connection
+        if self._blank is None:
+            self._blank = blank_tables()
+            weakref.finalize(self, self._blank.close).atexit = False
+        return self._blank
+
+    def _writer(self) -> sqlite3.Connection:
+        """Return the connection to the file, ready to be written."""
+        connection = self._open()
+        if not self._is_prepared:
+            prepare_to_write(connection, self.path)
+            self._is_prepared = True
         return connection
 
     def _open(self) -> sqlite3.Connection:

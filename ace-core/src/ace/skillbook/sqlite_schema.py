@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from ace.durable_file import create_private
 from ace.skillbook import sqlite_vectors
 from ace.skillbook.errors import SkillbookFileError
 
@@ -56,10 +57,36 @@ MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
 """The statements that lead from each version to the next. `PRAGMA user_version` counts the versions."""
 
 
+COLUMNS: Final = {
+    "head": "version, next_id, id_floor, next_position",
+    "skill": "id, position, data",
+    "decision": "first_id, second_id, data",
+    "event": "version, at, author, run, epoch, sample, operations, skipped",
+    "progress": "run, epoch, sample, at, note",
+    "answer": "key, answer, at, details",
+    "vector_block": "number, layout, vectors",
+    "vector_place": "id, block",
+}
+"""What is read and written of each table of the newest version."""
+
+
 def bring_up_to_date(
-    connection: sqlite3.Connection, path: Path, migrations: Sequence[Sequence[Statement]] = MIGRATIONS
-) -> None:
-    """Create the tables of a new file, or migrate an older file after a backup.
+    connection: sqlite3.Connection,
+    path: Path,
+    migrations: Sequence[Sequence[Statement]] = MIGRATIONS,
+    *,
+    create: bool = True,
+) -> bool:
+    """Create the tables of an empty file, or migrate an older file after a backup.
+
+    Args:
+        connection: The open file.
+        path: Its path.
+        migrations: The statements that lead from each version to the next.
+        create: Whether an empty file gets tables, rather than being left as it is.
+
+    Returns:
+        Whether the file has tables now.
 
     Raises:
         SkillbookFileError: If the file is a database of something else, or of a newer ace.
@@ -69,8 +96,8 @@ def bring_up_to_date(
         version = _version(connection, path, len(migrations))
     finally:
         connection.rollback()
-    if version == len(migrations):
-        return
+    if version == len(migrations) or (version == 0 and not create):
+        return version > 0
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = _version(connection, path, len(migrations))
@@ -88,6 +115,27 @@ def bring_up_to_date(
     except BaseException:
         connection.rollback()
         raise
+    return True
+
+
+def check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file of the newest version that lacks a table or a column, before anything relies on it.
+
+    Raises:
+        SkillbookFileError: If one is missing.
+    """
+    try:
+        for table, columns in COLUMNS.items():
+            connection.execute(f"SELECT {columns} FROM {table} LIMIT 0")
+    except sqlite3.OperationalError as error:
+        raise SkillbookFileError(f"the store is damaged: {error}", path=path) from error
+
+
+def blank_tables() -> sqlite3.Connection:
+    """Return the tables of a new store in memory, to be read in the place of a file that has none yet."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    bring_up_to_date(connection, Path(":memory:"))
+    return connection
 
 
 def _version(connection: sqlite3.Connection, path: Path, newest: int) -> int:
@@ -115,6 +163,7 @@ def _backup(path: Path, version: int) -> None:
     unfinished = target.with_name(f"{target.name}.tmp")
     try:
         unfinished.unlink(missing_ok=True)
+        create_private(unfinished)
         with (
             contextlib.closing(sqlite3.connect(path)) as source,
             contextlib.closing(sqlite3.connect(unfinished)) as copy,
