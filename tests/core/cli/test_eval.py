@@ -75,7 +75,7 @@ def test_what_cannot_be_measured_by_is_wrong_usage(here: Run, tmp_path: Path, mo
 def test_a_number_that_makes_no_sense_is_named(here: Run, wrong: tuple[str, str]) -> None:
     done = here("eval", "samples.jsonl", *wrong)
     assert (done.code, done.out) == (2, "")
-    assert wrong[0] in done.err and f"not {wrong[1]}" in done.err
+    assert wrong[0] in done.err and f"got {wrong[1]}" in done.err
 
 
 def test_what_each_skill_is_worth_and_how_far_it_is_are_shown(here: Run, model: list[str]) -> None:

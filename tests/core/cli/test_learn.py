@@ -59,7 +59,7 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
     report = done.data
     assert report["schema"] == 1
     assert set(report) == {
-        *("schema", "command", "skillbook", "dry_run", "model", "run", "stopped_by"),
+        *("schema", "command", "skillbook", "dry_run", "model", "place", "run", "stopped_by"),
         *("traces", "failures", "skills", "left_out", "new_skills", "model_use"),
     }
     counts = {"read": 7, "learned": 6, "already_learned": 0, "failed": 2, "unreadable": 1, "not_begun": 0}
@@ -98,7 +98,7 @@ def test_what_a_stopped_run_did_not_begin_is_not_counted_as_failed(here: Run, lo
     (logs / "0.txt").write_text("UNUSABLE", encoding="utf-8")
     done = here("learn", "logs", "--lag", "0", "--fail-fast", *model)
     counted = [line for line in done.err.splitlines() if "of 7 traces" in line]
-    assert counted[-1] == "1 of 7 traces, 0 new skills, 1 failed"
+    assert counted[-1].startswith("1 of 7 traces, 0 new skills, 1 failed")
 
 
 @pytest.mark.parametrize("name", ["skills.db", "skills.json"])
@@ -232,7 +232,7 @@ def test_without_a_model_it_says_what_would_be_fetched_and_how(tmp_path: Path, l
         (["--model", "openai/x", "--api-base", "{base}", "--workers", "0"], {}, ["--workers", "0"]),
         (["--model", "openai/x", "--api-base", "{base}", "--limit", "0"], {}, ["--limit", "0"]),
         (["--model", "openai/x", "--api-base", "{base}", "--max-cost", "-1"], {}, ["--max-cost", "-1"]),
-        (["--model", "openai/x", "--api-base", "{base}"], {"ACE_MAX_COST": "0"}, ["variable ACE_MAX_COST", "not 0"]),
+        (["--model", "openai/x", "--api-base", "{base}"], {"ACE_MAX_COST": "0"}, ["variable ACE_MAX_COST", "got 0"]),
         (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "notes.md"], {}, ["notes.md", ".db"]),
         (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "no/skills.db"], {}, ["folder 'no'"]),
         (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "logs"], {}, ["logs", "is a folder"]),
@@ -254,7 +254,9 @@ def test_a_mistake_is_one_sentence_and_nothing_is_begun(
         monkeypatch.setenv(name, value)
     done = here("learn", "logs", *filled)
     assert done.code == 2
-    assert done.err.count("\n") == 1 and done.out == ""
+    assert done.out == ""
+    lines = done.err.splitlines()  # whether the model answers is found out after the first line was printed
+    assert len(lines) == 1 or (len(lines) == 2 and lines[0].startswith("ace: learning from 6 traces with "))
     assert [word for word in named if word not in done.err] == []
     assert "sk-wrong-key" not in done.err
     assert server.by_role("reflector") == []

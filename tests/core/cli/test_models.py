@@ -46,7 +46,7 @@ def test_pull_of_an_unknown_model_names_the_known_ones(here: Run) -> None:
 def test_models_alone_says_that_the_default_has_to_be_fetched(here: Run) -> None:
     done = here("models")
     assert done.code == 1
-    assert "model: local/qwen2.5-coder-1.5b (the default, on this machine)" in done.out
+    assert "model: local/qwen2.5-coder-1.5b on this machine (default)" in done.out
     assert "ace models pull qwen2.5-coder-1.5b" in done.out
 
 
@@ -54,7 +54,7 @@ def test_models_alone_says_that_a_model_answers(tmp_path: Path) -> None:
     name = needed_model("smollm2-135m")
     done = ace("models", "--model", f"local/{name}", folder=tmp_path, environ={"ACE_MODELS": str(models_folder())})
     assert (done.code, done.err) == (0, "")
-    assert f"model: local/{name} (chosen)" in done.out and "it answers" in done.out
+    assert f"model: local/{name} on this machine (from flag --model)" in done.out and "it answers" in done.out
 
 
 def test_check_finds_a_file_that_was_changed(here: Run, tmp_path: Path) -> None:

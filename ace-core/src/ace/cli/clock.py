@@ -31,5 +31,5 @@ def clock_from_environment(environ: Mapping[str, str] | None = None) -> Callable
     try:
         moment = datetime.fromtimestamp(int(fixed), UTC)
     except (ValueError, OverflowError, OSError):
-        raise UsageError(f"the variable SOURCE_DATE_EPOCH wants whole seconds since 1970, not {fixed!r}") from None
+        raise UsageError(f"the variable SOURCE_DATE_EPOCH must be whole seconds since 1970, got {fixed!r}") from None
     return lambda: moment

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ace.cli.console import note, visible
 from ace.cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +16,16 @@ if TYPE_CHECKING:
     from ace.protocols.errors import LLMCallError
     from ace.protocols.llm import LLMClientLike
 
-__all__ = ["answers_depend_on", "check_model", "chosen_model", "client_from_settings", "told_plainly"]
+__all__ = [
+    "announce",
+    "answers_depend_on",
+    "check_model",
+    "chosen_model",
+    "client_from_settings",
+    "model_and_place",
+    "place_of_model",
+    "told_plainly",
+]
 
 _LOCAL = "local/"
 _SHORT_ANSWER = 16
@@ -34,6 +45,49 @@ def chosen_model(settings: Settings) -> str:
     from ace.providers.local.catalogue import DEFAULT_MODEL
 
     return f"{_LOCAL}{DEFAULT_MODEL}" if settings.model is None else settings.model
+
+
+def model_and_place(settings: Settings) -> str:
+    """Return the model and where it runs, in words.
+
+    Args:
+        settings: The settings.
+    """
+    return f"{chosen_model(settings)} {place_of_model(settings)}"
+
+
+def announce(doing: str, settings: Settings, *, quiet: bool = False) -> None:
+    """Print the first line of a command that uses a model: how much there is to do, which model, and where it runs.
+
+    Args:
+        doing: What is done, to how much.
+        settings: The settings.
+        quiet: Whether to print nothing, since the result is for a program.
+    """
+    if not quiet:
+        note(f"ace: {visible(doing)} with {visible(model_and_place(settings))}")
+
+
+def place_of_model(settings: Settings) -> str:
+    """Return where the model runs, in words: on this machine, at an address, or at a provider.
+
+    Args:
+        settings: The settings.
+    """
+    from ace.protocols.model_prefixes import find_model_prefix
+
+    model = chosen_model(settings)
+    provider = model.partition("/")[0] if "/" in model else ""
+    if model.startswith(_LOCAL):
+        return "on this machine"
+    if provider and find_model_prefix(model) is not None:
+        return f"through the plugin {provider!r}"
+    # LiteLLM reads these variables itself.
+    variables = [f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL"] if provider else []
+    address = settings.api_base or next((os.environ[each] for each in variables if os.environ.get(each)), None)
+    if address is not None:
+        return f"at {_shown_address(address)}"
+    return f"at the provider {provider!r}" if provider else "at its provider"
 
 
 def answers_depend_on(settings: Settings, environment: str) -> str:

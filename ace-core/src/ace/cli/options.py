@@ -58,4 +58,4 @@ def check_from_one(numbers: Mapping[str, int | None]) -> None:
     """
     for option, number in numbers.items():
         if number is not None and number < 1:
-            raise UsageError(f"the option {option} wants a whole number from 1, not {number}")
+            raise UsageError(f"the option {option} must be a whole number of at least 1, got {number}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["counted", "shown_time", "size_text"]
+__all__ = ["counted", "duration_text", "shown_time", "size_text"]
 
 
 def counted(number: int, noun: str) -> str:
@@ -19,6 +19,22 @@ def counted(number: int, noun: str) -> str:
         ('1 skill', '2 new skills')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration in the units that a person would use.
+
+    Args:
+        seconds: The duration, from 0.
+
+    Example:
+        >>> duration_text(4.6), duration_text(200), duration_text(7500)
+        ('5 s', '3 min', '2 h 5 min')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def shown_time(time: str) -> str:

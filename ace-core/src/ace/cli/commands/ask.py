@@ -15,9 +15,10 @@ from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.run_counts import RunCounts
 from ace.cli.learning.skillbook_place import SkillbookPlace
-from ace.cli.model_choice import chosen_model, client_from_settings, told_plainly
+from ace.cli.model_choice import announce, chosen_model, client_from_settings, place_of_model, told_plainly
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
+from ace.cli.wording import counted
 from ace.protocols.observers import observing
 
 if TYPE_CHECKING:
@@ -64,12 +65,14 @@ def command(
         if without_skills:
             from ace.skillbook import Skillbook
 
+            announce("answering 1 question without skills", settings, quiet=as_json)
             fetch_if_missing(chosen_model(settings), assume_yes=yes)
             output = _answer(client, asked, context, Skillbook())
             cited = {}
         else:
             place = SkillbookPlace(settings.skillbook)
             with opened_skillbook(place, is_dry_run=True, must_exist=True) as (book, _):
+                announce(f"answering 1 question from {counted(len(book), 'skill')}", settings, quiet=as_json)
                 fetch_if_missing(chosen_model(settings), assume_yes=yes)
                 output = _answer(client, asked, context, book)
                 cited = {each: _content(book, each) for each in output.skill_ids}
@@ -77,6 +80,8 @@ def command(
         print_json(
             {
                 "command": "ask",
+                "model": chosen_model(settings),
+                "place": place_of_model(settings),
                 "answer": output.final_answer,
                 "reasoning": output.reasoning,
                 "skills": [{"id": each, "content": content} for each, content in cited.items()],

@@ -19,9 +19,17 @@ from ace.cli.learning.measurement import Measurement, MeasurementStopped
 from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.sample_files import all_samples
 from ace.cli.learning.skillbook_place import SkillbookPlace
-from ace.cli.model_choice import answers_depend_on, check_model, chosen_model, client_from_settings
+from ace.cli.model_choice import (
+    announce,
+    answers_depend_on,
+    check_model,
+    chosen_model,
+    client_from_settings,
+    place_of_model,
+)
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
+from ace.cli.wording import counted
 from ace.durable_file import make_folder
 from ace.environments import Match, Sample, SimpleEnvironment
 
@@ -103,6 +111,9 @@ def command(
     with warnings_shown(), _opened(targets) as books:
         measurement = _measurement(client, samples, settings, options, environment)
         training = _training_of(targets[0]) if len(targets) == 1 else ()
+        answers = measurement.answers_needed(books, leave_one_out=options.leave_one_out)
+        doing = f"answering {counted(len(samples), 'sample')}, {counted(answers, 'answer')} in all,"
+        announce(doing, settings, quiet=as_json)
         fetch_if_missing(chosen_model(settings), assume_yes=yes)
         check_model(client, settings)
         for target, book in zip(targets, books, strict=True):
@@ -119,7 +130,7 @@ def command(
             note(f"ace: stopped after {stopped}; {kept}")
             return WITH_FAILURES if stopped.reason == "max_cost" else INTERRUPTED
     _write(report, options.report)
-    _print(report, as_json=as_json)
+    _print(report, settings, as_json=as_json)
     return WITH_FAILURES if report.comparison.baseline.failed or report.comparison.learned.failed else DONE
 
 
@@ -200,13 +211,13 @@ def _write(report: EvaluationReport, folder: Path | None) -> None:
     note(f"ace: the report is in {str(folder / 'report.html')!r}")
 
 
-def _print(report: EvaluationReport, *, as_json: bool) -> None:
+def _print(report: EvaluationReport, settings: Settings, *, as_json: bool) -> None:
     from ace.evaluation import json_report
     from ace.evaluation.report import measure_rows, percent_text
 
     if as_json:
         values = {name: value for name, value in json_report(report).items() if name != "schema"}
-        print_json({"command": "eval", **values})
+        print_json({"command": "eval", "place": place_of_model(settings), **values})
         return
     print_text(report.summary)
     print_table(_COLUMNS, measure_rows(report.comparison))

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from ace.cli.console import print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_model
-from ace.cli.model_choice import check_model, chosen_model, client_from_settings
+from ace.cli.model_choice import check_model, chosen_model, client_from_settings, model_and_place
 from ace.cli.options import JsonFlag, ModelOptions, YesFlag
 from ace.cli.settings import load_settings
 from ace.cli.wording import size_text
@@ -40,6 +40,9 @@ def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = 
     """
     settings = load_settings(model_options.flags())
     model = chosen_model(settings)
+    if not as_json:
+        origin = "default" if settings.origins["model"] == "default" else f"from {settings.origins['model']}"
+        print_text(f"model: {model_and_place(settings)} ({origin})")
     started = time.monotonic()
     try:
         check_model(client_from_settings(settings), settings)
@@ -52,8 +55,6 @@ def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = 
             {"command": "models", "model": model, "answers": not problem, "seconds": seconds, "problem": problem}
         )
     else:
-        origin = "chosen" if settings.model else "the default, on this machine"
-        print_text(f"model: {model} ({origin})")
         print_text(f"it does not answer: {problem}" if problem else f"it answers (the first word after {seconds} s)")
     return WITH_FAILURES if problem else DONE
 

@@ -80,6 +80,7 @@ class Train(LearningCommand):
     validation: ValidationOptions
     name = "train"
     noun = "sample"
+    activity = "training on"
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[Sample]:
         """Return the samples. A record without a question is a problem."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, final
@@ -20,6 +21,7 @@ class _AnswerTally:
     def __init__(self, total: int) -> None:
         self.total = total
         self.ended = 0
+        self.skipped = 0
         self.failed = 0
 
     @property
@@ -37,10 +39,13 @@ def answers_shown(total: int, *, quiet: bool = False) -> Iterator[Callable[[Judg
         quiet: Whether to show nothing.
     """
     tally = _AnswerTally(total)
+    begun = time.monotonic()
     with displayed(tally, quiet=quiet) as display:
 
         def count(answer: JudgedAnswer) -> None:
             tally.ended += 1
+            # One that took longer than this has been running was kept in a file by an earlier command.
+            tally.skipped += answer.seconds > time.monotonic() - begun
             tally.failed += answer.error is not None
             display.show()
 

@@ -30,6 +30,8 @@ class LearningCommand(ABC):
     """The name of the command."""
     noun = "trace"
     """What one input is called."""
+    activity = "learning from"
+    """What is done with the inputs, for the first line."""
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
         """Return what the runner takes. What turns out to be no input is added to the problems.

@@ -59,6 +59,16 @@ class Measurement:
     seed: int
     max_cost: float | None
 
+    def answers_needed(self, books: Sequence[Skillbook], *, leave_one_out: bool) -> int:
+        """Return how many answers a report takes, those from an answers file included.
+
+        Args:
+            books: The skillbooks.
+            leave_one_out: Whether each skill of the only book is left out once.
+        """
+        rounds = 1 + len(books) + (len(books[0].skills()) if leave_one_out else 0)
+        return rounds * self.repeats * len(self.samples)
+
     def report(
         self,
         books: Mapping[str, Skillbook],
@@ -87,10 +97,9 @@ class Measurement:
             note("ace: stopping as soon as what is under way is answered; Ctrl-C again stops at once")
 
         budget = Budget(self.max_cost, token)
-        [first, *_] = books.values()
-        rounds = 1 + len(books) + (len(first.skills()) if leave_one_out else 0)
+        needed = self.answers_needed(list(books.values()), leave_one_out=leave_one_out)
         try:
-            with answers_shown(rounds * self.repeats * len(self.samples), quiet=quiet) as on_answer:
+            with answers_shown(needed, quiet=quiet) as on_answer:
                 return run_interruptibly(
                     lambda: self._report(budget, books, training, on_answer, leave_one_out=leave_one_out),
                     on_first=stop_softly,

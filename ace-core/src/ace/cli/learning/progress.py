@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Protocol, final
 
 from ace.cli.console import is_terminal, note
+from ace.cli.wording import duration_text
 
 __all__ = ["Display", "Tally", "displayed"]
 
@@ -26,6 +27,10 @@ class Tally(Protocol):
     @property
     def ended(self) -> int:
         """How much of it is done."""
+
+    @property
+    def skipped(self) -> int:
+        """How much of it took no work, such as what an earlier run had done."""
 
     @property
     def text(self) -> str:
@@ -63,6 +68,22 @@ def displayed(tally: Tally, *, quiet: bool = False) -> Iterator[Display]:
         display.close()
 
 
+class _Estimate:
+    """Estimates the time left from the time that the work so far took."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._begun = time.monotonic()
+
+    def text(self) -> str:
+        """Return the time left in words; an empty text until something was worked on, and at the end."""
+        worked = self._tally.ended - self._tally.skipped
+        left = self._tally.total - self._tally.ended
+        if worked <= 0 or left <= 0:
+            return ""
+        return f"about {duration_text((time.monotonic() - self._begun) / worked * left)} left"
+
+
 @final
 class _Nothing:
     def show(self) -> None:
@@ -78,6 +99,7 @@ class _Lines:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
+        self._estimate = _Estimate(tally)
         self._lock = threading.Lock()
         self._next = time.monotonic()
         self._shown = ""
@@ -85,19 +107,19 @@ class _Lines:
     def show(self) -> None:
         with self._lock:
             if time.monotonic() >= self._next:
-                self._print()
+                self._print(self._estimate.text())
 
     def close(self) -> None:
         with self._lock:
             if self._shown or self._tally.ended:
-                self._print()
+                self._print("")
 
-    def _print(self) -> None:
+    def _print(self, time_left: str) -> None:
         text = self._tally.text
         if text != self._shown:
             self._shown = text
             self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
-            note(text)
+            note(", ".join(filter(None, (text, time_left))))
 
 
 @final
@@ -110,14 +132,26 @@ class _Bar:
 
         self._tally = tally
         self._lock = threading.Lock()
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._estimate = _Estimate(tally)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[time_left]}"),
+        )
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task(tally.text, total=tally.total)
+        self._task = self._bar.add_task(tally.text, total=tally.total, time_left="")
         self._bar.start()
 
     def show(self) -> None:
         with self._lock:
-            self._bar.update(self._task, completed=self._tally.ended, description=self._tally.text)
+            self._bar.update(
+                self._task,
+                completed=self._tally.ended,
+                description=self._tally.text,
+                time_left=self._estimate.text(),
+            )
 
     def close(self) -> None:
         self._bar.stop()

@@ -19,8 +19,9 @@ from ace.cli.learning.run_names import chosen_run
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.session import ending, how_to_go_on, run_learning
 from ace.cli.learning.skillbook_place import SkillbookPlace
-from ace.cli.model_choice import check_model, chosen_model, client_from_settings
+from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings, place_of_model
 from ace.cli.settings import Settings
+from ace.cli.wording import counted
 from ace.protocols.observers import observing
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class RunPlan:
             if not inputs:
                 first = gathered.problems[0]
                 raise UsageError(f"there is nothing to learn from; {first.place}: {first.reason}")
+            self._announce(len(inputs))
             name, resume = self._run_name(book)
             self._check(client, counts)
             runner = self.command.runner(client, book, place, merge=not self.options.no_merge, allow=self.options.allow)
@@ -87,6 +89,7 @@ class RunPlan:
                 "skillbook": str(target),
                 "dry_run": self.options.dry_run,
                 "model": chosen_model(self.settings),
+                "place": place_of_model(self.settings),
                 "run": name,
                 "stopped_by": stopped_by,
             }
@@ -103,6 +106,11 @@ class RunPlan:
             failed=len(report.failures) - report.unreadable,
             has_problems=report.unreadable > 0,
         )
+
+    def _announce(self, inputs: int) -> None:
+        passes = f", {counted(self.settings.epochs, 'time')} each," if self.settings.epochs > 1 else ""
+        doing = f"{self.command.activity} {counted(inputs, self.command.noun)}{passes}"
+        announce(doing, self.settings, quiet=self.as_json)
 
     def _check_resumable(self, place: SkillbookPlace) -> None:
         if not place.keeps_history:

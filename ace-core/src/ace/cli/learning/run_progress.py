@@ -28,6 +28,7 @@ class RunTally:
         self.total = total
         self.noun = noun
         self.ended = 0
+        self.skipped = 0
         self.failed = 0
         self.added = 0
 
@@ -40,6 +41,7 @@ class RunTally:
         if isinstance(event.error, PipelineCancelled):  # not begun, or not finished, since the run was stopped
             return False
         self.ended += 1
+        self.skipped += event.already_learned
         self.failed += event.error is not None
         return True
 

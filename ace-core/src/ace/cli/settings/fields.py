@@ -25,9 +25,13 @@ class SettingField:
     help: str
     """What it does, as a sentence."""
     default: SettingValue = None
-    """The value where nothing else is said."""
+    """The value if no source sets another one."""
     least: float | None = None
-    """The smallest number that makes sense."""
+    """The smallest number that is accepted."""
+    above: float | None = None
+    """The number that a value must be greater than."""
+    most: float | None = None
+    """The largest number that is accepted."""
     is_secret: bool = False
     """Whether the value is never shown."""
 
@@ -37,28 +41,36 @@ class SettingField:
         return f"ACE_{self.name.upper()}"
 
     def checked(self, value: object) -> SettingValue:
-        """Return a value from a settings file or a flag.
+        """Return a value from a settings file or a flag. An empty text unsets a setting that has no default.
 
         Args:
             value: What was given.
 
         Raises:
-            ValueError: It has another type, or is too small. The text says what is wanted.
+            ValueError: It has another type, or is out of range. The text says what is accepted.
         """
         if self.kind is str and isinstance(value, str):
-            if not value.strip():
-                raise ValueError("wants a text that is not empty")
-            return value
+            if value.strip():
+                return value
+            if self.default is None:
+                return None
+            raise ValueError("must not be empty")
         if self.kind is not str and isinstance(value, int | float) and not isinstance(value, bool):
             if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-                raise ValueError(f"wants {self._wanted}, not one of {value.bit_length()} bits")
-            if self.kind is int and not isinstance(value, int):
-                raise ValueError(f"wants {self._wanted}, not {value!r}")
-            if not (float("-inf") < value < float("inf")) or (self.least is not None and value < self.least):
-                raise ValueError(f"wants {self._wanted}, not {value!r}")
+                raise ValueError(f"must be {self._wanted}, got one of {value.bit_length()} bits")
+            if (self.kind is int and not isinstance(value, int)) or not self._is_in_range(value):
+                raise ValueError(f"must be {self._wanted}, got {value:g}")
             return self.kind(value)
-        shown = "" if self.is_secret else f", not {_short(value)}"
-        raise ValueError(f"wants {self._wanted}{shown}")
+        shown = "" if self.is_secret else f", got {_short(value)}"
+        raise ValueError(f"must be {self._wanted}{shown}")
+
+    def _is_in_range(self, value: float) -> bool:
+        return (
+            float("-inf") < value < float("inf")
+            and (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+        )
 
     def parsed(self, text: str) -> SettingValue:
         """Return the value that a variable holds.
@@ -74,13 +86,17 @@ class SettingField:
         try:
             number = float(text) if self.kind is float else int(text)
         except ValueError:
-            raise ValueError(f"wants {self._wanted}, not {_short(text)}") from None
+            raise ValueError(f"must be {self._wanted}, got {_short(text)}") from None
         return self.checked(number)
 
     @property
     def _wanted(self) -> str:
         what = {str: "a text", int: "a whole number", float: "a number"}[self.kind]
-        return what if self.least is None else f"{what} from {self.least:g}"
+        if self.least is not None and self.most is not None:
+            return f"{what} from {self.least:g} to {self.most:,.0f}"
+        if self.above is not None:
+            return f"{what} greater than {self.above:g}" + (f" and at most {self.most:,.0f}" if self.most else "")
+        return what if self.least is None else f"{what} of at least {self.least:g}"
 
 
 def _short(value: object) -> str:
@@ -93,8 +109,8 @@ def _short(value: object) -> str:
 
 
 FIELDS: Final[Sequence[SettingField]] = (
-    SettingField(name="model", kind=str, help="The model, as LiteLLM writes it: openai/NAME, anthropic/NAME."),
-    SettingField(name="api_base", kind=str, help="The address of an own server that speaks the OpenAI protocol."),
+    SettingField(name="model", kind=str, help="The model, as LiteLLM names it: openai/NAME, anthropic/NAME."),
+    SettingField(name="api_base", kind=str, help="The address of your own server that speaks the OpenAI protocol."),
     SettingField(name="api_key", kind=str, help="The key for the model; not in a project file.", is_secret=True),
     SettingField(
         name="skillbook", kind=str, help="The skillbook: .db keeps a history, .json does not.", default="skills.db"
@@ -102,10 +118,18 @@ FIELDS: Final[Sequence[SettingField]] = (
     SettingField(name="max_tokens", kind=int, help="The longest answer, in tokens.", default=2048, least=1),
     SettingField(name="temperature", kind=float, help="The sampling temperature.", default=0.0, least=0),
     SettingField(
-        name="timeout", kind=float, help="How long to wait for the model, in seconds.", default=120.0, least=0.001
+        name="timeout", kind=float, help="Seconds to wait for an answer.", default=120.0, above=0, most=1_000_000
     ),
-    SettingField(name="epochs", kind=int, help="How often the inputs are gone through.", default=1, least=1),
-    SettingField(name="workers", kind=int, help="How many inputs are worked on at once.", least=1),
-    SettingField(name="lag", kind=int, help="How many earlier inputs may not be learned yet; 0 is strict.", least=0),
-    SettingField(name="max_cost", kind=float, help="US dollars after which a run begins nothing new.", least=1e-6),
+    SettingField(
+        name="epochs", kind=int, help="The number of passes over the inputs.", default=1, least=1, most=10_000
+    ),
+    SettingField(name="workers", kind=int, help="The number of inputs to process at once.", least=1, most=1000),
+    SettingField(
+        name="lag",
+        kind=int,
+        help="How many earlier inputs may still be unlearned when an input starts; 0 makes runs repeatable.",
+        least=0,
+        most=1_000_000,
+    ),
+    SettingField(name="max_cost", kind=float, help="The cost in USD at which a run starts no new inputs.", above=0),
 )

@@ -102,7 +102,7 @@ def _trusted(path: Path, entries: Mapping[str, FileValue]) -> Mapping[str, FileV
             "put 'api_key' into your own settings file or the variable ACE_API_KEY"
         )
     base = entries.get("api_base")
-    if base is not None and not _is_this_machine(str(base.value)):
+    if base is not None and base.value is not None and not _is_this_machine(str(base.value)):
         raise UsageError(
             f"{path}, line {base.line}: 'api_base' in the file of a project may only name this machine, since your "
             "key is sent there; put it into your own settings file, the variable ACE_API_BASE or --api-base"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 from ace.cli.console import note, print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, print_error
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.model_choice import check_model, chosen_model, client_from_settings
+from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.wording import counted
 from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
@@ -59,8 +60,11 @@ def command(
     config = _config(threshold, across_sections, embedding_provider, embedding_model)
     location = location_of(skillbook)
     check_writable(location)
-    manager = _manager(config, _judge(model_options, assume_yes=yes))
     with opened(location) as book:
+        if model_options.model is not None:
+            settings = load_settings(model_options.flags())
+            announce(f"comparing {counted(len(book), 'skill')}, and judging similar ones", settings, quiet=as_json)
+        manager = _manager(config, _judge(model_options, assume_yes=yes))
         before = version = book.version
         if dry_run:
             result = manager.consolidate(Skillbook.loads(book.dumps()))

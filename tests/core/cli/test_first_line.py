@@ -1,0 +1,154 @@
+"""The first line of a command that uses a model: which model, where it runs, and how much there is to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ace.cli.learning.progress import displayed
+from ace.cli.model_choice import model_and_place
+from ace.cli.settings import load_settings
+from ace.skillbook import Skillbook
+from tests.support.command_line import Run
+from tests.support.scripted_server import ScriptedServer
+
+QUESTIONS = [{"question": f"What about LESSON w{number}?", "ground_truth": "LESSON"} for number in range(3)]
+
+
+@pytest.fixture
+def place(server: ScriptedServer) -> str:
+    return f"with openai/scripted at {server.api_base}"
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "skills.db"
+    with Skillbook.open(path) as book:
+        book.add_skill("lessons", "Remember LESSON harbour.")
+    return path
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    path = tmp_path / "samples.json"
+    path.write_text(json.dumps(QUESTIONS), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "doing"),
+    [
+        (["learn", "logs"], "learning from 6 traces"),
+        (["learn", "logs", "--epochs", "2"], "learning from 6 traces, 2 times each,"),
+        (["train", "samples.json"], "training on 3 samples"),
+        (["eval", "samples.json", "--repeats", "2"], "answering 3 samples, 12 answers in all,"),
+        (["ask", "What about the harbour?"], "answering 1 question from 1 skill"),
+        (["ask", "What about the harbour?", "--without-skills"], "answering 1 question without skills"),
+        (["skillbook", "dedup", "--embedding-provider", "lexical"], "comparing 1 skill, and judging similar ones"),
+    ],
+)
+def test_it_names_model_place_and_amount(
+    here: Run, logs: Path, samples: Path, book: Path, model: list[str], place: str, arguments: list[str], doing: str
+) -> None:
+    done = here(*arguments, *model)
+    assert done.err.splitlines()[0] == f"ace: {doing} {place}"
+    assert here(*arguments, *model, "--json").err.count("ace: ") == 0
+
+
+@pytest.mark.parametrize(
+    "command", [["ask", "What?"], ["learn", "logs"], ["train", "samples.json"], ["eval", "samples.json"]]
+)
+def test_with_json_the_object_names_them(
+    here: Run, logs: Path, samples: Path, book: Path, model: list[str], server: ScriptedServer, command: list[str]
+) -> None:
+    assert here(*command, *model, "--json").data["place"] == f"at {server.api_base}"
+
+
+def test_the_models_command_names_the_place_first(here: Run, model: list[str], server: ScriptedServer) -> None:
+    first = here("models", *model).out.splitlines()[0]
+    assert first == f"model: openai/scripted at {server.api_base} (from flag --model)"
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "said"),
+    [
+        ({}, {}, "local/qwen2.5-coder-1.5b on this machine"),
+        ({"model": "local/mine.gguf"}, {}, "local/mine.gguf on this machine"),
+        ({"model": "anthropic/claude"}, {}, "anthropic/claude at the provider 'anthropic'"),
+        ({"model": "gpt-4o"}, {}, "gpt-4o at its provider"),
+        (
+            {"model": "openai/x", "api_base": "http://ann:secret@127.0.0.1:1/v1"},
+            {},
+            "openai/x at http://127.0.0.1:1/v1",
+        ),
+        ({"model": "openai/x"}, {"OPENAI_BASE_URL": "http://proxy/v1"}, "openai/x at http://proxy/v1"),
+    ],
+)
+def test_the_place_of_each_kind_of_model(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flags: dict[str, str], environ: dict[str, str], said: str
+) -> None:
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert model_and_place(load_settings(flags, environ={"HOME": str(tmp_path)}, folder=tmp_path)) == said
+
+
+def test_an_empty_flag_unsets_the_address_of_the_project(here: Run, tmp_path: Path, book: Path) -> None:
+    (tmp_path / "ace.toml").write_text('api_base = "http://127.0.0.1:9/v1"\n', encoding="utf-8")
+    done = here("ask", "What?", "--model", "anthropic/claude", "--api-base", "")
+    assert "with anthropic/claude at the provider 'anthropic'" in done.err.splitlines()[0]
+    assert "ANTHROPIC_API_KEY" in done.err
+    assert "at http://127.0.0.1:9/v1" in here("ask", "What?", "--model", "openai/x").err.splitlines()[0]
+
+
+def test_a_file_of_the_project_can_unset_the_address_of_the_user(here: Run, tmp_path: Path) -> None:
+    user = tmp_path / ".config" / "ace" / "config.toml"
+    user.parent.mkdir(parents=True)
+    user.write_text('api_base = "http://127.0.0.1:9/v1"\n', encoding="utf-8")
+    (tmp_path / "ace.toml").write_text('api_base = ""\n', encoding="utf-8")
+    setting = here("config", "--json").data["settings"]["api_base"]
+    assert (setting["value"], setting["from"]) == (None, f"{tmp_path / 'ace.toml'}, line 1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--workers", "10000000000000000000"], "--workers must be a whole number from 1 to 1,000, got"),
+        (["--workers", "0"], "--workers must be a whole number from 1 to 1,000, got 0"),
+        (["--epochs", "10001"], "--epochs must be a whole number from 1 to 10,000, got 10001"),
+        (["--max-cost", "0"], "--max-cost must be a number greater than 0, got 0"),
+        (["--timeout", "inf"], "--timeout must be a number greater than 0 and at most 1,000,000, got inf"),
+        (["--temperature", "-1"], "--temperature must be a number of at least 0, got -1"),
+        (["--skillbook", ""], "--skillbook must not be empty"),
+    ],
+)
+def test_a_number_out_of_range_is_told_with_the_range(here: Run, logs: Path, arguments: list[str], said: str) -> None:
+    done = here("learn", "logs", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err and done.err.count("\n") == 1
+
+
+class _Tally:
+    """Work of which some is done, some at once."""
+
+    total = 4
+    ended = 0
+    skipped = 0
+    text = "working"
+
+
+def test_the_time_left_is_estimated_from_what_was_worked_on(capsys: pytest.CaptureFixture[str]) -> None:
+    tally = _Tally()
+    with displayed(tally) as display:
+        tally.ended = tally.skipped = 1
+        display.show()
+    assert capsys.readouterr().err == "working\n"
+    with displayed(tally) as display:
+        tally.ended = 3
+        display.show()
+        tally.ended, tally.text = 4, "done"
+    assert re.fullmatch(r"working, about \d+ s left\ndone\n", capsys.readouterr().err)
