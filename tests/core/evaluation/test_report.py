@@ -114,3 +114,20 @@ def test_shares_are_percent_and_amounts_have_the_digits_of_the_largest(report: E
     assert rows["cost (USD)"][0] == "0 [0, 0]"
     assert rows["seconds"][1] == "0.0100 [0.0100, 0.0100]"
     assert re.fullmatch(r"\+0\.00650 \[\+0\.\d{5}, \+0\.\d{5}\]", rows["seconds"][2])
+
+
+def test_nothing_lost_raises_no_alarm(report: EvaluationReport) -> None:
+    cards = re.findall(r'<div class="card">(gained|lost)<b(?: class="(\w+)")?>(\d+)</b>', html_page(report))
+    assert cards == [("gained", "gained", "1"), ("lost", "", "0")]
+
+
+def test_numbers_are_aligned_on_the_right_with_their_headings(report: EvaluationReport) -> None:
+    page = html_page(report)
+    assert "th.number, td.number { text-align: right; }" in page
+    for table in re.findall(r"<table>.*?</table>", page, re.DOTALL):
+        headings = re.findall(r"<th( class=\"number\")?>", table)
+        first_row = re.findall(r"<td( class=\"number\")?", table.partition("<tbody>")[2].partition("</tr>")[0])
+        assert headings == first_row
+    assert page.count('<th class="number">') >= 8
+    [rule] = [line for line in markdown_report(report).splitlines() if line.startswith("|---|---:|---:|---:|---:|---|")]
+    assert rule == "|---|---:|---:|---:|---:|---|"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TextIO
@@ -20,6 +21,9 @@ __all__ = [
     "redraw_note",
     "visible",
 ]
+
+_NUMBER = re.compile(r"[-+$]?\d[\d.,]*(e-?\d+)?( ?%)?( \[[^\[\]]*\])?")
+"""A number, with its unit and the interval in which it lies."""
 
 JSON_SCHEMA = 1
 """The number in every `--json` object. It rises when a field is removed or changes its meaning."""
@@ -120,7 +124,9 @@ def _write_note(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """Print a table: drawn in a terminal, else columns parted by two blanks, with no line broken.
+    """Print a table: drawn in a terminal, else columns separated by two blanks, with no line broken.
+
+    Columns of numbers are aligned on the right.
 
     Args:
         columns: The headings.
@@ -137,7 +143,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
         return
     lines = [list(columns), *([_one_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
-    drawn = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    numbers = [_is_of_numbers(rows, place) for place in range(len(columns))]
+    drawn = [
+        "  ".join(
+            cell.rjust(width) if is_number else cell.ljust(width)
+            for cell, width, is_number in zip(line, widths, numbers, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
     print_text("\n".join([title, *drawn] if title else drawn))
 
 
@@ -147,11 +160,17 @@ def _print_drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
     from rich.text import Text
 
     table = Table(title=title or None, title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for place, column in enumerate(columns):
+        table.add_column(column, overflow="fold", justify="right" if _is_of_numbers(rows, place) else "left")
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     Console(soft_wrap=False).print(table)
+
+
+def _is_of_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:
+    """Whether a column holds numbers and nothing else but `-`, which stands for none."""
+    cells = {row[place] for row in rows} - {"-", ""}
+    return bool(cells) and all(_NUMBER.fullmatch(cell) for cell in cells)
 
 
 def _one_line(cell: str) -> str:
@@ -159,7 +178,7 @@ def _one_line(cell: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text with control characters escaped: what stands in a trace must not steer the terminal.
+    """Return a text with control characters escaped: the text of a trace must not control the terminal.
 
     Args:
         text: Any text.

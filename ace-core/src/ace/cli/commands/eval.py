@@ -223,12 +223,14 @@ def _print(report: EvaluationReport, settings: Settings, *, as_json: bool) -> No
     print_table(_COLUMNS, measure_rows(report.comparison))
     changed = [sample for sample in report.comparison.samples if sample.outcome in ("gained", "lost")]
     if changed:
+        print_text("")
         rows = [
             [sample.outcome, sample.sample_id, *(_short(side[0].answer) for side in (sample.baseline, sample.learned))]
             for sample in changed
         ]
         print_table(("outcome", "sample", "without skills", "with skills"), rows, title="What changed:")
     if report.left_out:
+        print_text("")
         effects = [
             [skill.skill_id, percent_text(skill.effect, signed=True), f"{skill.p_value:.3g}", _short(skill.content)]
             for skill in report.left_out
@@ -236,7 +238,7 @@ def _print(report: EvaluationReport, settings: Settings, *, as_json: bool) -> No
         print_table(("skill", "points lost without it", "p", "content"), effects, title="Each skill left out:")
     unused = [skill.skill_id for skill in report.skills if skill.is_never_cited]
     if unused:
-        print_text(f"Shown and never cited: {', '.join(unused)}")
+        print_text(f"\nShown and never cited: {', '.join(unused)}")
 
 
 def _short(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ace.cli.console import print_table
+from ace.cli.console import print_table, print_text
 from ace.cli.wording import shown_time
 from ace.skill import INVALID, Skill
 from ace.skillbook.json_write import JsonValue, skill_dict
@@ -71,6 +71,7 @@ def print_skill(skill: Skill, use: SkillUse | None = None) -> None:
         ("changed (UTC)", shown_time(skill.updated_at)),
     ]
     print_table(["skill", skill.id], [[name, value] for name, value in facts if value])
+    print_text("")
     if not skill.sources:
         print_table(["learned from"], [["nothing that was noted"]])
         return

@@ -12,6 +12,8 @@ __all__ = ["markdown_report"]
 _MEASURES = ("per sample", "without skills", "with skills", "difference", "p", "test")
 _SKILLS = ("skill", "text", "shown", "cited", "right when cited", "right when not", "right without skills")
 _TRAINING = ("samples", "validation (%)", "skills", "kept")
+_NUMBERS = {*_MEASURES[1:5], *_SKILLS[2:], *_TRAINING[:3], "accuracy", "effect (points)"}
+"""Columns of numbers, which are aligned on the right."""
 _LONGEST_CELL = 160
 
 
@@ -88,7 +90,7 @@ def _lines(report: EvaluationReport) -> Iterator[str]:
         ]
         for sample in changed
     ]
-    yield from _table(("outcome", "sample", "question", "right answer", "without skills", "with skills"), rows)
+    yield from _table(("outcome", "sample", "question", "right answer", "answer without", "answer with"), rows)
     yield ""
     right, wrong = comparison.count("both right"), comparison.count("both wrong")
     yield f"Not changed: {right} right and {wrong} wrong on both sides."
@@ -101,7 +103,7 @@ def _section(title: str) -> Iterator[str]:
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(columns)} |"
-    yield f"|{'---|' * len(columns)}"
+    yield f"|{''.join('---:|' if column in _NUMBERS else '---|' for column in columns)}"
     yield from (f"| {' | '.join(map(_cell, row))} |" for row in rows)
 
 

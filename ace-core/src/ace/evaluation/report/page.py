@@ -15,6 +15,7 @@ from ace.evaluation.training_log import ValidationPoint
 __all__ = ["html_page"]
 
 _LONGEST_TEXT = 1200
+_NUMBER_CELL = '<td class="number">'
 
 
 def html_page(report: EvaluationReport) -> str:
@@ -50,7 +51,8 @@ def _body(report: EvaluationReport) -> Iterator[str]:
     level = f"{comparison.confidence:.0%}"
     yield f'<p class="faint">Per sample on average, with bootstrap intervals over samples ({level}).</p>'
     columns = ("", "without skills", "with skills", "difference", "p", "test")
-    yield from _table(columns, [[_number(cell) for cell in row] for row in measure_rows(comparison)])
+    rows = [[_name(name), *map(_number, numbers), _name(test)] for name, *numbers, test in measure_rows(comparison)]
+    yield from _table(columns, rows)
     if not comparison.has_costs:
         yield '<p class="faint">Cost is left out: the price of the model is not known.</p>'
     if report.runs:
@@ -64,7 +66,7 @@ def _body(report: EvaluationReport) -> Iterator[str]:
         yield learning_curve(report.training)
         yield (
             '<p class="faint key"><i></i>validation accuracy with its interval<i class="skills"></i>active skills '
-            "(right axis); a red cross is a state that the gate took back</p>"
+            "(right axis); a red cross is a state that the gate rolled back</p>"
         )
         yield "<h2>Skills over time</h2>"
         yield from _skills_over_time(report.training)
@@ -89,8 +91,10 @@ def _cards(report: EvaluationReport) -> Iterator[str]:
     yield '<div class="cards">'
     yield f'<div class="card">without skills<b>{accuracy.baseline.value:.1%}</b></div>'
     yield f'<div class="card">with skills<b>{accuracy.learned.value:.1%}</b></div>'
-    yield f'<div class="card">gained<b class="gained">{comparison.count("gained")}</b></div>'
-    yield f'<div class="card">lost<b class="lost">{comparison.count("lost")}</b></div>'
+    for outcome in ("gained", "lost"):
+        number = comparison.count(outcome)
+        colour = f' class="{outcome}"' if number else ""  # none for 0: nothing good or bad happened
+        yield f'<div class="card">{outcome}<b{colour}>{number}</b></div>'
     yield "</div>"
 
 
@@ -109,7 +113,7 @@ def _skills_over_time(points: Sequence[ValidationPoint]) -> Iterator[str]:
 
 def _held(is_there: bool, *, is_kept: bool) -> str:
     name = "" if not is_there else "yes" if is_kept else "refused"
-    label = {"": "not there", "yes": "there", "refused": "taken back"}[name]
+    label = {"": "not there", "yes": "there", "refused": "rolled back"}[name]
     return f'<td class="held"><span class="{name}" title="{label}"></span></td>'
 
 
@@ -161,7 +165,9 @@ def _answers(answers: Sequence[JudgedAnswer]) -> str:
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield '<div class="scroll"><table><thead><tr>'
-    yield "".join(f"<th>{_text(column)}</th>" for column in columns)
+    for place, column in enumerate(columns):
+        is_number = bool(rows) and rows[0][place].startswith(_NUMBER_CELL)
+        yield f'<th class="number">{_text(column)}</th>' if is_number else f"<th>{_text(column)}</th>"
     yield "</tr></thead><tbody>"
     yield from (f"<tr>{''.join(row)}</tr>" for row in rows)
     yield "</tbody></table></div>"
@@ -177,7 +183,7 @@ def _name(text: str) -> str:
 
 
 def _number(text: str) -> str:
-    return f'<td class="number">{_text(text)}</td>'
+    return f"{_NUMBER_CELL}{_text(text)}</td>"
 
 
 def _text(text: str) -> str:

@@ -14,6 +14,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margi
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: 6px 10px; border-bottom: 1px solid var(--line); }
 th { color: var(--faint); font-weight: 600; } td.number { font-variant-numeric: tabular-nums; }
+th.number, td.number { text-align: right; }
 td.number, td.name { white-space: nowrap; }
 td.text { overflow-wrap: anywhere; min-width: 140px; }
 .cards { display: grid; grid-template-columns: repeat(4, 1fr); gap: 12px; margin: 18px 0; }
