@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ace.runners.not_written import SkillbookNotWrittenError
     from ace.runners.recorded_trace import RecordedTrace
     from ace.runners.run_options import RunOptions
-    from ace.runners.run_record import UnfinishedRun, has_run, unfinished_runs
+    from ace.runners.run_record import UnfinishedRun, give_up, has_run, unfinished_runs
     from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
     from ace.runners.trace_analyser import TraceAnalyser
     from ace.runners.used_skills import SkillUse, skill_use
@@ -36,6 +36,7 @@ __all__ = [
     "TraceAnalyser",
     "UnfinishedRun",
     "client_from_model",
+    "give_up",
     "has_run",
     "learning_client",
     "skill_use",
@@ -58,6 +59,7 @@ _HOMES = {
     "TraceAnalyser": "trace_analyser",
     "UnfinishedRun": "run_record",
     "client_from_model": "clients",
+    "give_up": "run_record",
     "has_run": "run_record",
     "learning_client": "clients",
     "skill_use": "used_skills",

@@ -45,6 +45,9 @@ class ACERunner:
     integration: ClassVar[str] = ""
     """What `InsightSource.integration` says of the skills learned; by default the name of the class."""
 
+    _inputs_grow: ClassVar[bool] = False
+    """Whether the inputs are recorded traces, of which `once=True` learns only what is new."""
+
     @checked_arguments(advice="make a runner of roles or a model with from_roles, from_client or from_model")
     def __init__(
         self,
@@ -148,6 +151,7 @@ class ACERunner:
                 most_under_way=self._most_under_way(options),
                 epochs=epochs,
                 total=len(items) if isinstance(items, Sequence) else None,
+                inputs_grow=self._inputs_grow,
             )
             results: list[SampleResult[ACEStepContext]] = []
             try:

@@ -1,10 +1,11 @@
-"""`RecordedTrace`: a recorded trace and where it was found."""
+"""`RecordedTrace`: a recorded trace and where it was found; `UnreadRecord`: one that is still in its file."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-__all__ = ["RecordedTrace"]
+__all__ = ["RecordedTrace", "UnreadRecord"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +25,18 @@ class RecordedTrace:
     """The trace as it was recorded, of any type."""
     place: str
     """Where it stands, such as `logs/a.jsonl#12`."""
+
+
+class UnreadRecord(ABC):
+    """A record that stays in its file until it is needed."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def load(self) -> object:
+        """Return the record.
+
+        Raises:
+            OSError: The file cannot be read any more.
+            ValueError: The file holds something else now.
+        """

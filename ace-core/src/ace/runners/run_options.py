@@ -45,6 +45,10 @@ class RunOptions(TypedDict, total=False):
     """US dollars. Once the model calls of this run have cost this much, no further sample starts."""
     fail_fast: bool
     """Whether the first failed sample stops the run."""
+    once: bool
+    """Whether to skip what any earlier run into this skillbook has learned, compared by content; feedback belongs to
+    the content. Of a recorded trace that has grown, only what is new is learned. It needs a skillbook in a store. The
+    epochs of one run are unaffected."""
     max_consecutive_failures: int
     """After how many samples in a row whose model could not be reached the run stops; 5 by default. It always stops
     when the server refuses the key. A run that was stopped can be resumed."""
@@ -68,6 +72,7 @@ class RunSettings:
     resume: bool = False
     max_cost: float | None = None
     fail_fast: bool = False
+    once: bool = False
     max_consecutive_failures: int = 5
 
     @classmethod

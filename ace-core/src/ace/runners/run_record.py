@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from ace.skillbook import Skillbook
     from ace.skillbook.store import ProgressRow, SkillbookStore
 
-__all__ = ["RunRecord", "UnfinishedRun", "has_run", "record_of_run", "recorded_runs", "unfinished_runs"]
+__all__ = ["RunRecord", "UnfinishedRun", "give_up", "has_run", "record_of_run", "recorded_runs", "unfinished_runs"]
 
 logger = logging.getLogger(__name__)
 
 _RUNS = ""
 """The list of runs is kept as the progress of a run without a name."""
+_FINISHED = "finished"
+_WITH_FAILURES = "failures"
+"""The run has gone through all inputs, and samples that failed are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,36 @@ def has_run(skillbook: Skillbook, run_id: str) -> bool:
     return store is not None and run_id in recorded_runs(store)
 
 
+def give_up(skillbook: Skillbook, run_id: str) -> int:
+    """Give up the samples of a run that failed, so that they are not tried again.
+
+    They count as dealt with: a resumed run skips them, and so does every run with `once=True`.
+
+    Args:
+        skillbook: The book.
+        run_id: The name of the run.
+
+    Returns:
+        How many samples were given up.
+
+    Example:
+        >>> from ace.skillbook import Skillbook
+        >>> give_up(Skillbook(), "monday")
+        0
+    """
+    store = skillbook.store
+    if store is None:
+        return 0
+    rows = [(row, json.loads(row.note)) for row in store.progress(run_id)]
+    failed = [(row, note) for row, note in rows if _is_failed(row, note)]
+    for row, note in failed:
+        store.note_progress(row.key, json.dumps({**note, "ended": True, "given_up": True}), _now())
+    about = next((json.loads(row.note) for row in store.progress(_RUNS) if row.key.sample == run_id), None)
+    if about is not None and about["state"] == _WITH_FAILURES:
+        store.note_progress(_run_key(run_id), json.dumps({**about, "state": _FINISHED}), _now())
+    return len(failed)
+
+
 def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
     """Return the runs of a store that can be resumed, in the order in which they began.
 
@@ -97,6 +130,11 @@ def record_of_run(
     """
     if skillbook.store is not None:
         return RunRecord.begun(skillbook.store, options, runner=runner, epochs=epochs, total=total)
+    if options.once:
+        raise ValueError(
+            "only a skillbook in a store remembers what it has learned, for once=True; "
+            "open the book with a path that ends in .db"
+        )
     if options.resume:
         raise ValueError(
             "only a skillbook in a store keeps what a run has learned so far, so that it can be resumed; "
@@ -130,6 +168,11 @@ class RunRecord:
         self.run_id = run_id
         self._rows = {row.key: row for row in store.progress(run_id)}
         self.is_resumed = bool(self._rows)
+        self.was_through = any(
+            row.key.sample == run_id and json.loads(row.note)["state"] in (_FINISHED, _WITH_FAILURES)
+            for row in store.progress(_RUNS)
+        )
+        """Whether an earlier call has gone through all inputs."""
         store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
 
     @classmethod
@@ -205,13 +248,26 @@ class RunRecord:
         return {} if row is None else json.loads(row.note)
 
     def _note(self, sample: SampleUnderway, outcome: dict[str, Any]) -> None:
-        note = {"trace_id": sample.drawn.trace_id, "index": sample.global_index, **outcome}
+        note = {"trace_id": sample.drawn.trace_id, "index": sample.global_index, **sample.content, **outcome}
         self._store.note_progress(sample.key, json.dumps(note), _now())
 
-    def note_finished(self) -> None:
-        """Note that the run has nothing left to do."""
-        self._about = {**self._about, "state": "finished"}
+    def has_failed(self, key: SampleKey) -> bool:
+        """Whether a sample failed the last time, and was not given up."""
+        row = self._rows.get(key)
+        return row is not None and _is_failed(row, json.loads(row.note))
+
+    def note_through(self, *, has_failures: bool) -> None:
+        """Note that the run has gone through all inputs.
+
+        Args:
+            has_failures: Whether there are samples left that failed, so that the run can be resumed.
+        """
+        self._about = {**self._about, "state": _WITH_FAILURES if has_failures else _FINISHED}
         self._store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
+
+
+def _is_failed(row: ProgressRow, note: Mapping[str, Any]) -> bool:
+    return row.version is None and note.get("attempt", 0) > 0 and not note.get("ended")
 
 
 def _run_key(run_id: str) -> SampleKey:
@@ -219,7 +275,7 @@ def _run_key(run_id: str) -> SampleKey:
 
 
 def _unfinished(store: SkillbookStore) -> list[ProgressRow]:
-    return [row for row in store.progress(_RUNS) if json.loads(row.note)["state"] != "finished"]
+    return [row for row in store.progress(_RUNS) if json.loads(row.note)["state"] != _FINISHED]
 
 
 def _last_unfinished(store: SkillbookStore, runner: str) -> str | None:
@@ -231,9 +287,11 @@ def _last_unfinished(store: SkillbookStore, runner: str) -> str | None:
 
 def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:
     about = json.loads(row.note)
-    notes = [(each.version, json.loads(each.note)) for each in store.progress(row.key.sample)]
-    learned = sum(version is not None or bool(note.get("ended")) for version, note in notes)
-    failed = sum(version is None and note.get("attempt", 0) > 0 and not note.get("ended") for version, note in notes)
+    notes = [(each, json.loads(each.note)) for each in store.progress(row.key.sample)]
+    learned = sum(
+        each.version is not None or bool(note.get("ended") and not note.get("given_up")) for each, note in notes
+    )
+    failed = sum(_is_failed(each, note) for each, note in notes)
     return UnfinishedRun(
         run_id=row.key.sample,
         runner=about["runner"],

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from ace.pipeline import CancellationToken, SampleResult
@@ -18,6 +19,7 @@ from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed
 from ace.runners.inputs import check_context
 from ace.runners.learning_lag import LearningLag
 from ace.runners.not_written import SkillbookNotWrittenError
+from ace.runners.once import LearnedContents, content_of
 from ace.runners.run_limits import RunLimits
 from ace.runners.run_record import record_of_run
 from ace.runners.sample_contexts import SampleContexts
@@ -55,6 +57,7 @@ class RunSession:
         most_under_way: How many earlier samples may be unlearned when one starts; None leaves it to the engine.
         epochs: How often the inputs are gone through.
         total: How many inputs there are; None where that is not known.
+        inputs_grow: Whether the inputs are recorded traces, which may be longer the next time.
 
     Raises:
         ValueError: The run cannot be resumed, or cannot be begun under this name.
@@ -72,6 +75,7 @@ class RunSession:
         most_under_way: int | None,
         epochs: int,
         total: int | None,
+        inputs_grow: bool = False,
     ) -> None:
         self._pipeline = pipeline
         self._skillbook = skillbook
@@ -84,12 +88,16 @@ class RunSession:
         self._record = record_of_run(skillbook, options, runner=runner, epochs=epochs, total=total)
         self._id = options.run_id or uuid.uuid4().hex if self._record is None else self._record.run_id
         self._token = CancellationToken() if options.cancel_token is None else options.cancel_token
+        self._inputs_grow = inputs_grow
+        self._learned = LearnedContents(skillbook.store, self._id) if options.once and skillbook.store else None
         self._limits = RunLimits(
             self._id, self._token, options.max_cost, options.fail_fast, options.max_consecutive_failures
         )
         self._ends = SampleEnds(self._id, runner, pipeline, skillbook, self._record, failure_log, self._limits)
         self._underway = SamplesUnderway()
         self._last_index = 0
+        # An earlier call that was killed may have left the end of the run undone.
+        self._is_end_due = self._record is not None and self._record.is_resumed and not self._record.was_through
         self._telling = threading.Lock()
         self._started = time.monotonic()
         self._open = ExitStack()
@@ -141,11 +149,11 @@ class RunSession:
         """
         try:
             self._pipeline.wait_for_background()
-            if self._last_index:
+            if self._last_index and self._is_end_due:
                 self._end_steps(interrupted=interrupted or bool(self._limits.stopped_by))
             stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
-            if self._record is not None and not stopped_by and not self._ends.counts["failed"]:
-                self._record.note_finished()
+            if self._record is not None and not stopped_by:
+                self._record.note_through(has_failures=self._ends.counts["failed"] > 0)
             self._ends.tell_run_ended(time.monotonic() - self._started, stopped_by)
         finally:
             self._open.close()
@@ -173,16 +181,20 @@ class RunSession:
         resumed = self._record is not None and self._record.is_resumed
         for index, item in enumerate(items, 1):
             sample = None
-            if resumed:
+            is_known = self._learned is not None and self._learned.knows(item)
+            if resumed or is_known:
                 ctx = contexts.build(item, index)
-                sample = contexts.sample(ctx, index)
-                if self._ends.is_over(sample):
+                sample = contexts.sample(ctx, index, self._content_note(item))
+                if is_known or self._ends.is_over(sample):
+                    sample = replace(sample, already_learned=True)
                     skipped[index - 1] = self._passed_over(contexts.noted(ctx, sample), sample)
                     continue
             lag.begin()
             self._refresh()
-            ctx = contexts.build(item, index)  # now that the book is what the sample shall see
-            sample = contexts.sample(ctx, index) if sample is None else sample
+            part = self._learned.new_part(item) if self._learned is not None and self._inputs_grow else None
+            ctx = contexts.build(item, index, part)  # now that the book is what the sample shall see
+            sample = contexts.sample(ctx, index, self._content_note(item)) if sample is None else sample
+            self._is_end_due = True
             ctx = contexts.noted(ctx, sample)
             check_context(ctx, self._pipeline, self._runner, index)
             self._last_index = sample.global_index
@@ -190,6 +202,16 @@ class RunSession:
             if is_observed():
                 emit(SampleStarted(self._id, sample.drawn.trace_id, sample.drawn.epoch, index))
             yield ctx
+
+    def _content_note(self, item: object) -> dict[str, object]:
+        """Return what a store notes of the content of an input; nothing without a store."""
+        if self._record is None:
+            return {}
+        try:
+            return content_of(item, can_grow=self._inputs_grow).note
+        except (OSError, ValueError) as error:  # the first step that reads the input raises it as its error
+            logger.debug("The content of an input cannot be noted: %s", error)
+            return {}
 
     def _refresh(self) -> None:
         """Take over what others have learned into the book."""

@@ -57,15 +57,16 @@ class SampleContexts:
         self._extra = extra
         self._times_seen: Counter[str] = Counter()
 
-    def build(self, item: object, index: int) -> ACEStepContext:
+    def build(self, item: object, index: int, part: object = None) -> ACEStepContext:
         """Return the context of an input as the runner makes it, with the name of the trace.
 
         Args:
             item: The input.
             index: Its place in the epoch, from 1.
+            part: What is new of the input; None if all of it is.
         """
         ctx = self._build_context(
-            item,
+            item if part is None else part,
             epoch=self._epoch,
             total_epochs=self._epochs,
             index=index,
@@ -79,12 +80,13 @@ class SampleContexts:
         }
         return ctx.replace(metadata={**ctx.metadata, **added})
 
-    def sample(self, ctx: ACEStepContext, index: int) -> SampleUnderway:
+    def sample(self, ctx: ACEStepContext, index: int, content: Mapping[str, object]) -> SampleUnderway:
         """Return which sample of the run a context is. Ask once for each input, in order.
 
         Args:
             ctx: The context.
             index: Its place in the epoch, from 1.
+            content: What is noted of the content of the input.
         """
         trace_id: str = ctx.metadata["trace_id"]
         self._times_seen[trace_id] += 1
@@ -99,6 +101,7 @@ class SampleContexts:
             attempts={} if record is None else record.attempts(key),
             already_learned=record is not None and (record.is_committed(key) or record.is_over(key)),
             started=time.monotonic(),
+            content=content,
         )
 
     def noted(self, ctx: ACEStepContext, sample: SampleUnderway) -> ACEStepContext:
@@ -113,5 +116,6 @@ class SampleContexts:
             "attempt": sample.attempt,
             "attempts": sample.attempts,
             "already_learned": sample.already_learned,
+            "content": sample.content,
         }
         return ctx.replace(metadata={**ctx.metadata, **added})

@@ -91,8 +91,10 @@ class SampleEnds:
         return self._record.is_over(sample.key) or (self._commit_is_last and self._record.is_committed(sample.key))
 
     def passed_over(self, sample: SampleUnderway) -> None:
-        """Count a sample that an earlier call of the run has learned."""
+        """Count a sample that an earlier call of the run, or another run, has learned."""
         self._count("already_learned")
+        if self._record is not None and self._record.has_failed(sample.key):  # and another run has learned it since
+            self._record.note_over(sample, {})
         self._tell(sample, None, None, 0.0)
 
     def ended(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:

@@ -30,6 +30,7 @@ class TraceAnalyser(ACERunner):
     """Learns from recorded traces, of any type. Make one with `from_roles`, `from_client` or `from_model`."""
 
     integration: ClassVar[str] = "trace_analyser"
+    _inputs_grow: ClassVar[bool] = True
 
     @classmethod
     @checked_arguments(StepOptions)

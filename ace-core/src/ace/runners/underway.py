@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class SampleUnderway:
     """Whether only the steps behind `ApplyStep` are left."""
     started: float
     """When it was drawn, by the monotonic clock."""
+    content: Mapping[str, object] = field(default_factory=dict)
+    """What is noted of its content, so that a later run knows it; see `ace.runners.once`."""
 
 
 @final

@@ -57,6 +57,7 @@ class ApplyStep:
             "index": ctx.global_sample_index,
             "attempt": ctx.metadata.get("attempt", 0),
             "attempts": ctx.metadata.get("attempts", {}),
+            **ctx.metadata.get("content", {}),
             **used_skills(ctx),
         }
         try:

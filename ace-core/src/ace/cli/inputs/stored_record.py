@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from ace.protocols.trace_converters import TraceConverter, register_trace_converter, unregister_trace_converter
+from ace.runners.recorded_trace import UnreadRecord
 
 __all__ = ["ChangedRecordError", "RecordForm", "StoredRecord", "parsed_record", "readable_records"]
 
@@ -24,7 +25,7 @@ class ChangedRecordError(ValueError):
     """The file was changed after its records had been counted."""
 
 
-class StoredRecord(Mapping[str, str]):
+class StoredRecord(Mapping[str, str], UnreadRecord):
     """The place of a record in a file. To others it shows the hash of the record, which names it.
 
     Args:
