@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ace.pipeline import StepContext
 
@@ -38,12 +38,11 @@ class ACESample(Protocol):
         """Anything that the caller wants to keep with the sample."""
 
 
-@final
 class SkillbookView:
     """What may be read of a skillbook. It shows the book as it is now, and has no method that writes.
 
     Args:
-        skillbook: The book.
+        skillbook: The book, or a view of it.
 
     Example:
         >>> from ace.skillbook import Skillbook
@@ -56,7 +55,7 @@ class SkillbookView:
 
     __slots__ = ("__weakref__", "_skillbook")
 
-    def __init__(self, skillbook: ReadableSkillbook) -> None:
+    def __init__(self, skillbook: ReadableSkillbook | SkillbookView) -> None:
         self._skillbook = skillbook
 
     def as_prompt(self, **options: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -56,10 +56,12 @@ class EnvironmentResult:
 
 
 class TaskEnvironment(ABC):
-    """Judges the answers to a task. Subclass it and write `evaluate`."""
+    """Judges the answers to a task. Subclass it and write `evaluate`, which may be `async def`."""
 
     @abstractmethod
-    def evaluate(self, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
+    def evaluate(
+        self, *, sample: Sample, agent_output: AgentOutput
+    ) -> EnvironmentResult | Awaitable[EnvironmentResult]:
         """Judge one answer.
 
         Args:

@@ -18,7 +18,9 @@ from ace.deduplication.operations import (
 )
 from ace.deduplication.parsed_operations import parse_consolidation_operations
 from ace.deduplication.prompts import consolidation_prompt, similarity_report
+from ace.protocols.calling import BLOCKING, finished
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, SkillConsolidatorLike
+from ace.protocols.role_calls import call_consolidator
 from ace.skill import Skill, similarity_pair
 from ace.skillbook import Skillbook
 
@@ -159,7 +161,8 @@ class DeduplicationManager:
             _logger.warning("%d groups of similar skills stay as they are: %s", len(groups), problem)
             return nothing, problem
         try:
-            answer = self.skill_manager.consolidate_skills(consolidation_prompt(groups))
+            question = consolidation_prompt(groups)
+            answer = finished(call_consolidator(BLOCKING, self.skill_manager, question))
         except Exception as error:
             # As above: the client behind a skill manager may be anybody's.
             _logger.warning("%d groups of similar skills stay as they are: %s", len(groups), error)

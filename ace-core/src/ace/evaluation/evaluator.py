@@ -178,7 +178,7 @@ class Evaluator:
         scope = scope if scope.run_id else replace(scope, run_id=prefix)
         limits = RunLimits(scope.run_id, token, max_cost, False)
         steps: list[StepProtocol[ACEStepContext]] = [
-            AgentStep(self.agent, retrieval=self.retrieval),
+            AgentStep(self.agent, retrieval=self.retrieval, empty_counts=True),
             EvaluateStep(self.environment),
         ]
         with (

@@ -15,7 +15,7 @@ from ace.implementations.skillbook_prompt import skillbook_for_prompt
 from ace.outputs import AgentOutput
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
-from ace.protocols.llm import LLMClientLike
+from ace.protocols.llm import AnyLLMClient
 from ace.protocols.skillbook import SkillbookReader
 
 __all__ = ["Agent"]
@@ -43,7 +43,7 @@ class Agent:
     """What the model is asked for."""
 
     @checked_arguments()
-    def __init__(self, llm: LLMClientLike, prompt_template: str = AGENT_PROMPT, *, max_retries: int = 3) -> None:
+    def __init__(self, llm: AnyLLMClient, prompt_template: str = AGENT_PROMPT, *, max_retries: int = 3) -> None:
         self.llm = checked_client(llm)
         self.max_retries = whole_number("max_retries", max_retries, least=0)
         self._template = PromptTemplate(

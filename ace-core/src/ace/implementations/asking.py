@@ -11,7 +11,7 @@ from ace.arguments import with_method
 from ace.protocols.answer_budget import answer_budget
 from ace.protocols.calling import Calling
 from ace.protocols.errors import LLMCallError, UnusableAnswerError
-from ace.protocols.llm import LLMClientLike, StructuredAnswer, Usage
+from ace.protocols.llm import AnyLLMClient, StructuredAnswer, Usage
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
 from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.role_calls import call_client
@@ -19,7 +19,7 @@ from ace.protocols.role_calls import call_client
 __all__ = ["checked_client", "usable_answer"]
 
 
-def checked_client(llm: LLMClientLike) -> LLMClientLike:
+def checked_client(llm: AnyLLMClient) -> AnyLLMClient:
     """Return the client of a role, or say what is wrong with it.
 
     Args:
@@ -34,7 +34,7 @@ def checked_client(llm: LLMClientLike) -> LLMClientLike:
 
 async def usable_answer(
     calling: Calling,
-    llm: LLMClientLike,
+    llm: AnyLLMClient,
     prompt: str,
     response_model: type[StructuredAnswer],
     problem_with: Callable[[StructuredAnswer], str | None],
@@ -96,7 +96,7 @@ def _scope_of(role: str) -> CallScope:
 
 
 async def _structured_answer(
-    calling: Calling, llm: LLMClientLike, prompt: str, response_model: type[StructuredAnswer]
+    calling: Calling, llm: AnyLLMClient, prompt: str, response_model: type[StructuredAnswer]
 ) -> StructuredAnswer:
     """Ask the client. Where a run records answers, those of a client that does not do so are recorded here."""
     answers = current_call_scope().answers

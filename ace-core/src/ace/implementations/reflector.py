@@ -15,7 +15,7 @@ from ace.implementations.trace_reading import StandardTrace, fitted_sections, re
 from ace.implementations.trace_reading.fitting import fit
 from ace.outputs import AgentOutput, ReflectorOutput
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
-from ace.protocols.llm import LLMClientLike
+from ace.protocols.llm import AnyLLMClient
 from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.skillbook import SkillbookReader
 
@@ -58,7 +58,7 @@ class Reflector:
     @checked_arguments()
     def __init__(
         self,
-        llm: LLMClientLike,
+        llm: AnyLLMClient,
         prompt_template: str = REFLECTOR_PROMPT,
         *,
         max_retries: int = 3,

@@ -8,12 +8,12 @@ from ace.implementations.skill_manager import SkillManager
 from ace.implementations.small_model_agent import SmallModelAgent
 from ace.implementations.small_model_reflector import SmallModelReflector
 from ace.implementations.small_model_skill_manager import SmallModelSkillManager
-from ace.protocols.llm import LLMClientLike
+from ace.protocols.llm import AnyLLMClient
 
 __all__ = ["agent_for", "reflector_for", "skill_manager_for"]
 
 
-def agent_for(client: LLMClientLike) -> Agent:
+def agent_for(client: AnyLLMClient) -> Agent:
     """Return an agent that suits a client.
 
     Args:
@@ -22,7 +22,7 @@ def agent_for(client: LLMClientLike) -> Agent:
     return SmallModelAgent(client) if _is_small(client) else Agent(client)
 
 
-def reflector_for(client: LLMClientLike) -> Reflector:
+def reflector_for(client: AnyLLMClient) -> Reflector:
     """Return a reflector that suits a client.
 
     Args:
@@ -31,7 +31,7 @@ def reflector_for(client: LLMClientLike) -> Reflector:
     return SmallModelReflector(client) if _is_small(client) else Reflector(client)
 
 
-def skill_manager_for(client: LLMClientLike) -> SkillManager:
+def skill_manager_for(client: AnyLLMClient) -> SkillManager:
     """Return a skill manager that suits a client.
 
     Args:
@@ -40,5 +40,5 @@ def skill_manager_for(client: LLMClientLike) -> SkillManager:
     return SmallModelSkillManager(client) if _is_small(client) else SkillManager(client)
 
 
-def _is_small(client: LLMClientLike) -> bool:
+def _is_small(client: AnyLLMClient) -> bool:
     return getattr(client, "is_small_model", False) is True

@@ -18,7 +18,7 @@ from ace.implementations.skillbook_prompt import skillbook_for_prompt
 from ace.implementations.trace_reading.fitting import cut_middle
 from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
-from ace.protocols.llm import LLMClientLike
+from ace.protocols.llm import AnyLLMClient
 from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.skillbook import SkillbookReader
 from ace.updates import UpdateBatch
@@ -46,9 +46,7 @@ class SkillManager:
     """
 
     @checked_arguments()
-    def __init__(
-        self, llm: LLMClientLike, prompt_template: str = SKILL_MANAGER_PROMPT, *, max_retries: int = 3
-    ) -> None:
+    def __init__(self, llm: AnyLLMClient, prompt_template: str = SKILL_MANAGER_PROMPT, *, max_retries: int = 3) -> None:
         self.llm = checked_client(llm)
         self.max_retries = whole_number("max_retries", max_retries, least=0)
         self._template = PromptTemplate(

@@ -8,7 +8,7 @@ from ace.implementations.agent import Agent
 from ace.implementations.prompts import SMALL_MODEL_AGENT_PROMPT
 from ace.outputs import AgentOutput
 from ace.outputs.lenient_fields import Text
-from ace.protocols.llm import LLMClientLike
+from ace.protocols.llm import AnyLLMClient
 
 __all__ = ["SmallModelAgent"]
 
@@ -29,6 +29,6 @@ class SmallModelAgent(Agent):
     answer_type = _ShortOutput
 
     def __init__(
-        self, llm: LLMClientLike, prompt_template: str = SMALL_MODEL_AGENT_PROMPT, *, max_retries: int = 3
+        self, llm: AnyLLMClient, prompt_template: str = SMALL_MODEL_AGENT_PROMPT, *, max_retries: int = 3
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries)

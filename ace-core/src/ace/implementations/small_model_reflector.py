@@ -12,7 +12,7 @@ from ace.implementations.repeated_words import first_repeated, word_runs
 from ace.implementations.small_model_outputs import Lesson
 from ace.outputs import ExtractedLearning, ReflectorOutput, SkillTag
 from ace.protocols.calling import Calling
-from ace.protocols.llm import LLMClientLike
+from ace.protocols.llm import AnyLLMClient
 
 __all__ = ["SmallModelReflector"]
 
@@ -36,7 +36,7 @@ class SmallModelReflector(Reflector):
 
     def __init__(
         self,
-        llm: LLMClientLike,
+        llm: AnyLLMClient,
         prompt_template: str = SMALL_MODEL_REFLECTOR_PROMPT,
         *,
         max_retries: int = 3,

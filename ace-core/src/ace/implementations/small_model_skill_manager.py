@@ -15,7 +15,7 @@ from ace.implementations.skill_manager import SkillManager
 from ace.implementations.small_model_outputs import Placement
 from ace.outputs import ExtractedLearning, ReflectorOutput, SkillManagerOutput
 from ace.protocols.calling import Calling
-from ace.protocols.llm import LLMClientLike
+from ace.protocols.llm import AnyLLMClient
 from ace.protocols.redaction import known_secrets, redact
 from ace.protocols.skillbook import SkillbookReader
 from ace.retrieval import words
@@ -45,7 +45,7 @@ class SmallModelSkillManager(SkillManager):
     """
 
     def __init__(
-        self, llm: LLMClientLike, prompt_template: str = SMALL_MODEL_SKILL_MANAGER_PROMPT, *, max_retries: int = 3
+        self, llm: AnyLLMClient, prompt_template: str = SMALL_MODEL_SKILL_MANAGER_PROMPT, *, max_retries: int = 3
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries)
 

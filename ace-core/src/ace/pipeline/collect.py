@@ -69,7 +69,7 @@ async def collect_async(run: Run[C], contexts: Iterable[C] | AsyncIterable[C], w
     from .task_driver import TaskDriver
 
     results = _ResultList[C]()
-    if run.plan.awaits_in_foreground or isinstance(contexts, AsyncIterable):
+    if run.plan.awaits_on_loop or isinstance(contexts, AsyncIterable):
         await TaskDriver(run, contexts, workers, results.put).drive()
     else:
         await _await_threads(run, contexts, workers, results)

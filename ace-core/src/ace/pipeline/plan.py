@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Generic, TypeVar, final
 
@@ -40,6 +41,7 @@ class Plan(Generic[C]):
         requires: The fields that have to be on the context from the start.
         provides: The fields that some step writes.
         foreground: What a sample passes before the boundary, in order.
+        loop_foreground: The same where an event loop runs it.
         stages: What it passes behind the boundary, in order.
         lanes: The lanes of its lane sections, in order, foreground first.
         through: All steps in one go, for a pipeline that is called by itself.
@@ -64,9 +66,11 @@ class Plan(Generic[C]):
         self.boundary = next((index for index, step in enumerate(steps) if step.async_boundary), len(steps))
         self.lanes: list[Lane] = []
         self.foreground = self._foreground()
+        self.loop_foreground = self._loop_foreground()
         self.stages = self._stages()
         self.awaits_in_background = any(step.is_async for step in steps[self.boundary :])
         self.awaits_in_foreground = any(isinstance(part, Segment) and part.is_async for part in self.foreground)
+        self.awaits_on_loop = any(isinstance(part, Segment) and part.is_async for part in self.loop_foreground)
 
     def extended(self, step: StepProtocol[C], *, stacklevel: int) -> Plan[C]:
         """Return the plan with one more step at the end.
@@ -93,6 +97,18 @@ class Plan(Generic[C]):
             else:
                 lane = self._enlist(section.lane, section.lane_key)
                 parts.append(LaneSegment(lane, steps, len(self.lanes) - 1))
+        return tuple(parts)
+
+    def _loop_foreground(self) -> tuple[Segment[C] | LaneSegment[C], ...]:
+        """Return the foreground with the twins of the steps that can be awaited."""
+        if all(step.call_on_loop is None for step in self.steps[: self.boundary]):
+            return self.foreground
+        parts: list[Segment[C] | LaneSegment[C]] = []
+        for part in self.foreground:
+            if isinstance(part, LaneSegment):
+                parts.append(part)  # the lane is one, however the run is driven
+            else:
+                parts.extend(fuse([_awaited_on_loop(step) for step in part.steps]))
         return tuple(parts)
 
     def _stages(self) -> tuple[Stage[C], ...]:
@@ -126,3 +142,7 @@ class Plan(Generic[C]):
         lane = lane_for(name, key)
         self.lanes.append(lane)
         return lane
+
+
+def _awaited_on_loop(step: PlannedStep[C]) -> PlannedStep[C]:
+    return step if step.call_on_loop is None else dataclasses.replace(step, call_async=step.call_on_loop)

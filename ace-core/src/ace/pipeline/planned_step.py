@@ -18,7 +18,8 @@ C = TypeVar("C", bound=StepContext)
 class PlannedStep(Generic[C]):
     """A step with everything that the engine has to know of it.
 
-    The engine awaits `call_async` where the step has one, else it calls `call`.
+    The engine awaits `call_async` where the step has one, else it calls `call`. Where an event loop runs the foreground
+    anyway, it awaits `call_on_loop` instead of occupying a thread.
     """
 
     step: StepProtocol[C]
@@ -27,6 +28,7 @@ class PlannedStep(Generic[C]):
     provides: frozenset[str]
     call: Callable[[C], C]
     call_async: Callable[[C], Awaitable[C]] | None
+    call_on_loop: Callable[[C], Awaitable[C]] | None
     async_boundary: bool
     max_workers: int
     limit_owner: object
@@ -80,6 +82,7 @@ def plan_step(step: StepProtocol[C]) -> PlannedStep[C]:
         provides=_field_names(step, name, "provides"),
         call=cast("Callable[[C], C]", step.__call__),
         call_async=call_async,
+        call_on_loop=_twin(step) if getattr(step, "awaited", "never") == "on_loop" else None,
         async_boundary=bool(getattr(step, "async_boundary", False)),
         max_workers=max_workers,
         limit_owner=_limit_owner(step),
@@ -142,10 +145,22 @@ def _field_names(step: StepProtocol[C], name: str, attribute: str) -> frozenset[
 def _async_call(step: StepProtocol[C]) -> Callable[[C], Awaitable[C]] | None:
     if isinstance(step, CompositeStep):
         return step.__call_async__ if step.has_async_steps else None
+    if getattr(step, "awaited", "never") == "always":
+        return _twin(step)
     # Instances hide an `async def __call__` from iscoroutinefunction, functions do not.
     if inspect.iscoroutinefunction(step) or inspect.iscoroutinefunction(step.__call__):
         return cast("Callable[[C], Awaitable[C]]", step.__call__)
     return None
+
+
+def _twin(step: StepProtocol[C]) -> Callable[[C], Awaitable[C]]:
+    """Return the asynchronous twin of calling a step that declares when it is awaited."""
+    twin: Callable[[C], Awaitable[C]] | None = getattr(step, "__call_async__", None)
+    if twin is None:
+        raise PipelineConfigError(
+            f"step {type(step).__name__} declares `awaited` and has no `async def __call_async__(self, ctx)`"
+        )
+    return twin
 
 
 def _max_workers(step: StepProtocol[C], name: str) -> int:

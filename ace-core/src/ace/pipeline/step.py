@@ -18,7 +18,9 @@ class StepProtocol(Protocol[StepContextT]):
     """Any object that declares the fields it reads and writes, and turns a context into a context.
 
     Nothing has to be inherited. `__call__` may be plain or `async`. Four further class attributes are optional:
-    `async_boundary` (False), `max_workers` (1), `lane` (None) and `lane_key` (None).
+    `async_boundary` (False), `max_workers` (1), `lane` (None) and `lane_key` (None). A step that can work both ways
+    has a method `async def __call_async__(self, ctx)` besides `__call__`, and an attribute `awaited` that says when the
+    engine awaits it: "always", or "on_loop", which is where an event loop runs the foreground anyway.
 
     Example:
         >>> class Shout:

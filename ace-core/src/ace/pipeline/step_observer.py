@@ -59,11 +59,14 @@ class StepObserver(Protocol):
 
 def observed(step: PlannedStep[C], observer: StepObserver, background: bool) -> PlannedStep[C]:
     """Return the step with the observer around its calls."""
-    call_async = step.call_async
+    call_async, call_on_loop = step.call_async, step.call_on_loop
     return dataclasses.replace(
         step,
         call=_observed_call(step, observer, background),
         call_async=None if call_async is None else _observed_call_async(step.name, call_async, observer, background),
+        call_on_loop=(
+            None if call_on_loop is None else _observed_call_async(step.name, call_on_loop, observer, background)
+        ),
     )
 
 

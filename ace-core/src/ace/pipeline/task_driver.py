@@ -117,7 +117,7 @@ class TaskDriver(Generic[C]):
         try:
             try:
                 run.check(ctx, position)
-                for part in run.plan.foreground:
+                for part in run.plan.loop_foreground:
                     if isinstance(part, LaneSegment):
                         future: Future[C] = Future()
                         context = part.start(future, ctx, position, run, index)

@@ -23,7 +23,7 @@ from ace.protocols.errors import (
     RoleError,
     UnusableAnswerError,
 )
-from ace.protocols.llm import LLMClientLike, LLMResponse, StructuredAnswer, Usage
+from ace.protocols.llm import AnyLLMClient, AsyncLLMClientLike, LLMClientLike, LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
 from ace.protocols.model_prefixes import (
     ModelClientFactory,
@@ -51,6 +51,8 @@ __all__ = [
     "AgentLike",
     "AmbiguousTraceError",
     "AnswerBudget",
+    "AnyLLMClient",
+    "AsyncLLMClientLike",
     "CallScope",
     "DeduplicationConfig",
     "DeduplicationManagerLike",

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from ace.context import SkillbookView
     from ace.outputs import AgentOutput
-    from ace.protocols.skillbook import SkillbookReader
 
 __all__ = ["AgentLike"]
 
 
 @runtime_checkable
 class AgentLike(Protocol):
-    """Answers questions with the help of a skillbook. Nobody has to inherit from this class."""
+    """Answers questions with the help of a skillbook. No inheritance is needed.
+
+    The method is called by keyword only and may be `async def`; see also `ace.protocols.RoleError`.
+    """
 
     def generate(
         self,
+        *,
         question: str,
         context: str,
-        skillbook: SkillbookReader,
+        skillbook: SkillbookView,
         reflection: str | None = None,
         **kwargs: Any,
-    ) -> AgentOutput:
+    ) -> AgentOutput | Awaitable[AgentOutput]:
         """Answer one question.
 
         Args:

@@ -13,11 +13,13 @@ import functools
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final, Protocol, TypeVar, cast, final
+from typing import Any, Final, Literal, Protocol, TypeVar, cast, final
 
-__all__ = ["BLOCKING", "ON_LOOP", "Calling", "finished", "is_async_method", "own_twin"]
+__all__ = ["BLOCKING", "ON_LOOP", "Awaited", "Calling", "awaited_where", "finished", "is_async_method", "own_twin"]
 
 T = TypeVar("T")
+Awaited = Literal["never", "on_loop", "always"]
+"""When a step that calls a role is awaited; see `ace.pipeline.StepProtocol`."""
 
 
 class Calling(Protocol):
@@ -34,7 +36,9 @@ class Calling(Protocol):
         """
 
     async def function(self, function: Callable[[], T]) -> T:
-        """Call a plain function that may block, such as one that writes to a disk.
+        """Call a plain function that takes a moment, such as one that writes to a disk.
+
+        An event loop has few threads for all such functions together; what waits for a server is not one of them.
 
         Args:
             function: The function.
@@ -74,16 +78,18 @@ class _OnLoop:
         if twin is not None or is_async_method(owner, name):
             returned = bound(*args, **kwargs)
         else:
-            returned = await self.function(functools.partial(bound, *args, **kwargs))
+            from ace.pipeline.event_loop import call_in_thread
+
+            returned = await call_in_thread(functools.partial(bound, *args, **kwargs))
         return await returned if inspect.isawaitable(returned) else returned
 
     async def function(self, function: Callable[[], T]) -> T:
-        from ace.pipeline.event_loop import call_in_thread
+        import asyncio  # whoever is here has it; importing this module alone shall not load it
 
-        return await call_in_thread(function)
+        return await asyncio.to_thread(function)
 
     async def sleep(self, seconds: float) -> None:
-        import asyncio  # whoever is here has it; importing this module alone shall not load it
+        import asyncio
 
         await asyncio.sleep(seconds)
 
@@ -128,6 +134,24 @@ def is_async_method(owner: object, name: str) -> bool:
     """
     method = getattr(owner, name, None)
     return inspect.iscoroutinefunction(method) or inspect.iscoroutinefunction(type(method).__call__)
+
+
+def awaited_where(owner: object, name: str) -> Awaited:
+    """Say when a step that calls this method is awaited.
+
+    Args:
+        owner: The role; None where there is none.
+        name: Its plain method, which may be declared `async def`.
+
+    Example:
+        >>> class Judge:
+        ...     async def evaluate(self, sample, agent_output): ...
+        >>> awaited_where(Judge(), "evaluate"), awaited_where(None, "evaluate")
+        ('always', 'never')
+    """
+    if is_async_method(owner, name):
+        return "always"
+    return "never" if own_twin(owner, name) is None else "on_loop"
 
 
 def own_twin(owner: object, name: str) -> Callable[..., Awaitable[Any]] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -77,9 +77,9 @@ class EmbedderLike(Protocol):
 
 @runtime_checkable
 class SkillConsolidatorLike(Protocol):
-    """A skill manager that can also be asked about similar skills."""
+    """A skill manager that can also be asked about similar skills; its method may be `async def`."""
 
-    def consolidate_skills(self, prompt: str) -> Mapping[str, Any]:
+    def consolidate_skills(self, *, prompt: str) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
         """Ask what shall become of similar skills.
 
         Args:

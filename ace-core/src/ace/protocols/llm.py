@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["LLMClientLike", "LLMResponse", "StructuredAnswer", "Usage"]
+__all__ = ["AnyLLMClient", "AsyncLLMClientLike", "LLMClientLike", "LLMResponse", "StructuredAnswer", "Usage"]
 
 StructuredAnswer = TypeVar("StructuredAnswer", bound="BaseModel")
 
@@ -72,7 +72,11 @@ class LLMResponse:
 
 @runtime_checkable
 class LLMClientLike(Protocol):
-    """A client of a language model. Nobody has to inherit from this class."""
+    """A client of a language model. No inheritance is needed.
+
+    It may also have `acomplete` and `acomplete_structured`, which asynchronous code then awaits; a client without
+    them is called on another thread there. A client whose own methods are asynchronous is an `AsyncLLMClientLike`.
+    """
 
     def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
         """Send a prompt and return the answer.
@@ -97,3 +101,36 @@ class LLMClientLike(Protocol):
             UnusableAnswerError: The model gave no answer that validates.
         """
         ...
+
+
+@runtime_checkable
+class AsyncLLMClientLike(Protocol):
+    """A client of a language model whose methods are `async def`. Roles take it like any other client."""
+
+    async def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        """Send a prompt and return the answer.
+
+        Args:
+            prompt: The whole prompt.
+            **kwargs: Settings for this call, such as `temperature` or `max_tokens`.
+        """
+        ...
+
+    async def complete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        """Send a prompt and return the answer as an instance of a pydantic model.
+
+        Args:
+            prompt: The whole prompt.
+            response_model: The class that the answer must validate as.
+            **kwargs: Settings for this call.
+
+        Raises:
+            UnusableAnswerError: The model gave no answer that validates.
+        """
+        ...
+
+
+AnyLLMClient = LLMClientLike | AsyncLLMClientLike
+"""What roles take: a client whose methods are plain, or one whose methods are asynchronous."""

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from ace.context import SkillbookView
     from ace.outputs import AgentOutput, ReflectorOutput
-    from ace.protocols.skillbook import SkillbookReader
 
 __all__ = ["ReflectorLike"]
 
 
 @runtime_checkable
 class ReflectorLike(Protocol):
-    """Finds out what can be learned from one execution. Nobody has to inherit from this class."""
+    """Finds out what can be learned from one execution. No inheritance is needed.
+
+    The method is called by keyword only and may be `async def`; see also `ace.protocols.RoleError`.
+    """
 
     def reflect(
         self,
+        *,
         question: str,
         agent_output: AgentOutput,
-        skillbook: SkillbookReader,
+        skillbook: SkillbookView,
         ground_truth: str | None = None,
         feedback: str | None = None,
         **kwargs: Any,
-    ) -> ReflectorOutput:
+    ) -> ReflectorOutput | Awaitable[ReflectorOutput]:
         """Reflect on one execution.
 
         Args:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
     from ace.protocols.agent import AgentLike
     from ace.protocols.deduplication import SkillConsolidatorLike
-    from ace.protocols.llm import LLMClientLike, StructuredAnswer
+    from ace.protocols.llm import AnyLLMClient, StructuredAnswer
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
 
@@ -187,7 +187,7 @@ async def call_consolidator(calling: Calling, skill_manager: SkillConsolidatorLi
 
 
 async def call_client(
-    calling: Calling, llm: LLMClientLike, prompt: str, response_model: type[StructuredAnswer]
+    calling: Calling, llm: AnyLLMClient, prompt: str, response_model: type[StructuredAnswer]
 ) -> StructuredAnswer:
     """Ask a client for a structured answer.
 

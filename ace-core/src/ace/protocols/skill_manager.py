@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from ace.context import SkillbookView
     from ace.outputs import ReflectorOutput, SkillManagerOutput
-    from ace.protocols.skillbook import SkillbookReader
 
 __all__ = ["SkillManagerLike"]
 
 
 @runtime_checkable
 class SkillManagerLike(Protocol):
-    """Turns a reflection into changes of the skillbook. Nobody has to inherit from this class."""
+    """Turns a reflection into changes of the skillbook. No inheritance is needed.
+
+    The method is called by keyword only and may be `async def`; see also `ace.protocols.RoleError`.
+    """
 
     def update_skills(
         self,
+        *,
         reflection: ReflectorOutput,
-        skillbook: SkillbookReader,
+        skillbook: SkillbookView,
         question_context: str = "",
         progress: str = "",
         **kwargs: Any,
-    ) -> SkillManagerOutput:
+    ) -> SkillManagerOutput | Awaitable[SkillManagerOutput]:
         """Decide which skills to add, update, tag or remove.
 
         Args:

@@ -14,7 +14,7 @@ from ace.arguments import checked_arguments
 from ace.protocols.answer_budget import current_answer_budget
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.errors import LLMError, UnusableAnswerError
-from ace.protocols.llm import LLMClientLike, LLMResponse, StructuredAnswer, Usage
+from ace.protocols.llm import AnyLLMClient, LLMResponse, StructuredAnswer, Usage
 from ace.protocols.redaction import known_secrets, redact
 from ace.providers.json_answers import json_objects
 from ace.providers.litellm_import import load_litellm, quieten_logger
@@ -50,7 +50,7 @@ class InstructorClient:
     """
 
     @checked_arguments()
-    def __init__(self, client: LLMClientLike, mode: str = "MD_JSON", *, max_retries: int = 2) -> None:
+    def __init__(self, client: AnyLLMClient, mode: str = "MD_JSON", *, max_retries: int = 2) -> None:
         if max_retries < 0:
             raise ValueError(f"max_retries must not be negative, got {max_retries!r}")
         self.client = client
@@ -157,7 +157,7 @@ class InstructorClient:
 
 
 @checked_arguments()
-def wrap_with_instructor(client: LLMClientLike, mode: str = "MD_JSON", *, max_retries: int = 2) -> InstructorClient:
+def wrap_with_instructor(client: AnyLLMClient, mode: str = "MD_JSON", *, max_retries: int = 2) -> InstructorClient:
     """Give a client structured answers through instructor, which is imported on the first call.
 
     Args:
@@ -176,7 +176,7 @@ def wrap_with_instructor(client: LLMClientLike, mode: str = "MD_JSON", *, max_re
 class _Conversation:
     """The completion function that instructor calls: one structured answer, with its retries."""
 
-    def __init__(self, client: LLMClientLike, settings: Mapping[str, Any], max_retries: int) -> None:
+    def __init__(self, client: AnyLLMClient, settings: Mapping[str, Any], max_retries: int) -> None:
         self.client = client
         self.settings = settings
         self.max_retries = max_retries

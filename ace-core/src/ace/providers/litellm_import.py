@@ -13,7 +13,7 @@ from typing import Any
 
 from ace.collection_pause import paused_collection
 
-__all__ = ["load_litellm", "quieten_logger"]
+__all__ = ["load_litellm", "loaded_litellm", "quieten_logger"]
 
 _lock = threading.Lock()
 _litellm: ModuleType | None = None
@@ -35,9 +35,15 @@ def load_litellm() -> ModuleType:
     with _lock:
         if _litellm is None:
             with _import_settings(), paused_collection():  # all that it makes stays
-                _litellm = importlib.import_module("litellm")
-            _quieten(_litellm)
+                litellm = importlib.import_module("litellm")
+            _quieten(litellm)
+            _litellm = litellm
         return _litellm
+
+
+def loaded_litellm() -> ModuleType | None:
+    """Return litellm if `load_litellm` has imported it; else None, at once."""
+    return _litellm
 
 
 def _quieten(litellm: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ace.pipeline.threads import threads
 from ace.protocols.llm import LLMResponse, Usage
-from ace.providers.litellm_import import load_litellm
+from ace.providers.litellm_import import load_litellm, loaded_litellm
 from ace.providers.request_outcomes import Answered, Failed, seconds_to_wait, without_keys
 
 __all__ = [
@@ -73,9 +73,9 @@ async def asend(request: Mapping[str, Any]) -> Answered | Failed:
     """
     import asyncio
 
-    from ace.pipeline.event_loop import call_in_thread
-
-    litellm = await call_in_thread(load_litellm)
+    litellm = loaded_litellm()
+    if litellm is None:
+        litellm = await asyncio.to_thread(load_litellm)
     try:
         async with asyncio.timeout(_seconds_for(request)):
             raw = await litellm.acompletion(**_arguments(request))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ace.arguments import checked_arguments
 from ace.context import ACESample, SkillbookView
+from ace.protocols.calling import BLOCKING, finished
+from ace.protocols.role_calls import call_agent
 from ace.runners.clients import client_and_options
 from ace.runners.facade_runners import FacadeRunners
 from ace.runners.failures import FailedSample
@@ -99,9 +101,10 @@ class ACELiteLLM:
         Raises:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
+            RoleError: The agent returned something else than an `AgentOutput`.
         """
         self.skillbook.refresh()
-        output = self.agent.generate(question=question, context=context, skillbook=SkillbookView(self.skillbook))
+        output = finished(call_agent(BLOCKING, self.agent, question, context, SkillbookView(self.skillbook)))
         self._last = (question, context, output)
         return output.final_answer
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.protocols.errors import EmptyAnswerError
+from ace.protocols.role_calls import call_agent
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.selected_skills import SelectedSkills
@@ -12,7 +15,6 @@ from ace.steps.stopping import is_learned
 
 if TYPE_CHECKING:
     from ace.protocols.agent import AgentLike
-    from ace.protocols.skillbook import SkillbookReader
     from ace.steps.selected_skills import Retrieval
 
 __all__ = ["AgentStep"]
@@ -22,29 +24,49 @@ class AgentStep:
     """Has the agent answer the sample's question with the help of the skills.
 
     Args:
-        agent: Who answers.
+        agent: The agent; its `generate` may be `async def`.
         retrieval: Chooses the skills that the agent gets to see; by default it sees the whole book. The ids of
             what it saw are then in `metadata["shown_skill_ids"]`.
+        empty_counts: Whether an empty answer counts as an answer; by default it is an error.
     """
 
     requires = frozenset({"sample", "skillbook"})
     provides = frozenset({"agent_output"})
 
-    def __init__(self, agent: AgentLike, *, retrieval: Retrieval | None = None) -> None:
+    def __init__(self, agent: AgentLike, *, retrieval: Retrieval | None = None, empty_counts: bool = False) -> None:
         self.agent = agent
         self.retrieval = retrieval
+        self.empty_counts = empty_counts
+
+    @property
+    def awaited(self) -> Awaited:
+        """When the engine awaits this step: as its agent is plain, asynchronous or both."""
+        return awaited_where(self.agent, "generate")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Put the answer on the context."""
+        return finished(self._answered(BLOCKING, ctx))
+
+    async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the answer on the context, without a thread that waits for it."""
+        return await self._answered(ON_LOOP, ctx)
+
+    async def _answered(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
         if is_learned(ctx):
             return ctx
         sample = needed(ctx.sample, "sample", self)
-        skillbook: SkillbookReader = needed(ctx.skillbook, "skillbook", self)
+        skillbook = needed(ctx.skillbook, "skillbook", self)
         if self.retrieval is not None:
-            skillbook = SelectedSkills(skillbook, self.retrieval(sample.question, skillbook))
+            chosen = self.retrieval(sample.question, skillbook)
+            skillbook = SelectedSkills(skillbook, chosen)
             ctx = ctx.replace(metadata={**ctx.metadata, "shown_skill_ids": skillbook.ids})
         with asking(ctx, "Agent"):
-            output = self.agent.generate(
-                question=sample.question, context=sample.context, skillbook=skillbook, sample=sample
-            )
+            try:
+                output = await call_agent(
+                    calling, self.agent, sample.question, sample.context, skillbook, sample=sample
+                )
+            except EmptyAnswerError as error:
+                if not self.empty_counts:
+                    raise
+                output = error.output
         return ctx.replace(agent_output=output)

@@ -40,6 +40,7 @@ class ApplyStep:
     requires = frozenset({"skill_manager_output"})
     provides: frozenset[str] = frozenset()
     lane = "skillbook"
+    max_workers = 1
 
     def __init__(self, skillbook: Skillbook, *, guard: CopyGuard | None = None) -> None:
         self.skillbook = self.lane_key = skillbook

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.protocols.role_calls import call_environment
 from ace.steps.answer_trace import answer_trace
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned
@@ -22,7 +24,7 @@ class EvaluateStep:
     where an environment judged.
 
     Args:
-        environment: Who judges.
+        environment: The environment; its `evaluate` may be `async def`.
     """
 
     requires = frozenset({"sample", "agent_output"})
@@ -31,15 +33,27 @@ class EvaluateStep:
     def __init__(self, environment: TaskEnvironment | None = None) -> None:
         self.environment = environment
 
+    @property
+    def awaited(self) -> Awaited:
+        """When the engine awaits this step: as its environment is plain, asynchronous or both."""
+        return awaited_where(self.environment, "evaluate")
+
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Put the trace on the context."""
+        return finished(self._evaluated(BLOCKING, ctx))
+
+    async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the trace on the context, without a thread that waits for the judgement."""
+        return await self._evaluated(ON_LOOP, ctx)
+
+    async def _evaluated(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
         if is_learned(ctx):
             return ctx
         sample = needed(ctx.sample, "sample", self)
         output = needed(ctx.agent_output, "agent_output", self)
         trace = answer_trace(sample.question, sample.context, sample.ground_truth, output)
         if self.environment is not None:
-            result = self.environment.evaluate(sample, output)
+            result = await call_environment(calling, self.environment, sample, output)
             trace["feedback"] = result.feedback
             trace["metrics"] = dict(result.metrics)
             if result.ground_truth is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.protocols.role_calls import call_reflector
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned, stop_if_cancelled
@@ -22,7 +24,7 @@ class ReflectStep:
     was cancelled is not begun.
 
     Args:
-        reflector: Who reflects.
+        reflector: The reflector; its `reflect` may be `async def`.
         max_workers: How many reflections this step makes at once; by default three, which all instances share.
     """
 
@@ -36,8 +38,20 @@ class ReflectStep:
         if max_workers is not None:
             self.max_workers = max_workers
 
+    @property
+    def awaited(self) -> Awaited:
+        """When the engine awaits this step: as its reflector is plain, asynchronous or both."""
+        return awaited_where(self.reflector, "reflect")
+
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Put the reflection on the context."""
+        return finished(self._reflected(BLOCKING, ctx))
+
+    async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the reflection on the context, without a thread that waits for it."""
+        return await self._reflected(ON_LOOP, ctx)
+
+    async def _reflected(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
@@ -45,9 +59,13 @@ class ReflectStep:
         from ace.implementations.trace_reading import read_trace
         from ace.outputs import AgentOutput
 
-        read = read_trace(needed(ctx.trace, "trace", self))
+        trace = needed(ctx.trace, "trace", self)
+        # Reading a large trace takes long enough to hold up an event loop.
+        read = await calling.function(lambda: read_trace(trace))
         with asking(ctx, "Reflector"):
-            reflection = self.reflector.reflect(
+            reflection = await call_reflector(
+                calling,
+                self.reflector,
                 question=read["question"],
                 agent_output=AgentOutput(
                     reasoning=read["reasoning"], final_answer=read["answer"], skill_ids=read["skill_ids"]
@@ -55,6 +73,6 @@ class ReflectStep:
                 skillbook=needed(ctx.skillbook, "skillbook", self),
                 ground_truth=read["ground_truth"],
                 feedback=read["feedback"],
-                trace=ctx.trace,
+                trace=trace,
             )
         return ctx.replace(reflection=reflection)

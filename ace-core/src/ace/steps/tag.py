@@ -32,6 +32,7 @@ class TagStep:
     requires = frozenset({"reflection"})
     provides: frozenset[str] = frozenset()
     lane = "skillbook"
+    max_workers = 1
 
     def __init__(self, skillbook: Skillbook) -> None:
         self.skillbook = self.lane_key = skillbook

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
+from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.foreign_data import attribute_of, encodable
 from ace.protocols.redaction import known_secrets, redact
+from ace.protocols.role_calls import call_skill_manager
 from ace.retrieval import words
 from ace.skill import InsightSource
 from ace.steps.asking import asking
@@ -30,18 +32,31 @@ class UpdateStep:
     If it fails, the tags that the sample gave stay: they are true whether or not a skill comes of it.
 
     Args:
-        skill_manager: Who decides.
+        skill_manager: The skill manager; its `update_skills` may be `async def`.
     """
 
     requires = frozenset({"reflection", "skillbook"})
     provides = frozenset({"skill_manager_output"})
     lane = "skillbook"
+    max_workers = 1
 
     def __init__(self, skill_manager: SkillManagerLike) -> None:
         self.skill_manager = skill_manager
 
+    @property
+    def awaited(self) -> Awaited:
+        """When the engine awaits this step: as its skill manager is plain, asynchronous or both."""
+        return awaited_where(self.skill_manager, "update_skills")
+
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Put the batch of operations on the context."""
+        return finished(self._updated(BLOCKING, ctx))
+
+    async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the batch of operations on the context, without a thread that waits for it."""
+        return await self._updated(ON_LOOP, ctx)
+
+    async def _updated(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
@@ -49,9 +64,11 @@ class UpdateStep:
         secrets = known_secrets(getattr(self.skill_manager, "llm", None))
         question = encodable(redact(question_of(ctx), secrets))
         with asking(ctx, "SkillManager"):
-            output = self.skill_manager.update_skills(
-                reflection,
-                needed(ctx.skillbook, "skillbook", self),
+            output = await call_skill_manager(
+                calling,
+                self.skill_manager,
+                reflection=reflection,
+                skillbook=needed(ctx.skillbook, "skillbook", self),
                 question_context=question,
                 progress=progress_of(ctx),
             )
