@@ -66,6 +66,8 @@ def test_no_key_is_shown(tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPa
         ("# a comment\n" * 100_000, ["larger than 1000 kB"]),
         (f'api_key = "{KEY}"\n', ["line 1", "ACE_API_KEY"]),
         ('api_base = "https://example.com/v1"\n', ["line 1", "'api_base'", "--api-base"]),
+        ('\nmodel = "oobabooga/http://192.0.2.2:8000"\n', ["line 2", "'model'", "--model", "ACE_MODEL", "ace config"]),
+        ('skillbook = "acme://evil.example/book"\n', ["line 1", "'skillbook'", "--skillbook", "ACE_SKILLBOOK"]),
     ],
 )
 def test_a_bad_project_file_is_a_sentence_with_file_line_and_name(

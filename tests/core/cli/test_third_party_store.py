@@ -168,9 +168,11 @@ def test_an_unknown_scheme_and_a_closed_store_are_said(
     assert names_in(folder) == {"runs.jsonl"}
 
 
-def test_the_settings_of_a_project_can_name_it(folder: Path, run: Run, tmp_path: Path) -> None:
+def test_the_settings_of_the_user_can_name_it(folder: Path, run: Run, tmp_path: Path) -> None:
     (folder / "rules.md").write_text("- Check the units.\n", encoding="utf-8")
-    (folder / "ace.toml").write_text(f'skillbook = "{PLACE}"\n', encoding="utf-8")
+    settings = folder / ".config" / "ace" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'skillbook = "{PLACE}"\n', encoding="utf-8")
     done = run("skillbook", "import", "rules.md")
     assert done.code == 0, done.err
     assert kept(tmp_path) == ["Check the units."]

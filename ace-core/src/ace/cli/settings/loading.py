@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Final
 
 from ace.cli.errors import UsageError
 from ace.cli.settings.fields import FIELDS, SettingField, SettingValue
@@ -16,6 +16,25 @@ from ace.cli.settings.files import FileValue, read_settings_file
 from ace.cli.settings.places import project_file, user_file
 
 __all__ = ["Settings", "load_settings"]
+
+# fmt: off
+_PROJECT_PROVIDERS: Final = frozenset({
+    "anthropic", "azure", "cerebras", "cohere", "cohere_chat", "dashscope", "deepinfra", "deepseek", "fireworks_ai",
+    "gemini", "groq", "hosted_vllm", "lm_studio", "mistral", "moonshot", "nvidia_nim", "ollama", "ollama_chat",
+    "openai", "openrouter", "perplexity", "sambanova", "together_ai", "xai",
+})
+# fmt: on
+"""The providers that the file of a project may name.
+
+Their host is fixed, or comes from the user's environment; no part of the model's name becomes a part of it. (With some
+other providers, a name can be an address, the first label of a host, or the path of a file to load.) A test checks the
+host of each.
+"""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}(?:/[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}){0,3}")
+_KNOWN_NAME: Final = re.compile(r"(?:gpt-|chatgpt-|o[1-9]|claude-)[A-Za-z0-9._:-]{0,100}")
+"""What LiteLLM gives to OpenAI or Anthropic without a provider before it."""
+_LOCAL_ADDRESS: Final = re.compile(r"https?://(\[[0-9a-f:]{2,39}\]|[0-9.]{7,15}|localhost)(?::\d{1,5})?(?:/[\w./~-]*)?")
+"""Only this form: where an address has a user, a backslash or blanks, libraries differ about its host."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,31 +113,79 @@ def _take_file(
 
 
 def _trusted(path: Path, entries: Mapping[str, FileValue]) -> Mapping[str, FileValue]:
-    """Refuse what would let a project that somebody cloned take the user's key."""
-    if "api_key" in entries:
-        line = entries["api_key"].line
-        raise UsageError(
-            f"{path}, line {line}: a key does not belong into the file of a project; "
-            "put 'api_key' into your own settings file or the variable ACE_API_KEY"
-        )
-    base = entries.get("api_base")
-    if base is not None and base.value is not None and not _is_this_machine(str(base.value)):
-        raise UsageError(
-            f"{path}, line {base.line}: 'api_base' in the file of a project may only name this machine, since your "
-            "key is sent there; put it into your own settings file, the variable ACE_API_BASE or --api-base"
-        )
+    """Refuse what would let a cloned project take the user's key, or send the user's traces to its author."""
+    refusals: dict[str, Callable[[str], str | None]] = {
+        "api_key": _problem_with_key,
+        "api_base": _problem_with_address,
+        "model": _problem_with_model,
+        "skillbook": _problem_with_skillbook,
+    }
+    for name, problem_with in refusals.items():
+        if name not in entries:
+            continue
+        value, line = entries[name]
+        if value is not None and (problem := problem_with(str(value))):
+            raise UsageError(
+                f"{path}, line {line}: {problem}; put {name!r} into your own settings file ('ace config' shows "
+                f"where it is) or the variable ACE_{name.upper()}{_or_flag(name)}"
+            )
     return entries
 
 
+def _or_flag(name: str) -> str:
+    """Return the option as a third place; there is none for a key, which would show in the list of processes."""
+    return "" if name == "api_key" else f", or give --{name.replace('_', '-')}"
+
+
+def _problem_with_key(_key: str) -> str:
+    return "a key does not belong in the file of a project"
+
+
+def _problem_with_address(address: str) -> str | None:
+    if _is_this_machine(address):
+        return None
+    return "'api_base' in the file of a project may only name this machine, since your key and your traces go there"
+
+
+def _problem_with_skillbook(location: str) -> str | None:
+    from ace.skillbook.stores import has_scheme
+
+    if not has_scheme(location):
+        return None
+    return "'skillbook' in the file of a project may only name a file, since questions from your traces go there"
+
+
+def _problem_with_model(model: str) -> str | None:
+    """Say why a project may not name this model, or return None.
+
+    It goes by what is known to be safe: plugins and LiteLLM read addresses and paths out of model strings in more ways
+    than anyone can list.
+    """
+    provider, slash, name = model.partition("/")
+    if not slash:
+        is_safe = _KNOWN_NAME.fullmatch(model) is not None
+    elif provider == "local":
+        from ace.providers.local.catalogue import CATALOGUE
+
+        is_safe = any(name == each.name for each in CATALOGUE)
+    else:
+        is_safe = provider in _PROJECT_PROVIDERS and _PLAIN_NAME.fullmatch(name) is not None
+    if is_safe:
+        return None
+    return (
+        f"'model' in the file of a project may only be a hosted model such as openai/NAME or anthropic/NAME, or one of "
+        f"'ace models list', since your traces go there; {model!r} may hold an address or a path"
+    )
+
+
 def _is_this_machine(address: str) -> bool:
-    try:
-        host = urlsplit(address).hostname or ""
-    except ValueError:
+    found = _LOCAL_ADDRESS.fullmatch(address)
+    if found is None:
         return False
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return found[1] == "localhost" or ipaddress.ip_address(found[1].strip("[]")).is_loopback
     except ValueError:
-        return host == "localhost"
+        return False
 
 
 def _from_variable(each: SettingField, text: str) -> SettingValue:
