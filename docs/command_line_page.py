@@ -25,9 +25,9 @@ Exit codes: 0 done; 1 done, but something failed or was left; 2 wrong usage, and
 Later sources win: defaults, your own file (`$XDG_CONFIG_HOME/ace/config.toml`, mostly `~/.config/ace/config.toml`), the
 `ace.toml` of the project, variables named `ACE_...`, flags. The files hold `name = value` lines in TOML; `ace config`
 lists the names, the values and where each comes from. `ace.toml` is looked for in the current folder and, inside a git
-repository, above it. It may hold no key, an `api_base` only on this machine, a `skillbook` only as a file, and a `model`
-only as a hosted provider with a name or as one of `ace models list`: a cloned project could otherwise have your key or
-your traces sent elsewhere. A relative `skillbook` in a file is taken from the folder of that file.
+repository, above it. It may hold no key, an `api_base` only on this machine, a `skillbook` only as a file, and a
+`model` only as a hosted provider with a name or as one of `ace models list`: a cloned project could otherwise have
+your key or your traces sent elsewhere. A relative `skillbook` in a file is taken from the folder of that file.
 
 `SOURCE_DATE_EPOCH` fixes the time that skills are stamped with.
 """
