@@ -143,6 +143,7 @@ _PACKAGES = frozenset(
         "plugins",
         "protocols",
         "providers",
+        "redaction",
         "retrieval",
         "runners",
         "skill",

@@ -1,11 +1,13 @@
-"""Keep keys and passwords out of logs, errors, traces and prompts."""
+"""Find the keys and passwords that this process knows, and keep them out of logs, errors, traces and prompts."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
+
+from ace.redaction import Redactor, SensitiveClass
 
 __all__ = ["HIDDEN", "client_keys", "environment_secrets", "is_secret_name", "known_secrets", "redact", "secrets_in"]
 
@@ -93,7 +95,9 @@ def known_secrets(*clients: object) -> list[str]:
 
 
 def redact(text: str, secrets: Iterable[str] | None = None) -> str:
-    """Replace every secret in a text by a visible mark.
+    """Replace every known secret in a text by a visible mark, however it is encoded.
+
+    `ace.redaction.redact` also finds what only has the form of a secret or of personal data.
 
     Args:
         text: Any text.
@@ -104,8 +108,4 @@ def redact(text: str, secrets: Iterable[str] | None = None) -> str:
         'refused: [hidden]'
     """
     known = environment_secrets() if secrets is None else secrets
-    # A longer secret may begin with a shorter one.
-    for secret in sorted(known, key=len, reverse=True):
-        if secret:
-            text = text.replace(secret, HIDDEN)
-    return text
+    return Redactor(known, allow=get_args(SensitiveClass), mark=lambda _: HIDDEN).redact(text)

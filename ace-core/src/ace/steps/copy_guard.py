@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ace.implementations.repeated_words import WordRun, first_repeated, word_runs
-from ace.steps.sensitive_text import personal_data_in, secret_in
+from ace.redaction import Redactor, SensitiveClass
 
 if TYPE_CHECKING:
     from ace.updates import UpdateOperation
 
-__all__ = ["CopyGuard", "GuardedKind"]
+__all__ = ["CopyGuard", "GuardedKind", "guarded_kinds"]
 
-GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data", "secret"]
-"""What a `CopyGuard` looks for."""
+GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data"] | SensitiveClass
+"""What a `CopyGuard` looks for. `personal_data` stands for all classes of `ace.redaction.PERSONAL_DATA`."""
 
 _COPIED_WORDS: Final = 5
 _COPIED_PROMPT_WORDS: Final = 8
@@ -43,10 +43,10 @@ class CopyGuard:
     """
 
     allow: Collection[GuardedKind] = ()
-    """What it lets pass: `copied_answer`, `copied_prompt`, `personal_data`, `secret`."""
+    """What it lets pass: `copied_answer`, `copied_prompt`, `personal_data` or one class of it, `secret`."""
 
     def __post_init__(self) -> None:
-        known = get_args(GuardedKind)
+        known = guarded_kinds()
         given = [self.allow] if isinstance(self.allow, str) else self.allow
         if unknown := [kind for kind in given if kind not in known]:
             raise ValueError(f"allow knows {', '.join(known)}, not {unknown[0]!r}")
@@ -70,11 +70,15 @@ class CopyGuard:
             return f"it repeats the prompt of a role: {run!r}"
         texts = (operation.section, operation.content, operation.justification, operation.evidence)
         whole = "\n".join(text for text in texts if text)
-        if "secret" not in self.allow and (found := secret_in(whole)):
-            return f"it looks as if it held {found}"
-        if "personal_data" not in self.allow and (found := personal_data_in(whole)):
-            return f"it looks as if it held {found}"
-        return None
+        found = Redactor(allow=self.allow).find(whole)
+        # A secret is worse, and is told first.
+        first = min(found, key=lambda each: (each.kind != "secret", each.start), default=None)
+        return None if first is None else f"it looks as if it held {first.detail}"
+
+
+def guarded_kinds() -> tuple[str, ...]:
+    """Return all words that `allow` knows."""
+    return tuple(word for part in get_args(GuardedKind) for word in (get_args(part) or (part,)))
 
 
 @functools.cache

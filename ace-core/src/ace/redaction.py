@@ -1,0 +1,582 @@
+"""Finds secrets and personal data in text, and replaces them by a visible mark.
+
+This is the one place that decides what is sensitive. It works in three steps:
+
+1. The text is decoded: percent-encoding, HTML entities, escapes of JSON, full-width and other compatibility characters
+   become the characters that they stand for, however often they were encoded. `_Decoded` knows for each character of
+   the result where it came from.
+2. Known secrets are searched for in the decoded text, in which a secret looks the same however it was written.
+   Patterns find what has the form of a secret or of personal data.
+3. Findings that overlap are joined, and their places in the original text are returned.
+
+Every pattern starts at the beginning of a word and has a longest length, so that the time is linear in the length of
+the text, also for a text that was made to be slow.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from html.entities import html5
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
+
+__all__ = ["PERSONAL_DATA", "Finding", "Redactor", "SensitiveClass", "find", "redact"]
+
+T = TypeVar("T")
+
+SensitiveClass = Literal[
+    "secret", "email_address", "phone_number", "card_number", "bank_account", "social_security_number"
+]
+"""The classes of what is found. `secret` stands for keys, tokens, passwords and private keys."""
+
+PERSONAL_DATA: Final[frozenset[SensitiveClass]] = frozenset(get_args(SensitiveClass)) - {"secret"}
+"""The classes of personal data."""
+
+_SHORTEST_INSIDE_WORDS: Final = 8
+"""A known secret that is shorter is replaced only where it is a word of its own, with the same capitals."""
+
+
+class Finding(NamedTuple):
+    """A place in a text that holds something sensitive."""
+
+    start: int
+    """Where it begins, in characters."""
+    end: int
+    """Where it ends."""
+    kind: SensitiveClass
+    """Its class."""
+    detail: str
+    """What it seems to be, for messages, such as `an access key`; for a known secret with a name, that name."""
+
+
+class Redactor:
+    """Finds secrets and personal data, and replaces them.
+
+    Args:
+        secrets: Values that are known to be secret, or a mapping from names to such values. They are found however a
+            browser, a form or JSON writes them. `allow` does not concern them.
+        allow: The classes to leave alone; `personal_data` stands for all of `PERSONAL_DATA`. Other words are ignored,
+            so that the list of a `CopyGuard` fits.
+        mark: Returns the mark for a finding; by default `[hidden: CLASS]`.
+
+    Example:
+        >>> redactor = Redactor({"pin": "tom&jerry 1"}, allow=["email_address"])
+        >>> redactor.redact("GET /?pin=tom%26jerry+1&by=jane@acme.com&card=4111%201111%201111%201111")
+        'GET /?pin=[hidden: secret]&by=jane@acme.com&card=[hidden: card_number]'
+    """
+
+    def __init__(
+        self,
+        secrets: Iterable[str] | Mapping[str, str] = (),
+        *,
+        allow: Collection[str] = (),
+        mark: Callable[[Finding], str] | None = None,
+    ) -> None:
+        named = secrets.items() if isinstance(secrets, Mapping) else (("a known secret", secret) for secret in secrets)
+        self._known = _known_secrets(named)
+        given = {allow} if isinstance(allow, str) else set(allow)
+        self._allowed = frozenset(given | (PERSONAL_DATA if "personal_data" in given else set()))
+        self._mark = mark or (lambda finding: f"[hidden: {finding.kind}]")
+
+    def find(self, text: str) -> list[Finding]:
+        """Return what is sensitive in a text, in order and without overlaps.
+
+        Args:
+            text: Any text.
+
+        Example:
+            >>> [(each.start, each.end, each.kind) for each in Redactor().find("Ask jane.doe (at) acme.com.")]
+            [(4, 26, 'email_address')]
+        """
+        decoded = _Decoded(text)
+        found = list(self._known_in(decoded))
+        if not self._allowed.issuperset(get_args(SensitiveClass)):
+            found += [each for each in _patterns_in(decoded.text) if each.kind not in self._allowed]
+        return [
+            Finding(decoded.start_of(each.start), decoded.end_of(each.end), each.kind, each.detail)
+            for each in _without_overlaps(found)
+        ]
+
+    def redact(self, text: str) -> str:
+        """Return a text in which all that is sensitive is replaced by a mark.
+
+        Args:
+            text: Any text.
+        """
+        parts, end = [], 0
+        for finding in self.find(text):
+            parts += [text[end : finding.start], self._mark(finding)]
+            end = finding.end
+        return "".join([*parts, text[end:]]) if parts else text
+
+    def redact_value(self, value: T) -> T:
+        """Return a value in which all texts are redacted: keys and values of dicts, items of lists and tuples.
+
+        Args:
+            value: Any value; what is neither text nor a container is returned as it is.
+
+        Example:
+            >>> Redactor(["s3cret-word"]).redact_value({"steps": ["type s3cret-word", 3]})
+            {'steps': ['type [hidden: secret]', 3]}
+        """
+        redacted: Any = self._redacted(value)
+        result: T = redacted
+        return result
+
+    def _redacted(self, value: object) -> object:
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, Mapping):
+            return {self._redacted(key): self._redacted(inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            items: list[Any] = [self._redacted(inner) for inner in value]
+            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        return value
+
+    def _known_in(self, decoded: _Decoded) -> Iterator[Finding]:
+        if not self._known:
+            return
+        plain = _as_written_in_forms(decoded.text)
+        folded = _lowered(plain)
+        for secret, name in self._known:
+            if len(secret) >= _SHORTEST_INSIDE_WORDS:
+                wanted, text = _lowered(secret), folded
+            else:
+                wanted, text = secret, plain
+            start = text.find(wanted)
+            while start >= 0:
+                end = start + len(wanted)
+                if len(secret) >= _SHORTEST_INSIDE_WORDS or _is_own_word(text, start, end):
+                    yield Finding(start, end, "secret", name)
+                start = text.find(wanted, end)
+
+
+def find(text: str, secrets: Iterable[str] = (), *, allow: Collection[str] = ()) -> list[Finding]:
+    """Return what is sensitive in a text; see `Redactor.find`.
+
+    Args:
+        text: Any text.
+        secrets: Values that are known to be secret.
+        allow: The classes to leave alone.
+
+    Example:
+        >>> [each.kind for each in find("key sk-proj-a1B2c3D4e5F6g7H8, card 4111111111111111")]
+        ['secret', 'card_number']
+    """
+    return Redactor(secrets, allow=allow).find(text)
+
+
+def redact(text: str, secrets: Iterable[str] = (), *, allow: Collection[str] = ()) -> str:
+    """Return a text in which all that is sensitive is replaced by a mark; see `Redactor.redact`.
+
+    Args:
+        text: Any text.
+        secrets: Values that are known to be secret.
+        allow: The classes to leave alone.
+
+    Example:
+        >>> redact("Mail jane@acme.com the report of 2026-11-22.")
+        'Mail [hidden: email_address] the report of 2026-11-22.'
+    """
+    return Redactor(secrets, allow=allow).redact(text)
+
+
+# Decoding
+
+_ESCAPE: Final = re.compile(
+    r"(?P<percent>(?:%(?:25){0,8}[0-9A-Fa-f]{2})+)"
+    r"|&(?:amp;){0,8}"
+    r"(?:\#(?P<decimal>[0-9]{1,8})|\#[xX](?P<hexadecimal>[0-9A-Fa-f]{1,7})|(?P<entity>[A-Za-z][A-Za-z0-9]{1,31}));"
+    r"|\\(?:u(?P<unicode>[0-9A-Fa-f]{4}(?:\\u[dD][c-fC-F][0-9A-Fa-f]{2})?)|(?P<short>[\\\"'/nrtbf]))"
+    "|(?P<nothing>[\u00ad\u200b-\u200f\u2060\ufeff]+)"
+    r"|(?P<line>\r\n)"
+)
+_SHORT_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_MOST_ROUNDS: Final = 6
+"""How many kinds of encoding may lie over each other, such as entities inside of percent-encoding inside of JSON."""
+
+
+class _Decoded:
+    """A text in which every character is written as itself, with the places where the characters came from.
+
+    `_pieces` holds, for each round of decoding, where decoded pieces begin and end in the text before that round
+    and in the text after it. All other characters were copied one to one.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text if text.isascii() else text.translate(_compatible_characters())
+        self._rounds: list[_Pieces] = []
+        for _ in range(_MOST_ROUNDS):
+            pieces = _decoding(self.text)
+            if pieces is None:
+                break
+            self.text = pieces.text
+            self._rounds.append(pieces)
+
+    def start_of(self, place: int) -> int:
+        """Return where the character at a place begins in the original text."""
+        for pieces in reversed(self._rounds):
+            place = pieces.before(place)
+        return place
+
+    def end_of(self, place: int) -> int:
+        """Return where the character before a place ends in the original text."""
+        for pieces in reversed(self._rounds):
+            place = pieces.before(place - 1, at_end=True)
+        return place
+
+
+class _Pieces(NamedTuple):
+    """One round of decoding. The lists have one entry for each decoded piece."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+    old_starts: list[list[int]]
+    """For each piece, where each of its characters began; and where the last one ended."""
+
+    def before(self, place: int, *, at_end: bool = False) -> int:
+        """Return where a character began, or ended, before this round."""
+        nearest = bisect_right(self.starts, place) - 1
+        if nearest < 0:
+            return place + at_end
+        if place < self.ends[nearest]:
+            return self.old_starts[nearest][place - self.starts[nearest] + at_end]
+        return self.old_starts[nearest][-1] + place - self.ends[nearest] + at_end
+
+
+def _decoding(text: str) -> _Pieces | None:
+    """Decode one layer; None where nothing is encoded."""
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    old_starts: list[list[int]] = []
+    copied = length = 0
+    for found in _ESCAPE.finditer(text):
+        characters, places = _decoded_piece(found)
+        if characters == found[0]:
+            continue
+        length += found.start() - copied
+        parts += [text[copied : found.start()], characters]
+        starts.append(length)
+        length += len(characters)
+        ends.append(length)
+        old_starts.append(places)
+        copied = found.end()
+    if not parts:
+        return None
+    return _Pieces("".join([*parts, text[copied:]]), starts, ends, old_starts)
+
+
+def _decoded_piece(found: re.Match[str]) -> tuple[str, list[int]]:
+    """Return the characters that a match stands for, and where each begins, and the last one ends."""
+    start, end = found.span()
+    if found["percent"]:
+        return _percent_decoded(found[0], start)
+    if found["unicode"]:
+        units = [int(unit[-4:], 16) for unit in re.findall(r"[0-9A-Fa-f]{4}", found["unicode"])]
+        raw = b"".join(unit.to_bytes(2, "big") for unit in units)
+        return _one_character(raw.decode("utf-16-be", "replace")[:1], found)
+    if found["short"]:
+        return _one_character(_SHORT_ESCAPES.get(found["short"], found["short"]), found)
+    if found["line"]:
+        return ("\n", [start, end])
+    if found["nothing"]:
+        return ("", [start, end])
+    if found["entity"]:
+        character = html5.get(f"{found['entity']};", "")
+        return (character, [start, end]) if len(character) == 1 else (found[0], [start, end])
+    number = int(found["decimal"]) if found["decimal"] else int(found["hexadecimal"], 16)
+    is_character = 0 < number < 0x110000 and not 0xD800 <= number < 0xE000
+    return _one_character(chr(number), found) if is_character else (found[0], [start, end])
+
+
+def _one_character(character: str, found: re.Match[str]) -> tuple[str, list[int]]:
+    compatible = character.translate(_compatible_characters())
+    return compatible, [*([found.start()] if compatible else []), found.end()]
+
+
+_PERCENT: Final = re.compile(r"%(?:25)*([0-9A-Fa-f]{2})")
+
+
+def _percent_decoded(text: str, start: int) -> tuple[str, list[int]]:
+    """Decode a run of percent escapes as UTF-8; a byte that is not UTF-8 counts as a character of Windows-1252."""
+    escapes = list(_PERCENT.finditer(text))
+    data = bytes(int(escape[1], 16) for escape in escapes)
+    characters: list[str] = []
+    places: list[int] = []
+    place = 0
+    while place < len(data):
+        size = 1 if data[place] < 0xC2 else 2 if data[place] < 0xE0 else 3 if data[place] < 0xF0 else 4
+        try:
+            character = data[place : place + size].decode()
+        except UnicodeDecodeError:
+            size, character = 1, data[place : place + 1].decode("cp1252", "replace")
+        character = character.translate(_compatible_characters())
+        characters += character
+        places += [start + escapes[place].start()] * len(character)
+        place += size
+    return "".join(characters), [*places, start + len(text)]
+
+
+@functools.cache
+def _compatible_characters() -> Mapping[int, str]:
+    """Return the characters that look like an ASCII character, such as full-width ones and dashes, with that one."""
+    table = {}
+    for first, last in ((0xA0, 0x2FF), (0x660, 0x6F9), (0x2000, 0x24FF), (0x3000, 0x3000), (0xFE50, 0xFFEF)):
+        for number in range(first, last + 1):
+            table[number] = _like_ascii(chr(number))
+    for number in range(0x1D400, 0x1D800):
+        table[number] = _like_ascii(chr(number))
+    return {number: like for number, like in table.items() if like}
+
+
+def _like_ascii(character: str) -> str:
+    """Return the ASCII character that this one stands for; an empty text if it stands for none."""
+    if unicodedata.category(character) == "Pd" or character == "\u2212":
+        return "-"
+    if unicodedata.category(character) == "Zs":
+        return " "
+    digit = unicodedata.decimal(character, None)
+    if digit is not None:
+        return str(digit)
+    like = unicodedata.normalize("NFKC", character)
+    return like if len(like) == 1 and like.isascii() and like != character else ""
+
+
+# Known secrets
+
+
+def _known_secrets(named: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the secrets as `_Decoded` would write them, with their names."""
+    found: dict[str, str] = {}
+    for name, secret in named:
+        written = _as_written_in_forms(_Decoded(secret).text)
+        if written.strip():
+            found.setdefault(written, name)
+    return sorted(found.items(), key=lambda item: -len(item[0]))
+
+
+def _as_written_in_forms(text: str) -> str:
+    """Return a text with blanks in the place of plus signs: forms write a blank so."""
+    return text.replace("+", " ")
+
+
+def _lowered(text: str) -> str:
+    """Return a text in small letters that has the same length."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(small if len(small := character.lower()) == 1 else character for character in text)
+
+
+def _is_own_word(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    return not (text[start].isalnum() and before.isalnum()) and not (text[end - 1].isalnum() and after.isalnum())
+
+
+def _without_overlaps(found: Iterable[Finding]) -> list[Finding]:
+    """Join findings that overlap; the class is that of the first, or of the longer of two that begin together."""
+    joined: list[Finding] = []
+    for finding in sorted(found, key=lambda each: (each.start, -each.end)):
+        if joined and finding.start < joined[-1].end:
+            joined[-1] = joined[-1]._replace(end=max(joined[-1].end, finding.end))
+        else:
+            joined.append(finding)
+    return joined
+
+
+# Secrets by their form
+
+_KEY: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"sk ?- ?(?:(?:proj|ant|or|svcacct|admin|lf)\w{0,6} ?- ?)?[\w-]{16,400}"
+    r"|[spr]k_(?:live|test)_\w{10,300}"
+    r"|gh[pousr]_\w{20,300}|github_pat_\w{20,300}|glpat-[\w-]{16,300}|hf_[A-Za-z0-9]{20,100}|npm_[A-Za-z0-9]{30,100}"
+    r"|(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])|AIza[\w-]{30,100}|ya29\.[\w-]{20,500}"
+    r"|xox[abeprs]-[\w-]{10,300}|pypi-[\w-]{30,300}|SG\.[\w-]{16,64}\.[\w-]{16,64}"
+    r"|eyJ[\w-]{8,4000}\.[\w-]{8,8000}(?:\.[\w-]{0,2000})?"
+    r")"
+)
+_KEY_IN_GROUPS: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk-(?:proj-|ant-)?|gh[pousr]_|glpat-|AKIA|AIza|hf_) ?"
+    r"[A-Za-z0-9_-]{2,12}(?: [A-Za-z0-9_-]{2,12}){2,20}"
+)
+"""A key that was typed in groups, such as `AKIA IOSF ODNN 7EXA MPLE`."""
+_PRIVATE_KEY_BEGIN: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?:-----)?")
+_PRIVATE_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_PRIVATE_KEY_BODY: Final = re.compile(r"[\w+/=\s:,.()-]*")
+_PRIVATE_KEY_LINES: Final = re.compile(r"(?:\s{0,8}[A-Za-z0-9+/=]{16,200}(?=\s|$)){0,200}")
+_LONGEST_PRIVATE_KEY: Final = 20_000
+_PASSWORD_IN_ADDRESS: Final = re.compile(r"://[^\s/:@?#\"'<>]{0,200}:([^\s/\"'<>]{1,200})@(?=[\w\[])")
+_ASSIGNED: Final = re.compile(
+    r"(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|access[_-]?key|token)"
+    r"[\"'`)\]]{0,2}[ \t]{0,3}(?:\bis\b:?|:=|=>|[:=])[ \t]{0,3}[\"'`]?([^\s\"'`,;<>(){}\[\]|\\]{8,300})",
+    re.IGNORECASE,
+)
+_AUTHORIZATION: Final = re.compile(
+    r"(?:\bBearer|\bAuthorization[\"']?\s{0,2}[:=]\s{0,2}[\"']?Basic)\s{1,3}([\w.~+/-]{16,4000}={0,2})", re.IGNORECASE
+)
+_NEXT_PARAMETER: Final = re.compile(r"&[\w.-]{1,50}=")
+_PLACEHOLDER: Final = re.compile(
+    r"(?:password|passwd|pass|pw|pwd|secret|key|token|x+|\*+|\.+|[$%{<\[].*|your.*|my.*|hidden.*)", re.IGNORECASE
+)
+_CODE: Final = re.compile(r"(?=.*[_.:/])[A-Za-z]+\d{0,2}(?:[_.:/-]+[A-Za-z]*\d{0,2})+|[a-z]+(?:[A-Z][a-z]+)+\d{0,2}")
+"""Words with a small number at their end, joined as code joins them: `get_token_v2`, `os.environ`, `nextToken2`."""
+
+
+def _secrets_in(text: str) -> Iterator[Finding]:
+    for found in _KEY.finditer(text):
+        if _looks_random(found[0]):
+            yield Finding(*found.span(), "secret", "an access key")
+    for found in _KEY_IN_GROUPS.finditer(text):
+        if end := _end_of_groups(found):
+            yield Finding(found.start(), end, "secret", "an access key")
+    yield from _private_keys_in(text)
+    for found in _PASSWORD_IN_ADDRESS.finditer(text):
+        if not _PLACEHOLDER.fullmatch(found[1]):
+            yield Finding(*found.span(1), "secret", "an address with a password")
+    for pattern in (_ASSIGNED, _AUTHORIZATION):
+        for found in pattern.finditer(text):
+            value = _NEXT_PARAMETER.split(found[1], maxsplit=1)[0].rstrip(".!?:")
+            end = found.start(1) + len(value)
+            if _looks_like_password(value) and text[end : end + 1] not in ("(", "["):
+                yield Finding(found.start(1), end, "secret", "a password or key")
+
+
+def _looks_random(key: str) -> bool:
+    """Tell keys from names such as `sk-learn-orders-2024`: keys mix letters and digits, or capitals and small ones."""
+    if re.search(r"[a-z][A-Z].*[a-z][A-Z].*[a-z][A-Z]", key) is not None:
+        return True
+    return any(
+        re.fullmatch(r"[A-Za-z]{14,}\d+|\d{12,}", part) is not None
+        or (re.search(r"\d", part) and re.search(r"[A-Za-z]", part) and not re.fullmatch(r"[A-Za-z]+\d{1,4}", part))
+        for part in re.split(r"[-_. ]+", key)
+        if len(part) >= 4
+    )
+
+
+def _looks_like_password(value: str) -> bool:
+    """Whether it holds letters and digits, as passwords do, and is neither a placeholder nor a name from code."""
+    if len(value) < 8 or not any(sign.isdigit() for sign in value) or not any(sign.isalpha() for sign in value):
+        return False
+    return _PLACEHOLDER.fullmatch(value) is None and _CODE.fullmatch(value) is None
+
+
+def _end_of_groups(found: re.Match[str]) -> int | None:
+    """Return where a key that was written in groups of one length ends; None if these are ordinary words."""
+    groups = list(re.finditer(r"\S+", found[0]))[1:]
+    size = len(groups[0][0])
+    same = [groups[0]]
+    for group in groups[1:]:
+        is_rest = len(group[0]) < size and any(sign.isdigit() for sign in group[0])
+        if len(same[-1][0]) < size or not (len(group[0]) == size or is_rest):
+            break
+        same.append(group)
+    with_digits = sum(any(sign.isdigit() for sign in group[0]) for group in same)
+    in_capitals = with_digits == 1 and all(group[0].isupper() or group[0].isdigit() for group in same)
+    if size < 3 or len(same) < 3 or not (with_digits >= 2 or in_capitals):
+        return None
+    return found.start() + same[-1].end()
+
+
+def _private_keys_in(text: str) -> Iterator[Finding]:
+    for begin in _PRIVATE_KEY_BEGIN.finditer(text):
+        place = text.find("-----", begin.end(), begin.end() + _LONGEST_PRIVATE_KEY)
+        end = _PRIVATE_KEY_END.match(text, place) if place >= 0 else None
+        if end is None or not _PRIVATE_KEY_BODY.fullmatch(text, begin.end(), place):  # hide the lines that are there
+            end = _PRIVATE_KEY_LINES.match(text, begin.end())
+        yield Finding(begin.start(), begin.end() if end is None else end.end(), "secret", "a private key")
+
+
+# Personal data by its form
+
+_AT: Final = r"(?:@| ?[(\[{] ?(?:at|AT|At|@) ?[)\]}] ?)"
+_DOT: Final = r"(?:\.| ?[(\[{] ?(?:dot|DOT|Dot|\.) ?[)\]}] ?)"
+_EMAIL: Final = re.compile(
+    rf"(?<![\w.+-])[\w.+-]{{1,64}}({_AT})"
+    rf"([^\W_][\w-]{{0,62}}(?:{_DOT}[\w-]{{1,63}}){{0,9}}{_DOT}(?:[^\W\d_]{{2,24}}|xn--[\w-]{{2,59}}))(?!\w|-\w)"
+)
+_SPACED_EMAIL: Final = re.compile(
+    r"(?<![\w.+-])[\w.+-]{1,64}( @ )"
+    r"([\w-]{1,63}(?:\.[\w-]{1,63}){0,9}\.(?:com|org|net|edu|gov|io|de|fr|uk|ch|nl|eu))(?![\w.])"
+)
+_SPOKEN_EMAIL: Final = re.compile(
+    r"(?<![\w.+-])[\w.+-]{1,64}( at )([\w-]{1,63}(?: dot [\w-]{1,63}){0,5} dot [A-Za-z]{2,24})(?!\w)", re.IGNORECASE
+)
+_WRITTEN_DOT: Final = re.compile(r" ?[(\[{] ?(?:dot|\.) ?[)\]}] ?| dot ", re.IGNORECASE)
+_RESERVED_DOMAIN: Final = re.compile(
+    r"(?:^|\.)(?:example(?:\.(?:com|org|net|edu))?|invalid|test|localhost)$|^\d+x\.", re.IGNORECASE
+)
+"""Domains that are reserved for examples; `icon@2x.png` is the name of a file."""
+_PHONE: Final = re.compile(
+    r"(?<![\w.+/-])(?:\+[1-9](?:(?: \(|\) |\)[-/.]|[ ./()-])?\d){7,14}|\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}-\d{3}-\d{4})"
+    r"(?!\w|[.,-]\d)"
+)
+_LABELLED_PHONE: Final = re.compile(
+    r"\b(?:tel|phone|telephone|telefon|mobile|cell|fax|handy)(?: (?:no|number))?[.:]{0,2} {0,2}"
+    r"(00?[1-9](?:[ /-]?\d){6,13})(?!\w|[.,-]\d)",
+    re.IGNORECASE,
+)
+_NO_PHONE: Final = re.compile(
+    r"\+?(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./].*|\+\d+\.\d+|\+\d{1,3}(?:\.\d{1,3}){3}|.*000000"
+)
+"""What begins with a plus sign and is a date, a decimal number, an address or a round number."""
+_SOCIAL_SECURITY: Final = re.compile(r"(?<![\w.,/+-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?!\w|[-.,]\d)")
+_CARD: Final = re.compile(
+    r"(?<![\w.,/+-])(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,4}(?:\1\d{1,3})?|3\d{3}([ -])\d{6}\2\d{4,5})"
+    r"(?!\w|[-.,/]\d| \d)"
+)
+_CARD_LENGTHS: Final = {"2": (16,), "3": (14, 15, 16), "4": (13, 16, 19), "5": (16,), "6": (16, 18, 19)}
+"""How many digits the numbers of the networks have, by their first digit."""
+_IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,40}(?![A-Za-z0-9])")
+
+
+def _patterns_in(text: str) -> Iterator[Finding]:
+    """Find all that has the form of a secret or of personal data, in a decoded text."""
+    yield from _secrets_in(text)
+    yield from _emails_in(text)
+    for found in _IBAN.finditer(text):
+        if length := _length_of_iban(found[0]):
+            yield Finding(found.start(), found.start() + length, "bank_account", "a bank account number")
+    for found in _CARD.finditer(text):
+        if _card_checks(found[0]):
+            yield Finding(*found.span(), "card_number", "a card number")
+    for found in _SOCIAL_SECURITY.finditer(text):
+        yield Finding(*found.span(), "social_security_number", "a social security number")
+    for found in _PHONE.finditer(text):
+        if not _NO_PHONE.fullmatch(found[0]):
+            yield Finding(*found.span(), "phone_number", "a telephone number")
+    for found in _LABELLED_PHONE.finditer(text):
+        yield Finding(*found.span(1), "phone_number", "a telephone number")
+
+
+def _emails_in(text: str) -> Iterator[Finding]:
+    in_addresses = {found.end(1) for found in _PASSWORD_IN_ADDRESS.finditer(text)}  # of the servers, where the @ is
+    for pattern in (_EMAIL, _SPACED_EMAIL, _SPOKEN_EMAIL):
+        for found in pattern.finditer(text):
+            domain = _WRITTEN_DOT.sub(".", found[2])
+            is_server = found.start(1) in in_addresses or found[0].startswith("git@")
+            if not is_server and not _RESERVED_DOMAIN.search(domain):
+                yield Finding(*found.span(), "email_address", "an e-mail address")
+
+
+def _card_checks(text: str) -> bool:
+    """Whether a network of cards has numbers of this form, and the digits fit the last one (Luhn)."""
+    digits = [int(sign) for sign in text if sign.isdigit()]
+    if len(digits) not in _CARD_LENGTHS.get(text[0], ()) or len(set(digits)) == 1:
+        return False
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def _length_of_iban(text: str) -> int:
+    """Return how much of a text is an account number whose check digits fit (ISO 7064, modulo 97); 0 if nothing is."""
+    for end in [len(text), *(found.start() for found in reversed(list(re.finditer("[ -]", text))))]:
+        signs = re.sub("[ -]", "", text[:end])
+        if 15 <= len(signs) <= 34 and int("".join(str(int(sign, 36)) for sign in signs[4:] + signs[:4])) % 97 == 1:
+            return end
+    return 0
