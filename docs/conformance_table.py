@@ -12,6 +12,11 @@ SUITES = (
     testing.ExecuteStepConformance,
     testing.TraceConverterConformance,
     testing.RunnerConformance,
+    testing.LLMClientConformance,
+    testing.EmbedderConformance,
+    testing.ObserverConformance,
+    testing.StoreConformance,
+    testing.CommandConformance,
 )
 
 HEAD = """\

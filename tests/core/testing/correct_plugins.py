@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ASYNCHRONOUS", "CORRECT", "FRAMEWORK", "RUNNER", "STORED", "Edit"]
+__all__ = ["ASYNCHRONOUS", "CORRECT", "FRAMEWORK", "OTHER_KINDS", "RUNNER", "STORED", "Edit"]
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,172 @@ STORED = (
     ),
 )
 
+OTHER_KINDS = (
+    Edit(
+        "plugin.py",
+        "@hookimpl\ndef ace_trace_converters",
+        "@hookimpl\ndef ace_llm_clients():\n"
+        '    yield LLMClientSpec(name="mutant", target="ace_mutant.llm:MutantClient")\n\n\n'
+        "@hookimpl\ndef ace_embedders():\n"
+        '    yield EmbedderSpec(name="mutant", target="ace_mutant.embed:MutantEmbedder")\n\n\n'
+        "@hookimpl\ndef ace_observers():\n"
+        '    yield ObserverSpec(name="mutant", target="ace_mutant.observe:count")\n\n\n'
+        "@hookimpl\ndef ace_stores():\n"
+        '    yield StoreSpec(name="mutant", target="ace_mutant.store:MutantStore", suffixes=(".mutant",))\n\n\n'
+        "@hookimpl\ndef ace_commands():\n"
+        '    yield CommandSpec(name="mutant", target="ace_mutant.cli:command", summary="Count words")\n\n\n'
+        "@hookimpl\ndef ace_trace_converters",
+    ),
+    Edit(
+        "plugin.py",
+        "import ExecuteStepSpec, ",
+        "import CommandSpec, EmbedderSpec, ExecuteStepSpec, LLMClientSpec, ObserverSpec, StoreSpec, ",
+    ),
+    Edit(
+        "llm.py",
+        "*",
+        """import asyncio
+from ace.protocols import LLMCallError, LLMResponse, UnusableAnswerError
+
+
+class MutantClient:
+    def __init__(self, model, *, max_tokens=None, temperature=None, backend=None):
+        self.backend = backend
+
+    def complete(self, prompt, *, max_tokens=None):
+        try:
+            return LLMResponse(self.backend(prompt))
+        except RuntimeError as error:
+            raise LLMCallError(str(error)) from error
+
+    def complete_structured(self, prompt, response_model, **settings):
+        text = self.complete(prompt, **settings).text
+        try:
+            return response_model.model_validate_json(text)
+        except ValueError as error:
+            raise UnusableAnswerError("it does not validate", raw_answers=[text]) from error
+
+    async def acomplete(self, prompt, **settings):
+        return await asyncio.to_thread(self.complete, prompt, **settings)
+""",
+    ),
+    Edit(
+        "embed.py",
+        "*",
+        """import zlib
+
+
+class MutantEmbedder:
+    def __init__(self, model=None):
+        self.size = 512
+
+    def embed(self, texts):
+        return [self.vector(text) for text in texts]
+
+    def vector(self, text):
+        numbers = [0.0] * self.size
+        for word in text.lower().split():
+            numbers[zlib.crc32(word.encode()) % self.size] += 1.0
+        return numbers
+""",
+    ),
+    Edit(
+        "observe.py",
+        "*",
+        """import threading
+
+from ace.protocols.observers import RunEnded
+
+_lock = threading.Lock()
+_ended = 0
+
+
+def count(event):
+    global _ended
+    if isinstance(event, RunEnded):
+        with _lock:
+            _ended += 1
+""",
+    ),
+    Edit(
+        "store.py",
+        "*",
+        """from ace.skillbook.sqlite_store import SqliteStore
+
+
+class MutantStore(SqliteStore):
+    def __init__(self, location):
+        super().__init__(location)
+""",
+    ),
+    Edit(
+        "cli.py",
+        "*",
+        """import json
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def command(text: str, *, as_json: Annotated[bool, Parameter(name="--json", negative="")] = False) -> int:
+    \"\"\"Count words.
+
+    Args:
+        text: Any text.
+        as_json: Print one JSON object.
+    \"\"\"
+    words = len(text.split())
+    print(json.dumps({"words": words}) if as_json else words)
+    return 0
+""",
+    ),
+    Edit(
+        "test_conformance.py",
+        "class TestRunner(Mutant, RunnerConformance):\n",
+        """from ace.testing import (
+    CommandConformance, EmbedderConformance, LLMClientConformance, ObserverConformance, StoreConformance
+)
+
+
+class TestLLMClient(Mutant, LLMClientConformance):
+    @pytest.fixture
+    def make_client(self):
+        from ace_mutant.llm import MutantClient
+
+        return lambda model: MutantClient("any", backend=model)
+
+
+class TestEmbedder(Mutant, EmbedderConformance):
+    pass
+
+
+class TestObserver(Mutant, ObserverConformance):
+    pass
+
+
+class TestStore(Mutant, StoreConformance):
+    @pytest.fixture
+    def location(self, tmp_path):
+        return str(tmp_path / "skills.mutant")
+
+
+class TestCommand(Mutant, CommandConformance):
+    @pytest.fixture
+    def arguments(self):
+        return ["some words", "--json"]
+
+
+class TestRunner(Mutant, RunnerConformance):
+""",
+    ),
+)
+
 CORRECT = {
     "as_the_template_has_it": (),
     "with_a_framework": FRAMEWORK,
     "asynchronous": ASYNCHRONOUS,
     "with_a_runner": RUNNER,
     "with_stored_records": STORED,
+    "with_every_other_kind": OTHER_KINDS,
 }
 """Plugins with which nothing is wrong."""

@@ -25,9 +25,12 @@ _PROCESSES.set_forkserver_preload(
         "pytest",
         "ace.implementations.prompts",
         "ace.outputs",
+        "ace.testing.command",
         "ace.testing.execute_step",
+        "ace.testing.models",
         "ace.testing.plugin",
         "ace.testing.runner",
+        "ace.testing.store",
         "ace.testing.trace_converter",
     ]
 )

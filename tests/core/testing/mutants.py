@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.core.testing.correct_plugins import ASYNCHRONOUS, FRAMEWORK, RUNNER, STORED, Edit
+from tests.core.testing.correct_plugins import ASYNCHRONOUS, FRAMEWORK, OTHER_KINDS, RUNNER, STORED, Edit
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -24,6 +24,99 @@ class Mutant:
 
 CAUGHT = "except PipelineCancelled:  # the run was cancelled: nothing is recorded, nothing is learned"
 RECORDED = '            result = MutantResult(task, success=False, error=f"{type(error).__name__}: {error}")\n'
+
+# What a method of the store does instead; each is written below the constructor of the correct store.
+STORES = (
+    (
+        "test_new_store_is_empty",
+        "a new store holds an answer already",
+        "        self.record_answer('greeting', 'hello', '2026-01-01T00:00:00Z')\n",
+    ),
+    (
+        "test_append_and_load",
+        "decisions are not kept",
+        "    def append(self, commit):\n        super().append(commit._replace(decisions=()))\n",
+    ),
+    (
+        "test_events",
+        "`until` is left out",
+        (
+            "    def events(self, after=0, until=None):\n"
+            "        yield from super().events(after, None if until == 3 else until)\n"
+        ),
+    ),
+    (
+        "test_version_conflict",
+        "a batch on an older version overwrites the newer one",
+        (
+            "    def append(self, commit):\n"
+            "        if commit.author == 'kit' and commit.expected_version < self.version() and commit.key is None:\n"
+            "            version = self.version()\n"
+            "            head = commit.head._replace(version=version + 1)\n"
+            "            commit = commit._replace(expected_version=version, head=head)\n"
+            "        super().append(commit)\n"
+        ),
+    ),
+    (
+        "test_each_sample_once",
+        "the key of a sample is not looked at",
+        (
+            "    def append(self, commit):\n"
+            "        key = commit.key\n"
+            "        if key is not None and self.committed_version(key) is not None:\n"
+            "            commit = commit._replace(key=None)\n"
+            "        super().append(commit)\n"
+        ),
+    ),
+    (
+        "test_first_answer_counts",
+        "the last answer is returned",
+        (
+            "    def record_answer(self, key, answer, at, details=None):\n"
+            "        super().record_answer(key, answer, at, details)\n        return answer\n"
+        ),
+    ),
+    (
+        "test_progress",
+        "notes of all runs are returned",
+        (
+            "    def progress(self, run):\n"
+            "        return [row for each in ('b', run) for row in super(MutantStore, self).progress(each)]\n"
+        ),
+    ),
+    (
+        "test_threads",
+        "from another thread than the first one, every third batch is lost",
+        (
+            "        import threading\n        self.home, self.count = threading.get_ident(), 0\n"
+            "    def append(self, commit):\n        import threading\n        self.count += 1\n"
+            "        if threading.get_ident() != self.home and self.count % 3 == 0:\n"
+            "            commit = commit._replace(changed=(), operations='[]')\n"
+            "        super().append(commit)\n"
+        ),
+    ),
+    (
+        "test_processes",
+        "a process that learns has a file of its own",
+        (
+            "        import os, sys\n        if sys.argv[2:3] and sys.argv[2].startswith('process'):\n"
+            "            super().__init__(f'{location}{os.getpid()}')\n"
+        ),
+    ),
+    (
+        "test_rollback",
+        "what a rollback replaces is not removed",
+        "    def append(self, commit):\n        super().append(commit._replace(replaces_all=False))\n",
+    ),
+    (
+        "test_close_twice",
+        "a second close is an error",
+        (
+            "        self.closed = 0\n    def close(self):\n        self.closed += 1\n        super().close()\n"
+            "        if self.closed > 1:\n            raise RuntimeError('closed already')\n"
+        ),
+    ),
+)
 
 MUTANTS = (
     Mutant(
@@ -357,5 +450,234 @@ MUTANTS = (
             ),
         ),
         RUNNER,
+    ),
+    Mutant(
+        "ObserverConformance.test_takes_every_event",
+        "the target of an observer is a class, which is made anew at each event",
+        (
+            Edit(
+                "observe.py",
+                "def count(event):\n    global _ended\n",
+                "class count:\n  def __init__(self, event):\n    global _ended\n",
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "LLMClientConformance.test_made_from_a_model_string",
+        "the client takes no settings",
+        (Edit("llm.py", "model, *, max_tokens=None, temperature=None, backend=None", "model, backend=None"),),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "LLMClientConformance.test_complete",
+        "a call cannot set `max_tokens`",
+        (
+            Edit("llm.py", "def complete(self, prompt, *, max_tokens=None)", "def complete(self, prompt)"),
+            Edit("llm.py", "self.complete(prompt, **settings)", "self.complete(prompt)"),
+            Edit("llm.py", "self.complete, prompt, **settings", "self.complete, prompt"),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "LLMClientConformance.test_complete_structured",
+        "the structured answer is a dict",
+        (
+            Edit(
+                "llm.py",
+                "return response_model.model_validate_json(text)",
+                "return response_model.model_validate_json(text).model_dump()",
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "LLMClientConformance.test_unusable_answer",
+        "an answer that does not validate is built from what there is",
+        (
+            Edit(
+                "llm.py",
+                'raise UnusableAnswerError("it does not validate", raw_answers=[text]) from error',
+                "return response_model.model_construct()",
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "LLMClientConformance.test_failure_is_told",
+        "a provider that fails gives an empty answer",
+        (Edit("llm.py", "raise LLMCallError(str(error)) from error", 'return LLMResponse("")'),),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "LLMClientConformance.test_eight_at_once",
+        "the prompt is kept on the client while its answer is awaited",
+        (
+            Edit("llm.py", "self.backend = backend", "self.backend = backend\n        self.answer = None"),
+            Edit(
+                "llm.py",
+                "return LLMResponse(self.backend(prompt))",
+                "self.answer = self.backend(prompt)\n            import time; time.sleep(0.2)\n"
+                "            return LLMResponse(self.answer)",
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "LLMClientConformance.test_async_twins",
+        "the asynchronous method is not asynchronous",
+        (
+            Edit(
+                "llm.py",
+                "    async def acomplete(self, prompt, **settings):\n"
+                "        return await asyncio.to_thread(self.complete, prompt, **settings)\n",
+                "    def acomplete(self, prompt, **settings):\n        return self.complete(prompt, **settings)\n",
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "EmbedderConformance.test_one_vector_for_each_text",
+        "the vector of an empty text is shorter",
+        (Edit("embed.py", "numbers = [0.0] * self.size\n", "numbers = [0.0] * (self.size if text else 1)\n"),),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "EmbedderConformance.test_deterministic",
+        "words are numbered as they come",
+        (
+            Edit("embed.py", "self.size = 512", "self.size, self.words = 512, {}"),
+            Edit(
+                "embed.py",
+                "numbers[zlib.crc32(word.encode()) % self.size]",
+                "numbers[self.words.setdefault(word, len(self.words)) % self.size]",
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "EmbedderConformance.test_similar_texts_are_near",
+        "a text is a hash",
+        (Edit("embed.py", "for word in text.lower().split():", "for word in [text]:"),),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "EmbedderConformance.test_eight_at_once",
+        "the numbers of all calls are one list",
+        (
+            Edit("embed.py", "self.size = 512", "self.size, self.numbers = 512, []"),
+            Edit(
+                "embed.py",
+                "numbers = [0.0] * self.size\n",
+                "self.numbers[:] = [0.0] * self.size\n"
+                "        import time; time.sleep(0.02)\n        numbers = self.numbers\n",
+            ),
+            Edit("embed.py", "        return numbers\n", "        time.sleep(0.02)\n        return list(numbers)\n"),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "ObserverConformance.test_takes_every_event",
+        "the cost of a call is taken for a number",
+        (
+            Edit(
+                "observe.py",
+                "    global _ended\n",
+                '    global _ended\n    if hasattr(event, "cost"):\n        float(event.cost)\n',
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "ObserverConformance.test_takes_unknown_events",
+        "an event of a later release is an error",
+        (
+            Edit(
+                "observe.py",
+                "    global _ended\n",
+                '    global _ended\n    if not type(event).__module__.startswith("ace.protocols"):\n'
+                "        raise TypeError(event)\n",
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "ObserverConformance.test_many_threads",
+        "events are taken on one thread only",
+        (
+            Edit("observe.py", "_ended = 0", "_ended, _home = 0, threading.get_ident()"),
+            Edit(
+                "observe.py",
+                "    global _ended\n",
+                '    global _ended\n    if _home != threading.get_ident() and event.run_id == "kit-run":\n'
+                '        raise RuntimeError("another thread")\n',
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "ObserverConformance.test_prints_nothing",
+        "the end of a run is printed",
+        (Edit("observe.py", "        with _lock:\n", '        print("ended")\n        with _lock:\n'),),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "ObserverConformance.test_whole_run",
+        "a run without a well-known name is refused",
+        (
+            Edit(
+                "observe.py",
+                "    if isinstance(event, RunEnded):\n",
+                '    if isinstance(event, RunEnded):\n        assert event.run_id == "kit-run"\n',
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    *(
+        Mutant(
+            f"StoreConformance.{check}",
+            wrong,
+            (Edit("store.py", "super().__init__(location)\n", f"super().__init__(location)\n{code}"),),
+            OTHER_KINDS,
+        )
+        for check, wrong, code in STORES
+    ),
+    Mutant(
+        "StoreConformance.test_location_finds_the_store",
+        "the spec claims other files",
+        (Edit("plugin.py", 'suffixes=(".mutant",)', 'suffixes=(".mutants",)'),),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "CommandConformance.test_help",
+        "an option has no description",
+        (Edit("cli.py", "        as_json: Print one JSON object.\n", ""),),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "CommandConformance.test_summary",
+        "the spec has no summary",
+        (Edit("plugin.py", 'cli:command", summary="Count words"', 'cli:command"'),),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "CommandConformance.test_wrong_usage",
+        "every word is taken, options that it does not have too",
+        (
+            Edit(
+                "cli.py",
+                "def command(text: str, *,",
+                "def command(*texts: Annotated[str, Parameter(allow_leading_hyphen=True)],",
+            ),
+            Edit("cli.py", "        text: Any text.", "        texts: Any texts."),
+            Edit("cli.py", "len(text.split())", 'len(" ".join(texts).split())'),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "CommandConformance.test_success",
+        "a line for people is printed before the JSON object",
+        (Edit("cli.py", "    words = len(", '    print("counting")\n    words = len('),),
+        OTHER_KINDS,
     ),
 )

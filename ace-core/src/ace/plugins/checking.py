@@ -46,6 +46,7 @@ __all__ = [
     "foreign_providers_of_ace",
     "problems_of",
     "report_on",
+    "resolution_problems",
 ]
 
 Doing = Callable[[str], object]
@@ -192,32 +193,54 @@ def problems_of(plugin: CataloguedPlugin, doing: Doing = lambda what: None) -> I
     try:
         loaded = plugin.load()
     except KeyboardInterrupt as interrupt:
-        yield _raised(plugin, interrupt)
+        yield _raised(plugin.owner, interrupt)
         return
     except PluginError as error:
         yield error
         return
     yield from _imported_frameworks(loaded, set(sys.modules) - modules)
+    lost: set[str] = set()
+    yield from resolution_problems(loaded, doing, lost)
+    for spec in _specs(loaded):
+        if not lost & {*_references(spec)}:
+            doing(f"looking at {spec.target!r}")
+            yield from declared_problems(loaded, spec)
+
+
+def resolution_problems(
+    loaded: LoadedPlugin, doing: Doing = lambda what: None, lost: set[str] | None = None
+) -> Iterator[PluginError]:
+    """Import every target of a loaded plugin.
+
+    Args:
+        loaded: The plugin.
+        doing: Told what comes next.
+        lost: Takes the references that could not be imported.
+
+    Returns:
+        What is wrong.
+    """
+    for spec in _specs(loaded):
+        for reference in dict.fromkeys(_references(spec)):
+            doing(f"importing {reference!r}")
+            try:
+                loaded.targets.resolve(reference, spec.requires)
+                continue
+            except KeyboardInterrupt as interrupt:
+                yield _raised(loaded.targets.owner, interrupt)
+            except PluginError as error:
+                yield error
+            if lost is not None:
+                lost.add(reference)
+
+
+def _specs(loaded: LoadedPlugin) -> Iterator[Spec]:
     for specs in loaded.specs.values():
-        for spec in specs:
-            resolved = True
-            for reference in dict.fromkeys(_references(spec)):
-                doing(f"importing {reference!r}")
-                try:
-                    loaded.targets.resolve(reference, spec.requires)
-                except KeyboardInterrupt as interrupt:
-                    resolved = False
-                    yield _raised(plugin, interrupt)
-                except PluginError as error:
-                    resolved = False
-                    yield error
-            if resolved:
-                doing(f"looking at {spec.target!r}")
-                yield from declared_problems(loaded, spec)
+        yield from specs
 
 
-def _raised(plugin: CataloguedPlugin, interrupt: KeyboardInterrupt) -> PluginError:
-    error = PluginLoadError(f"{plugin.owner}: it raised KeyboardInterrupt while it was imported")
+def _raised(owner: str, interrupt: KeyboardInterrupt) -> PluginError:
+    error = PluginLoadError(f"{owner}: it raised KeyboardInterrupt while it was imported")
     error.__cause__ = interrupt
     return error
 

@@ -1,4 +1,4 @@
-"""The conformance kit: four suites of checks with which a plugin shows that it can be trusted.
+"""The conformance kit: suites of checks with which a plugin shows that it can be trusted, one for each kind of thing.
 
 Authors subclass the suites in their own tests and override fixtures, never a check. It needs pytest, which the extra
 `testing` of ace-core brings.
@@ -10,28 +10,41 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ace.testing.command import CommandConformance, ObserverConformance
     from ace.testing.execute_step import ExecuteStepConformance
+    from ace.testing.models import EmbedderConformance, LLMClientConformance
     from ace.testing.plugin import PluginConformance
     from ace.testing.runner import RunnerConformance
     from ace.testing.scripted_model import ScriptedModel
+    from ace.testing.store import StoreConformance
     from ace.testing.suite import Conformance
     from ace.testing.trace_converter import TraceConverterConformance
 
 __all__ = [
+    "CommandConformance",
     "Conformance",
+    "EmbedderConformance",
     "ExecuteStepConformance",
+    "LLMClientConformance",
+    "ObserverConformance",
     "PluginConformance",
     "RunnerConformance",
     "ScriptedModel",
+    "StoreConformance",
     "TraceConverterConformance",
 ]
 
 _HOMES = {
+    "CommandConformance": "command",
     "Conformance": "suite",
+    "EmbedderConformance": "models",
     "ExecuteStepConformance": "execute_step",
+    "LLMClientConformance": "models",
+    "ObserverConformance": "command",
     "PluginConformance": "plugin",
     "RunnerConformance": "runner",
     "ScriptedModel": "scripted_model",
+    "StoreConformance": "store",
     "TraceConverterConformance": "trace_converter",
 }
 

@@ -13,7 +13,7 @@ from ace import __version__
 from ace.plugins import PluginError
 from ace.plugins.api_version import ACCEPTED_API, check_api
 from ace.plugins.catalogue import CataloguedPlugin
-from ace.plugins.checking import problems_of
+from ace.plugins.checking import resolution_problems
 from ace.plugins.hook_source import read_hook_source
 from ace.plugins.loading import LoadedPlugin, import_hooks, load_hooks
 from ace.testing.demands import demand, installed_plugins, loaded_plugin
@@ -86,8 +86,7 @@ class PluginConformance(Conformance, is_suite=True):
 
     def test_targets(self, plugin_name: str) -> None:
         """All that the specs name can be imported, and what they require is installed."""
-        loaded_plugin(plugin_name)
-        problems = [str(problem) for problem in problems_of(_found(plugin_name))]
+        problems = [str(problem) for problem in resolution_problems(loaded_plugin(plugin_name))]
         demand(not problems, "\n".join(problems))
 
     def test_range_of_ace_core(self, plugin_name: str) -> None:

@@ -1,0 +1,253 @@
+"""`StoreConformance`: what a store of skillbooks has to do, so that nothing that was learned is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ace.plugins import StoreSpec
+from ace.skillbook import Skillbook, SkillbookStore
+from ace.skillbook.store import (
+    AlreadyCommittedError,
+    Commit,
+    Head,
+    SampleKey,
+    SkillRow,
+    VersionConflictError,
+)
+from ace.skillbook.stores import find_store
+from ace.testing.demands import demand, resolved, spec_of
+from ace.testing.suite import Conformance, must_be_given
+from ace.testing.without_framework import last_line
+
+__all__ = ["MakeLocation", "StoreConformance"]
+
+MakeLocation = Callable[[str], str]
+
+AT = "2026-01-01T00:00:00Z"
+AT_ONCE = 4
+ADDS = 10
+
+_ADD = """
+import sys
+from ace.skillbook import Skillbook
+with Skillbook.open(sys.argv[1]) as book:
+    for number in range(int(sys.argv[3])):
+        book.add_skill("kit", f"Skill {number} of {sys.argv[2]}")
+"""
+
+
+class StoreConformance(Conformance, is_suite=True):
+    """Checks the store. Fixtures: `plugin_name`, `location`."""
+
+    @pytest.fixture
+    def location(self, tmp_path: Path) -> str:
+        """The location of a skillbook that does not exist yet, such as `acme://kit/` with a new name behind it."""
+        made: str = must_be_given(self, "location")
+        return made
+
+    def test_location_finds_the_store(self, plugin_name: str, location: str) -> None:
+        """The spec claims the location, and its target opens a store with all methods of `SkillbookStore`."""
+        spec = spec_of(plugin_name, StoreSpec)
+        claimed = location.partition("://")[0] in spec.schemes if "://" in location else False
+        claimed = claimed or any(location.endswith(suffix) for suffix in spec.suffixes)
+        demand(
+            claimed, f"the location {location!r} has none of the schemes {spec.schemes} and suffixes {spec.suffixes}"
+        )
+        store = _opened(plugin_name, location)
+        missing = [name for name in vars(SkillbookStore) if not name.startswith("_") and not hasattr(store, name)]
+        store.close()
+        demand(not missing, f"the store has no method {', '.join(missing)}")
+
+    def test_new_store_is_empty(self, plugin_name: str, location: str) -> None:
+        """A store that was just made has version 0, no skills, no events and no answers."""
+        store = _opened(plugin_name, location)
+        found = (store.version(), list(store.load().skills), list(store.events()), list(store.recorded_answers()))
+        store.close()
+        demand(found == (0, [], [], []), f"a new store holds {found}")
+
+    def test_append_and_load(self, plugin_name: str, location: str) -> None:
+        """What was appended is there when the store is opened again: skills with vectors, decisions, counters."""
+        store = _opened(plugin_name, location)
+        rows = [SkillRow("kit-00001", 0, '{"content": "ä\\u4f60"}', b"\x00\x01"), SkillRow("kit-00002", 1, "{}", None)]
+        store.append(_commit(0, changed=rows, decisions=[("kit-00001", "kit-00002", '{"keep": true}')]))
+        store.append(_commit(1, removed=["kit-00002"], vectors=[("kit-00001", b"\x02")]))
+        store.close()
+        store = _opened(plugin_name, location)
+        book = store.load()
+        fetched = list(store.rows(["kit-00001", "kit-00002", "nothing"]))
+        store.close()
+        wanted = SkillRow("kit-00001", 0, rows[0].data, b"\x02")
+        demand([SkillRow(*row) for row in book.skills] == [wanted], f"load returns the skills {list(book.skills)}")
+        demand([SkillRow(*row) for row in fetched] == [wanted], f"rows returns {fetched}")
+        demand(Head(*book.head) == Head(2, 3, 1, 2), f"load returns the head {book.head}")
+        decisions = [tuple(each) for each in book.decisions]
+        demand(decisions == [("kit-00001", "kit-00002", '{"keep": true}')], f"load returns the decisions {decisions}")
+
+    def test_events(self, plugin_name: str, location: str) -> None:
+        """`events` yields the batches above `after` and up to `until`, in order, with what they were given."""
+        store = _opened(plugin_name, location)
+        for version in range(4):
+            store.append(_commit(version, operations=f'["operation {version + 1}"]'))
+        told = [(event.version, event.operations, event.at, event.author) for event in store.events(1, 3)]
+        everything = [event.version for event in store.events()]
+        store.close()
+        wanted = [(number, f'["operation {number}"]', AT, "kit") for number in (2, 3)]
+        demand(told == wanted, f"events(1, 3) yields {told}")
+        demand(everything == [1, 2, 3, 4], f"events() yields the versions {everything}")
+
+    def test_version_conflict(self, plugin_name: str, location: str) -> None:
+        """A batch that was made on an older version is refused, and nothing of it is kept."""
+        store, other = _opened(plugin_name, location), _opened(plugin_name, location)
+        store.append(_commit(0, changed=[SkillRow("kit-00001", 0, '"mine"')]))
+        try:
+            other.append(_commit(0, changed=[SkillRow("kit-00001", 0, '"theirs"')]))
+        except VersionConflictError:
+            kept = [row.data for row in store.load().skills]
+            demand(kept == ['"mine"'], f"after a refused batch the store holds {kept}")
+            return
+        finally:
+            store.close()
+            other.close()
+        pytest.fail("a batch made on version 0 was taken at version 1; raise VersionConflictError", pytrace=False)
+
+    def test_each_sample_once(self, plugin_name: str, location: str) -> None:
+        """A second batch of the same run, epoch and sample is refused: a resumed run learns nothing twice."""
+        store = _opened(plugin_name, location)
+        key = SampleKey("run", 1, "sample")
+        store.append(_commit(0, key=key, progress='"learned"'))
+        try:
+            store.append(_commit(1, key=key))
+        except AlreadyCommittedError:
+            found = (store.version(), store.committed_version(key), [row.note for row in store.progress("run")])
+            demand(found == (1, 1, ['"learned"']), f"afterwards version, committed version and progress are {found}")
+            return
+        finally:
+            store.close()
+        pytest.fail("one sample of a run was committed twice; raise AlreadyCommittedError", pytrace=False)
+
+    def test_first_answer_counts(self, plugin_name: str, location: str) -> None:
+        """`record_answer` returns the first answer under its key, for everyone and after reopening."""
+        store = _opened(plugin_name, location)
+        first = store.record_answer("key", "first", AT, {"model": "kit"})
+        second = store.record_answer("key", "second", AT)
+        store.close()
+        store = _opened(plugin_name, location)
+        found = (first, second, store.recorded_answer("key"), store.recorded_answer("none"))
+        store.close()
+        demand(found == ("first", "first", "first", None), f"two answers under one key gave {found}")
+
+    def test_progress(self, plugin_name: str, location: str) -> None:
+        """A later note about a sample replaces the earlier one, and runs are kept apart."""
+        store = _opened(plugin_name, location)
+        for run, sample, note in (("a", "1", "began"), ("a", "2", "began"), ("a", "1", "failed"), ("b", "1", "other")):
+            store.note_progress(SampleKey(run, 1, sample), note, AT)
+        found = [(row.key.sample, row.note) for row in store.progress("a")]
+        store.close()
+        demand(found == [("1", "failed"), ("2", "began")], f"the progress of run 'a' is {found}")
+
+    def test_threads(self, location: str) -> None:
+        """Four threads that learn through one book lose nothing."""
+        with _book(location) as book:
+
+            def learn(number: int) -> None:
+                for step in range(ADDS):
+                    book.add_skill("kit", f"Skill {step} of thread {number}")
+
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                list(pool.map(learn, range(AT_ONCE)))
+        with _book(location) as book:
+            demand(len(book) == AT_ONCE * ADDS, f"{AT_ONCE * ADDS} skills were added, and {len(book)} are kept")
+
+    def test_processes(self, location: str) -> None:
+        """Four processes that learn into one location lose nothing, and the history has a version for each change."""
+        with _book(location):
+            pass
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", _ADD, location, f"process {number}", str(ADDS)],
+                env=environ,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+            )
+            for number in range(AT_ONCE)
+        ]
+        said = [process.communicate()[1] for process in processes]
+        for process, text in zip(processes, said, strict=True):
+            demand(process.returncode == 0, f"a process that learned ended with an error: {last_line(text)}")
+        with _book(location) as book:
+            demand(len(book) == AT_ONCE * ADDS, f"{AT_ONCE * ADDS} skills were added, and {len(book)} are kept")
+            versions = [version.version for version in book.history()]
+        wanted = list(range(1, AT_ONCE * ADDS + 1))
+        demand(sorted(versions) == wanted, f"{len(wanted)} versions were committed, and the history lists {versions}")
+
+    def test_rollback(self, location: str) -> None:
+        """A rollback brings an earlier state back as a version of its own, and the history stays."""
+        with _book(location) as book:
+            book.add_skill("kit", "Keep this.")
+            kept = book.version
+            book.add_skill("kit", "Drop this.")
+            assert kept is not None
+            book.rollback(kept)
+            newest = book.version
+        with _book(location) as book:
+            contents = [skill.content for skill in book.skills()]
+            demand(contents == ["Keep this."], f"after the rollback the book holds {contents}")
+            versions = [version.version for version in book.history()]
+        demand(len(versions) == newest, f"the newest version is {newest}, and the history lists {versions}")
+
+    def test_close_twice(self, plugin_name: str, location: str) -> None:
+        """`close` may be called twice."""
+        store = _opened(plugin_name, location)
+        store.close()
+        try:
+            store.close()
+        except Exception as error:
+            pytest.fail(f"the second close raises {type(error).__name__}: {error}", pytrace=False)
+
+
+def _book(location: str) -> Skillbook:
+    if find_store(location) is None:
+        pytest.skip("cannot be checked before test_location_finds_the_store holds: no store claims the location")
+    return Skillbook.open(location)
+
+
+def _opened(plugin_name: str, location: str) -> SkillbookStore:
+    spec = spec_of(plugin_name, StoreSpec)
+    target = resolved(plugin_name, spec.target, spec.requires)
+    assert callable(target)
+    store: SkillbookStore = target(location)
+    return store
+
+
+def _commit(
+    expected: int,
+    *,
+    operations: str = "[]",
+    changed: list[SkillRow] | None = None,
+    removed: list[str] | None = None,
+    decisions: list[tuple[str, str, str | None]] | None = None,
+    vectors: list[tuple[str, bytes | None]] | None = None,
+    key: SampleKey | None = None,
+    progress: str | None = None,
+) -> Commit:
+    return Commit(
+        expected_version=expected,
+        at=AT,
+        author="kit",
+        operations=operations,
+        head=Head(expected + 1, 3, 1, 2),
+        changed=changed or [],
+        removed=removed or [],
+        decisions=decisions or [],
+        vectors=vectors or [],
+        key=key,
+        progress=progress,
+    )
