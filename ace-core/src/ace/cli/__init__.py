@@ -5,7 +5,6 @@
 
 import atexit
 import gc
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -34,19 +33,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         True
     """
     from ace.cli.console import open_missing_streams
-    from ace.cli.signals import EXIT_CODE, run_heeding_signals
+    from ace.cli.signals import run_heeding_signals
 
     if arguments is None:
         open_missing_streams()
 
     def command() -> int:
-        try:
-            from ace.cli.app import run
+        from ace.cli.app import run
 
-            return run(sys.argv[1:] if arguments is None else arguments)
-        except KeyboardInterrupt:  # so early that nothing else has said so
-            os.write(2, b"ace: interrupted\n")
-            return EXIT_CODE
+        return run(sys.argv[1:] if arguments is None else arguments)
 
     if arguments is None:
         _spare_the_collector()

@@ -7,12 +7,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 __all__ = [
     "JSON_SCHEMA",
     "abandon",
     "is_terminal",
+    "last_note",
     "note",
     "open_missing_streams",
     "print_json",
@@ -103,6 +105,18 @@ def note(text: str) -> None:
         text: The line.
     """
     _write_note(f"{text}\n")
+
+
+def last_note(text: str) -> None:
+    """Print a line to standard error right before the process is forced to end; never raises, like `note`.
+
+    It bypasses Python's stream, whose lock may be held by a thread that does not run any more.
+
+    Args:
+        text: The line.
+    """
+    with suppress(OSError):
+        os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))
 
 
 def redraw_note(text: str) -> None:

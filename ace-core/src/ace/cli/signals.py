@@ -1,16 +1,64 @@
-"""How Ctrl-C and SIGTERM end a command: the first one cleans up, one more ends the process at once."""
+"""How Ctrl-C and SIGTERM end a command: the first one cleans up, one more ends the process at once.
+
+Who does what on which thread:
+
+- Python runs signal handlers on the main thread, between two of its own instructions. While that thread is inside
+  native code, such as a model that is being loaded, no handler runs.
+- So a second thread, the watcher, is told of each signal by the interpreter itself. When a second signal has come and
+  no handler ends the process within a second, the watcher does. It also ends it at the third signal.
+- However a process is forced to end, it goes through `end_process`, which runs the actions of `on_forced_exit` first:
+  `finally` blocks do not run any more then.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import NoReturn
 
-__all__ = ["EXIT_CODE", "heeded_signals", "run_heeding_signals"]
+__all__ = ["EXIT_CODE", "end_process", "ending_process", "heeded_signals", "on_forced_exit", "run_heeding_signals"]
 
 EXIT_CODE = 130
 """The exit code of a command that a signal has ended."""
+
+_GRACE = 1.0
+"""Seconds in which a handler has to begin to end the process after the second signal, before the watcher ends it."""
+
+_actions: list[Callable[[], None]] = []
+_handler_ends_process = threading.Event()
+
+
+@contextmanager
+def on_forced_exit(action: Callable[[], None]) -> Iterator[None]:
+    """Have something done should the process be forced to end while the block runs.
+
+    Args:
+        action: What is done. It may be called on any thread, at any moment, with any lock held: it must neither take
+            one nor wait, so it uses functions of `os` rather than streams.
+    """
+    _actions.append(action)
+    try:
+        yield
+    finally:
+        _actions.remove(action)
+
+
+def end_process() -> NoReturn:
+    """End the process without waiting for any thread, after the actions of `on_forced_exit`, the newest first."""
+    for action in reversed(_actions):
+        with suppress(Exception):  # one that fails must not keep the process alive, nor the others from being done
+            action()
+    os._exit(EXIT_CODE)
+
+
+def ending_process() -> None:
+    """Note that a handler ends the process; the watcher leaves it the time that it takes."""
+    _handler_ends_process.set()
 
 
 def heeded_signals() -> list[signal.Signals]:
@@ -25,25 +73,72 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
         command: Returns its exit code, which is `EXIT_CODE` if a signal has ended it.
 
     Returns:
-        The exit code. After `EXIT_CODE` the process has to end; signals are ignored from then on, so that none
-        changes how.
+        The exit code. After `EXIT_CODE` the process has to end; one more signal ends it at once, until the last
+        moment, when signals are ignored so that none changes the exit code.
     """
+    if threading.current_thread() is not threading.main_thread():
+        return command()  # an application runs it, and handles signals itself
     heeded = heeded_signals()
-    is_ending = False
+    is_ending = is_over = False
 
     def end(number: int, frame: FrameType | None) -> None:
         nonlocal is_ending
+        if is_over:
+            return
         if is_ending:
             os.write(2, b"ace: stopped at once\n")
-            os._exit(EXIT_CODE)
+            end_process()
         is_ending = True
         raise KeyboardInterrupt
 
     before = {each: signal.signal(each, end) for each in heeded}
+    stop_watching = _watcher_started(frozenset(heeded))
     code = None
     try:
         code = command()
+        is_over = code != EXIT_CODE
+    except KeyboardInterrupt:  # so early or so late that the command could not say so
+        os.write(2, b"ace: interrupted\n")
+        code = EXIT_CODE
     finally:
-        for each, old in before.items():
-            signal.signal(each, signal.SIG_IGN if code == EXIT_CODE else old)
+        if code == EXIT_CODE:
+            # What runs at the exit may wait, as for threads that are in the middle of a call.
+            atexit.register(_ignore, heeded)
+        else:
+            stop_watching()
+            for each, old in before.items():
+                signal.signal(each, old)
     return code
+
+
+def _ignore(signals: Sequence[signal.Signals]) -> None:
+    for each in signals:
+        signal.signal(each, signal.SIG_IGN)
+
+
+def _watcher_started(heeded: frozenset[int]) -> Callable[[], None]:
+    """Have a thread end the process at the second signal, should the main thread not come to it.
+
+    Returns:
+        Stops the thread.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    _handler_ends_process.clear()
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reading, heeded), name="ace-signals", daemon=True).start()
+
+    def stop() -> None:
+        signal.set_wakeup_fd(before)
+        os.close(writing)  # the watcher reads to the end, and ends
+
+    return stop
+
+
+def _watch(reading: int, heeded: frozenset[int]) -> None:
+    received = 0
+    with os.fdopen(reading, "rb", buffering=0) as pipe:
+        while numbers := pipe.read(64):
+            received += sum(number in heeded for number in numbers)
+            if received > 2 or (received == 2 and not _handler_ends_process.wait(_GRACE)):
+                end_process()

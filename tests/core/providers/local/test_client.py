@@ -143,7 +143,7 @@ def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
     needed_model("smollm2-135m")
     broken = tmp_path / "broken.gguf"
     broken.write_text("hello", encoding="utf-8")
-    with pytest.raises(LocalModelError, match=r"broken\.gguf' cannot be loaded; it is no whole GGUF file"):
+    with pytest.raises(LocalModelError, match=r"broken\.gguf' cannot be loaded; it is not a whole GGUF file"):
         LocalLLMClient(broken).complete("Hello?")
 
 

@@ -104,7 +104,13 @@ def command(
     targets = [SkillbookPlace(each) for each in dict.fromkeys(skillbook or [settings.skillbook])]
     _check(options, targets)
     left_out = frozenset[Path]().union(*(target.own_files() for target in targets))
-    samples = all_samples(path, limit=options.limit, shuffle=options.shuffle, left_out=left_out)
+    samples = all_samples(
+        path,
+        limit=options.limit,
+        shuffle=options.shuffle,
+        left_out=left_out,
+        max_bytes=settings.max_input_bytes,
+    )
     client = client_from_settings(settings)
     if options.report is not None:
         make_folder(options.report)  # before anything is paid for what could not be written

@@ -3,10 +3,11 @@
 from ace.cli.inputs.event_lines import event_files
 from ace.cli.inputs.file_search import STANDARD_INPUT
 from ace.cli.inputs.gathering import GatheredTraces, gather_traces
-from ace.cli.inputs.problems import InputProblem
+from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem
 from ace.cli.inputs.stored_record import ChangedRecordError, StoredRecord, readable_records
 
 __all__ = [
+    "LARGEST_INPUT",
     "STANDARD_INPUT",
     "ChangedRecordError",
     "GatheredTraces",

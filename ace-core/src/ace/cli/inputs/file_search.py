@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from ace.cli.errors import UsageError
-from ace.cli.inputs.problems import InputProblem, reason_of
+from ace.cli.inputs.problems import InputProblem, not_a_file, reason_of
 
 __all__ = ["STANDARD_INPUT", "check_paths", "find_files"]
 
@@ -53,7 +53,7 @@ def find_files(paths: Sequence[str], left_out: Set[Path] = frozenset()) -> Itera
             elif Path(each).is_dir():
                 yield from _in_folder(Path(each), _folders_above(Path(each)), left_out, seen)
             else:
-                yield from _file(Path(each), seen)
+                yield from _file(Path(each), seen, is_named=each in paths)
 
 
 def _matches(pattern: str) -> list[str]:
@@ -96,7 +96,11 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _file(path: Path, seen: set[tuple[int, int]]) -> Iterator[str | InputProblem]:
+def _file(path: Path, seen: set[tuple[int, int]], *, is_named: bool = False) -> Iterator[str | InputProblem]:
+    """Yield a file that can be read to its end, or why it cannot.
+
+    A pipe is read only if the user named it: one that lies in a folder has no writer, and would be waited for.
+    """
     try:
         found = path.stat()
     except OSError as error:
@@ -105,10 +109,19 @@ def _file(path: Path, seen: set[tuple[int, int]]) -> Iterator[str | InputProblem
     if _key(found) in seen:
         return
     seen.add(_key(found))
-    if stat.S_ISSOCK(found.st_mode) or stat.S_ISBLK(found.st_mode):
-        yield InputProblem(str(path), "no file that can be read")
+    other = not_a_file(found.st_mode)
+    if other and not (is_named and (stat.S_ISFIFO(found.st_mode) or _is_typed(found))):
+        yield InputProblem(str(path), other)
         return
     yield str(path)
+
+
+def _is_typed(found: os.stat_result) -> bool:
+    """Whether a path such as /dev/stdin is the terminal of this command: nothing else ends the reading of a device."""
+    try:
+        return os.isatty(0) and os.path.samestat(found, os.fstat(0))
+    except OSError:  # standard input is closed
+        return False
 
 
 def _key(found: os.stat_result) -> tuple[int, int]:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
-import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Final, Self
 
 from ace.cli.errors import UsageError
+from ace.cli.inputs.content import HEAD_SIZE, foreign_kind
 from ace.cli.inputs.file_search import STANDARD_INPUT, check_paths, find_files
-from ace.cli.inputs.problems import InputProblem
+from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem, reason_of, too_large
 from ace.cli.inputs.splitting import Found, split_file
+from ace.cli.signals import on_forced_exit
+from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_converter
 from ace.runners import RecordedTrace
 
 __all__ = ["GatheredTraces", "gather_traces"]
+
+_CHUNK: Final = 1024 * 1024
+_LONGEST_WAIT: Final = 10.0
+"""Seconds in which a program has to begin to write into a pipe that the user named."""
+_WAIT_BETWEEN: Final = 0.02
 
 
 @dataclass
@@ -42,7 +52,12 @@ class GatheredTraces:
 
 
 def gather_traces(
-    paths: Sequence[str], *, limit: int | None = None, shuffle: int | None = None, left_out: Set[Path] = frozenset()
+    paths: Sequence[str],
+    *,
+    limit: int | None = None,
+    shuffle: int | None = None,
+    left_out: Set[Path] = frozenset(),
+    max_bytes: int = LARGEST_INPUT,
 ) -> GatheredTraces:
     """Find the records of all inputs.
 
@@ -50,7 +65,8 @@ def gather_traces(
         paths: Files, folders, globs, and `-` for standard input.
         limit: The most traces to take.
         shuffle: A seed; the traces are taken in a random order that it determines.
-        left_out: Resolved paths that are passed over inside folders.
+        left_out: Resolved paths that are skipped inside folders.
+        max_bytes: The size of the largest file or stream that is read.
 
     Raises:
         UsageError: A path does not exist, or nothing at all can be learned from.
@@ -58,7 +74,7 @@ def gather_traces(
     check_paths(paths)
     gathered = GatheredTraces()
     try:
-        for found in _all_found(paths, left_out, gathered._copies):
+        for found in _all_found(paths, left_out, gathered._copies, max_bytes):
             if isinstance(found, InputProblem):
                 gathered.problems.append(found)
                 continue
@@ -76,29 +92,80 @@ def gather_traces(
     return gathered
 
 
-def _all_found(paths: Sequence[str], left_out: Set[Path], copies: ExitStack) -> Iterator[Found]:
+def _all_found(paths: Sequence[str], left_out: Set[Path], copies: ExitStack, max_bytes: int) -> Iterator[Found]:
     for path in find_files(paths, left_out):
         if isinstance(path, InputProblem):
             yield path
         elif path == STANDARD_INPUT:
-            yield from split_file(_copied(None, copies), "stdin")
+            yield from _split_stream(sys.stdin.buffer, "stdin", copies, max_bytes)
         elif Path(path).is_file():
-            yield from split_file(path, path)
+            yield from split_file(path, path, max_bytes)
         else:
-            # A pipe, such as the shell makes of <(command), can be read once only.
-            yield from split_file(_copied(path, copies), path)
+            yield from _split_pipe(path, copies, max_bytes)
 
 
-def _copied(path: str | None, copies: ExitStack) -> str:
-    """Copy a stream into a temporary file, which is deleted at the end."""
+def _split_pipe(path: str, copies: ExitStack, max_bytes: int) -> Iterator[Found]:
+    """Split what comes through a pipe, such as the shell makes of <(command), or from a terminal."""
+    try:
+        # Opened in the usual way, a pipe that nothing writes into would be waited for indefinitely.
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        with os.fdopen(number, "rb") as stream:
+            has_name = Path(path).resolve().exists()  # one that the shell made has its writer already
+            first = _first_bytes(number, path) if has_name and not os.isatty(number) else b""
+            os.set_blocking(number, True)
+            yield from _split_stream(stream, path, copies, max_bytes, first)
+    except OSError as error:
+        yield InputProblem(path, reason_of(error))
+
+
+def _first_bytes(number: int, path: str) -> bytes:
+    """Wait until a program writes into a pipe; return what it has written, if anything.
+
+    Raises:
+        OSError: None has done so within some seconds.
+    """
+    deadline = time.monotonic() + _LONGEST_WAIT
+    while True:
+        try:
+            first = os.read(number, HEAD_SIZE)
+        except BlockingIOError:  # a writer is there, and has written nothing so far
+            return b""
+        if first:
+            return first
+        if time.monotonic() > deadline:
+            raise OSError(errno.EPIPE, f"no program wrote into this pipe within {_LONGEST_WAIT:g} s", path)
+        time.sleep(_WAIT_BETWEEN)
+
+
+def _split_stream(
+    stream: BinaryIO, name: str, copies: ExitStack, max_bytes: int, first: bytes = b""
+) -> Iterator[Found]:
+    """Split what a stream holds. It can be read once only, so a temporary file holds it until the end."""
     target = copies.enter_context(tempfile.NamedTemporaryFile(prefix="ace-input-"))  # noqa: SIM115  # closed by `copies`
-    if path is None:
-        shutil.copyfileobj(sys.stdin.buffer, target)
+    copies.enter_context(on_forced_exit(lambda: Path(target.name).unlink(missing_ok=True)))
+    try:
+        head = first + stream.read(HEAD_SIZE)
+        target.write(head)
+        size = len(head)
+        # Of an endless stream that cannot be a trace, the beginning is enough to say so.
+        while size <= max_bytes and (size > len(head) or _may_be_trace(head)) and (chunk := stream.read(_CHUNK)):
+            target.write(chunk)
+            size += len(chunk)
+        target.flush()
+    except OSError as error:
+        yield InputProblem(name, reason_of(error))
+        return
+    if size > max_bytes:
+        yield InputProblem(name, too_large(size, max_bytes))
     else:
-        with Path(path).open("rb") as stream:
-            shutil.copyfileobj(stream, target)
-    target.flush()
-    return target.name
+        yield from split_file(target.name, name, max_bytes)
+
+
+def _may_be_trace(head: bytes) -> bool:
+    try:
+        return foreign_kind(head) is None or find_trace_converter(head) is not None
+    except AmbiguousTraceError:  # reported when the copy is read
+        return True
 
 
 def _nothing_found(paths: Sequence[str], problems: Sequence[InputProblem]) -> str:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import errno
+import stat
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["LARGEST_RECORD", "InputProblem", "reason_of"]
+from ace.cli.wording import size_text
+
+__all__ = ["LARGEST_INPUT", "LARGEST_RECORD", "InputProblem", "not_a_file", "reason_of", "too_large"]
 
 LARGEST_RECORD: Final = 16_000_000
 """Bytes of the largest record that is taken. A model could not read a larger one, and memory stays bounded."""
+
+LARGEST_INPUT: Final = 1_000_000_000
+"""Bytes of the largest file or stream that is read, unless the setting `max_input_mb` says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,34 @@ class InputProblem:
     """The file, or the file and the record in it, such as `logs/a.jsonl#12`."""
     reason: str
     """Why, in words for people."""
+
+
+def not_a_file(mode: int) -> str:
+    """Return what something is that cannot be read to an end, or empty if it is a file.
+
+    Args:
+        mode: The mode that the system reports for it.
+
+    Example:
+        >>> not_a_file(stat.S_IFIFO), not_a_file(stat.S_IFREG)
+        ('a pipe, not a file', '')
+    """
+    kinds = ((stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
+    return next((f"a {kind}, not a file" for is_kind, kind in kinds if is_kind(mode)), "")
+
+
+def too_large(size: int, most: int) -> str:
+    """Return why a file or a stream is not read.
+
+    Args:
+        size: How many bytes it has, or how many were read of a stream before it was given up.
+        most: How many bytes are read at most.
+
+    Example:
+        >>> too_large(3_000_000_000, 1_000_000_000)
+        '3 GB; at most 1 GB are read of one input (the setting max_input_mb)'
+    """
+    return f"{size_text(size)}; at most {size_text(most)} are read of one input (the setting max_input_mb)"
 
 
 def reason_of(error: OSError) -> str:

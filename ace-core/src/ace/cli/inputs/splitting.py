@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from ace.cli.inputs.content import HEAD_SIZE, Content, foreign_kind, recognised
 from ace.cli.inputs.json_list import BrokenListError, Element, list_elements
-from ace.cli.inputs.problems import LARGEST_RECORD, InputProblem, reason_of
+from ace.cli.inputs.problems import LARGEST_INPUT, LARGEST_RECORD, InputProblem, not_a_file, reason_of, too_large
 from ace.cli.inputs.stored_record import RecordForm, StoredRecord, parsed_record
+from ace.cli.inputs.tables import BadRow, TableFormat, TableRows, table_format
 from ace.cli.wording import size_text
 from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_converter
 from ace.runners import RecordedTrace
@@ -23,33 +25,47 @@ _LONGEST_SHOWN = 40
 Found = RecordedTrace | InputProblem
 
 
-def split_file(path: str, name: str) -> Iterator[Found]:
+def split_file(path: str, name: str, max_bytes: int = LARGEST_INPUT) -> Iterator[Found]:
     """Yield the records of a file, and what in it is none.
 
     Args:
         path: The file.
         name: What it is called in places; another name than the path where the file is a copy.
+        max_bytes: The size of the largest file that is read.
     """
     try:
-        with Path(path).open("rb") as file:
-            yield from _File(file, path, name).split()
+        with open(path, "rb", opener=_opened_at_once) as file:
+            other = not_a_file(os.fstat(file.fileno()).st_mode)
+            if other:
+                yield InputProblem(name, other)
+            else:
+                yield from _File(file, path, name, max_bytes).split()
     except OSError as error:
         yield InputProblem(name, reason_of(error))
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    """Open a file, or what has taken its place since it was found, without waiting for whoever writes a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 class _File:
     """One open file."""
 
-    def __init__(self, file: BinaryIO, path: str, name: str) -> None:
+    def __init__(self, file: BinaryIO, path: str, name: str, max_bytes: int) -> None:
         self._file = file
         self._path = path
         self._name = name
+        self._max_bytes = max_bytes
         self._size = file.seek(0, 2)
         file.seek(0)
 
     def split(self) -> Iterator[Found]:
         if self._size == 0:
             yield InputProblem(self._name, "the file is empty")
+            return
+        if self._size > self._max_bytes:
+            yield InputProblem(self._name, too_large(self._size, self._max_bytes))
             return
         head = self._head()
         claimed = self._claimed_by_plugin(head)
@@ -61,8 +77,10 @@ class _File:
             yield InputProblem(self._name, f"{foreign}, not a trace")
             return
         suffix = Path(self._name).suffix.lower()
-        content = recognised(head, suffix, is_whole=len(head) == self._size)
-        yield from self._split_as(content)
+        is_whole = len(head) == self._size
+        content = recognised(head, suffix, is_whole=is_whole)
+        table = table_format(head, suffix, is_whole=is_whole) if content == "text" else None
+        yield from self._split_as(content) if table is None else self._rows(table)
 
     def _head(self) -> bytes:
         """Return the beginning of the file, with its first line as a whole unless that is too long."""
@@ -90,6 +108,20 @@ class _File:
         else:
             yield self._whole("json" if content == "object" else "text")
 
+    def _rows(self, table: TableFormat) -> Iterator[Found]:
+        has_rows = False
+        for row in TableRows(self._file, table, self._size):
+            has_rows = True
+            place = f"{self._name}#{row.line}"
+            if isinstance(row, BadRow):
+                yield InputProblem(place, row.reason)
+                continue
+            here = self._file.tell()
+            yield self._record(row.start, row.data, "row", place, table)
+            self._file.seek(here)
+        if not has_rows:
+            yield InputProblem(self._name, "a table without rows")
+
     def _whole(self, form: RecordForm) -> Found:
         if self._size > LARGEST_RECORD:
             return InputProblem(
@@ -107,7 +139,7 @@ class _File:
 
     def _line_records(self) -> Iterator[Found]:
         self._file.seek(0)
-        for number, (start, line) in enumerate(_lines_of(self._file), 1):
+        for number, (start, line) in enumerate(_lines_of(self._file, self._size), 1):
             place = f"{self._name}#{number}"
             if line is None:
                 yield InputProblem(place, f"the line is longer than {size_text(LARGEST_RECORD)}")
@@ -120,7 +152,7 @@ class _File:
 
         self._file.seek(0)
         messages = 0
-        for _, line in _lines_of(self._file):
+        for _, line in _lines_of(self._file, self._size):
             try:
                 value = json.loads(line) if line else None
             except (ValueError, RecursionError):
@@ -161,9 +193,9 @@ class _File:
             return InputProblem(place, f"the record is larger than {size_text(LARGEST_RECORD)}")
         return self._record(element.start, element.data, "json", place)
 
-    def _record(self, start: int, data: bytes, form: RecordForm, place: str) -> Found:
+    def _record(self, start: int, data: bytes, form: RecordForm, place: str, table: TableFormat | None = None) -> Found:
         try:
-            value = parsed_record(data, form, self._path)
+            value = parsed_record(data, form, self._path, table)
         except json.JSONDecodeError as error:
             where = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
             return InputProblem(place, f"cut, or not JSON: {error.msg} ({where})")
@@ -175,9 +207,10 @@ class _File:
             return InputProblem(place, "a number has too many digits")
         if not isinstance(value, dict | list | str):
             return InputProblem(place, f"{_short(json.dumps(value))} is not a trace")
-        if not value:
+        if not value or (table is not None and isinstance(value, dict) and not any(value.values())):
             return InputProblem(place, "the record is empty")
-        return RecordedTrace(StoredRecord(self._path, start, len(data), form, hashlib.sha256(data).hexdigest()), place)
+        digest = hashlib.sha256(data).hexdigest()
+        return RecordedTrace(StoredRecord(self._path, start, len(data), form, digest, table), place)
 
 
 def _short(text: str) -> str:
@@ -192,17 +225,18 @@ def _hash_of(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+def _lines_of(file: BinaryIO, size: int) -> Iterator[tuple[int, bytes | None]]:
     """Yield where each line begins, and the line; None in place of one that is too long.
 
-    Only a line feed ends a line of JSONL.
+    Only a line feed ends a line of JSONL. What is appended to the file meanwhile is not read: a log that grows faster
+    than it is read would have no end.
     """
     start = 0
     if file.read(3) != b"\xef\xbb\xbf":
         file.seek(0)
     else:
         start = 3
-    while line := file.readline(LARGEST_RECORD + 1):
+    while start < size and (line := file.readline(LARGEST_RECORD + 1)):
         length = len(line)
         whole: bytes | None = line.rstrip(b"\r\n")
         if length > LARGEST_RECORD and not line.endswith(b"\n"):

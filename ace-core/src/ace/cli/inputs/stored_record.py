@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from ace.cli.inputs.tables import TableFormat, row_record
 from ace.protocols.trace_converters import TraceConverter, register_trace_converter, unregister_trace_converter
 from ace.runners.recorded_trace import UnreadRecord
 
@@ -17,8 +18,9 @@ __all__ = ["ChangedRecordError", "RecordForm", "StoredRecord", "parsed_record", 
 
 logger = logging.getLogger(__name__)
 
-RecordForm = Literal["json", "message_lines", "text", "file"]
-"""How the bytes are read: a JSON value, one chat message a line, text, or by a plugin that takes the file."""
+RecordForm = Literal["json", "message_lines", "text", "row", "file"]
+"""How the bytes are read: a JSON value, one chat message a line, text, a row of a table, or by a plugin that takes the
+file."""
 
 
 class ChangedRecordError(ValueError):
@@ -34,16 +36,20 @@ class StoredRecord(Mapping[str, str], UnreadRecord):
         length: How many bytes it has.
         form: How the bytes are read.
         sha256: The hash of the bytes.
+        table: The table that a row belongs to.
     """
 
-    __slots__ = ("_form", "_length", "_path", "_sha256", "_start")
+    __slots__ = ("_form", "_length", "_path", "_sha256", "_start", "_table")
 
-    def __init__(self, path: str, start: int, length: int, form: RecordForm, sha256: str) -> None:
+    def __init__(
+        self, path: str, start: int, length: int, form: RecordForm, sha256: str, table: TableFormat | None = None
+    ) -> None:
         self._path = path
         self._start = start
         self._length = length
         self._form = form
         self._sha256 = sha256
+        self._table = table
 
     def __getitem__(self, name: str) -> str:
         if name != "sha256":
@@ -80,16 +86,17 @@ class StoredRecord(Mapping[str, str], UnreadRecord):
             data = file.read(self._length)
         if hashlib.sha256(data).hexdigest() != self._sha256:
             raise ChangedRecordError(f"{self._path} was changed during the run; start again")
-        return parsed_record(data, self._form, self._path)
+        return parsed_record(data, self._form, self._path, self._table)
 
 
-def parsed_record(data: bytes, form: RecordForm, path: str) -> object:
+def parsed_record(data: bytes, form: RecordForm, path: str, table: TableFormat | None = None) -> object:
     """Return the record that some bytes hold.
 
     Args:
         data: The bytes of the record.
         form: How they are read.
         path: Their file.
+        table: The table that a row belongs to.
 
     Raises:
         ValueError: They do not hold such a record.
@@ -100,6 +107,8 @@ def parsed_record(data: bytes, form: RecordForm, path: str) -> object:
         return json.loads(data.removeprefix(b"\xef\xbb\xbf"))
     if form == "message_lines":
         return list(_messages(data))
+    if table is not None:
+        return row_record(data, table)
     from ace.implementations.trace_reading.plain import decoded
 
     return decoded(data)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
-from ace.cli.errors import INTERRUPTED
-from ace.cli.signals import heeded_signals
+from ace.cli.signals import end_process, ending_process, heeded_signals
 
 __all__ = ["run_interruptibly"]
 
@@ -30,7 +28,9 @@ def run_interruptibly(
     Args:
         work: What is done.
         on_first: Called at the first signal; it asks the work to end, which is then waited for.
-        on_second: Called at the second signal; the process ends after it, whatever the work is doing.
+        on_second: Called at the second signal, on another thread; the process ends after it, whatever the work is
+            doing. The main thread may be in the middle of anything then, such as writing to standard error. A third
+            signal ends the process without waiting for it.
 
     Returns:
         What the work returns; what it raises is raised. After a first signal, one more ends the process from then on.
@@ -54,7 +54,10 @@ def run_interruptibly(
         if received == 1:
             on_first()
         elif received == 2:
+            ending_process()
             _end_at_once(on_second)
+        else:
+            end_process()
 
     before = {each: signal.signal(each, handle) for each in heeded_signals()}
     try:
@@ -73,9 +76,9 @@ def run_interruptibly(
     return result  # type: ignore[return-value]  # None only where an error is
 
 
-def _end_at_once(farewell: Callable[[], None]) -> None:
+def _end_at_once(farewell: Callable[[], None]) -> NoReturn:
     """End the process without waiting for any thread; what is said before may not hold it up for long."""
     last = threading.Thread(target=farewell, daemon=True)
     last.start()
     last.join(_LONGEST_FAREWELL)
-    os._exit(INTERRUPTED)
+    end_process()

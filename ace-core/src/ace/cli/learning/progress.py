@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol, final
 
 from ace.cli.console import is_terminal, note
+from ace.cli.signals import on_forced_exit
 from ace.cli.wording import duration_text
 
 __all__ = ["Display", "Tally", "displayed"]
 
 _SECONDS_BETWEEN_LINES = 10.0
+_ERASE_LINE = b"\r\x1b[2K"
+_SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Tally(Protocol):
@@ -43,8 +47,14 @@ class Display(Protocol):
     def show(self) -> None:
         """Show the tally as it is now."""
 
+    def start(self) -> None:
+        """Begin to show the tally."""
+
     def close(self) -> None:
         """Leave the terminal as it was. May be called twice."""
+
+    def restore(self) -> None:
+        """Leave the terminal as it was, without waiting for anything: the process is about to be ended."""
 
 
 @contextmanager
@@ -62,10 +72,12 @@ def displayed(tally: Tally, *, quiet: bool = False) -> Iterator[Display]:
         display = _Bar(tally)
     else:
         display = _Lines(tally)
-    try:
-        yield display
-    finally:
-        display.close()
+    with on_forced_exit(display.restore):
+        try:
+            display.start()
+            yield display
+        finally:
+            display.close()
 
 
 class _Estimate:
@@ -86,10 +98,16 @@ class _Estimate:
 
 @final
 class _Nothing:
+    def start(self) -> None:
+        pass
+
     def show(self) -> None:
         pass
 
     def close(self) -> None:
+        pass
+
+    def restore(self) -> None:
         pass
 
 
@@ -104,6 +122,9 @@ class _Lines:
         self._next = time.monotonic()
         self._shown = ""
 
+    def start(self) -> None:
+        pass
+
     def show(self) -> None:
         with self._lock:
             if time.monotonic() >= self._next:
@@ -113,6 +134,9 @@ class _Lines:
         with self._lock:
             if self._shown or self._tally.ended:
                 self._print("")
+
+    def restore(self) -> None:
+        pass
 
     def _print(self, time_left: str) -> None:
         text = self._tally.text
@@ -124,7 +148,7 @@ class _Lines:
 
 @final
 class _Bar:
-    """A bar of rich."""
+    """A bar of rich. A terminal that has gone away raises when it is written to; that does not concern the run."""
 
     def __init__(self, tally: Tally) -> None:
         from rich.console import Console
@@ -142,10 +166,14 @@ class _Bar:
         )
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._bar.add_task(tally.text, total=tally.total, time_left="")
-        self._bar.start()
+        self._terminal = sys.stderr.fileno()
+
+    def start(self) -> None:
+        with suppress(OSError):
+            self._bar.start()
 
     def show(self) -> None:
-        with self._lock:
+        with self._lock, suppress(OSError):
             self._bar.update(
                 self._task,
                 completed=self._tally.ended,
@@ -154,4 +182,15 @@ class _Bar:
             )
 
     def close(self) -> None:
-        self._bar.stop()
+        try:
+            with suppress(OSError):
+                self._bar.stop()
+        finally:  # a signal may have come while it stopped
+            self._write(_SHOW_CURSOR)
+
+    def restore(self) -> None:
+        self._write(_ERASE_LINE + _SHOW_CURSOR)
+
+    def _write(self, sequence: bytes) -> None:
+        with suppress(OSError):
+            os.write(self._terminal, sequence)

@@ -128,7 +128,11 @@ class RunPlan:
 
     def _gathered(self, skillbook: SkillbookPlace) -> GatheredTraces:
         return gather_traces(
-            self.paths, limit=self.options.limit, shuffle=self.options.shuffle, left_out=skillbook.own_files()
+            self.paths,
+            limit=self.options.limit,
+            shuffle=self.options.shuffle,
+            left_out=skillbook.own_files(),
+            max_bytes=self.settings.max_input_bytes,
         )
 
     def _run_name(self, book: Skillbook) -> tuple[str, bool]:

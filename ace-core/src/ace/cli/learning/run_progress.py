@@ -77,6 +77,10 @@ class RunProgress:
         """Leave the terminal as it was. May be called from any thread, and twice."""
         self._display.close()
 
+    def restore(self) -> None:
+        """Leave the terminal as it was, without waiting for anything: the process is about to be ended."""
+        self._display.restore()
+
 
 @contextmanager
 def run_progress_shown(total: int, noun: str = "trace", *, quiet: bool = False) -> Iterator[RunProgress]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ace.cli.errors import UsageError
-from ace.cli.inputs import GatheredTraces, InputProblem, StoredRecord, gather_traces
+from ace.cli.inputs import LARGEST_INPUT, GatheredTraces, InputProblem, StoredRecord, gather_traces
 from ace.cli.learning.samples import sample_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,12 @@ def samples_in(gathered: GatheredTraces) -> list[Sample]:
 
 
 def all_samples(
-    paths: Sequence[str], *, limit: int | None = None, shuffle: int | None = None, left_out: Set[Path] = frozenset()
+    paths: Sequence[str],
+    *,
+    limit: int | None = None,
+    shuffle: int | None = None,
+    left_out: Set[Path] = frozenset(),
+    max_bytes: int = LARGEST_INPUT,
 ) -> list[Sample]:
     """Read samples to measure by: each of them has to be there, with its right answer.
 
@@ -42,12 +47,13 @@ def all_samples(
         paths: Files, folders and globs.
         limit: The most samples to take.
         shuffle: A seed for a random order.
-        left_out: Files that are passed over inside folders.
+        left_out: Files that are skipped inside folders.
+        max_bytes: The size of the largest file that is read.
 
     Raises:
         UsageError: A record cannot be read, is no sample, or has no right answer; the text says where.
     """
-    with gather_traces(paths, limit=limit, shuffle=shuffle, left_out=left_out) as gathered:
+    with gather_traces(paths, limit=limit, shuffle=shuffle, left_out=left_out, max_bytes=max_bytes) as gathered:
         samples = samples_in(gathered)
         if gathered.problems:
             first = gathered.problems[0]

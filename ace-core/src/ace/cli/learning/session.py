@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ace.cli.console import note
+from ace.cli.console import last_note, note
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES
 from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.opened_skillbook import saved_elsewhere
@@ -58,10 +58,10 @@ def run_learning(
             note("ace: stopping as soon as what is under way is done; Ctrl-C again stops at once")
 
         def stop_at_once() -> None:
-            progress.close()
+            progress.restore()
             if not place.keeps_history:
                 book.save_to_file(place.location, merge=True)
-            note(f"ace: stopped at once; {way_on}")
+            last_note(f"ace: stopped at once; {way_on}")
 
         try:
             run_interruptibly(lambda: run(token), on_first=stop_softly, on_second=stop_at_once)

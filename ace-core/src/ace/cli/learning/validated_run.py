@@ -91,7 +91,7 @@ def run_with_validation(
     from ace.evaluation.validated_run import run_validated
     from ace.steps import AgentStep
 
-    samples = all_samples(options.validate)
+    samples = all_samples(options.validate, max_bytes=settings.max_input_bytes)
     try:
         check_disjoint(inputs, samples)
     except ValueError as error:

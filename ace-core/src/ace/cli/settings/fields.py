@@ -132,4 +132,12 @@ FIELDS: Final[Sequence[SettingField]] = (
         most=1_000_000,
     ),
     SettingField(name="max_cost", kind=float, help="The cost in USD at which a run starts no new inputs.", above=0),
+    SettingField(
+        name="max_input_mb",
+        kind=float,
+        help="The size of the largest file or stream that is read, in megabytes.",
+        default=1000.0,
+        above=0,
+        most=1_000_000,
+    ),
 )

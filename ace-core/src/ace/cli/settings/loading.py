@@ -61,10 +61,17 @@ class Settings:
     """How many inputs are worked on at once; None is the default of the runner."""
     lag: int | None
     """How many earlier inputs may not be learned yet; None is the default of the runner."""
+    max_input_mb: float
+    """The size of the largest file or stream that is read, in megabytes."""
     max_cost: float | None
     """US dollars after which a run begins nothing new."""
     origins: Mapping[str, str]
     """Where each value came from, by name, in words for people."""
+
+    @property
+    def max_input_bytes(self) -> int:
+        """The size of the largest file or stream that is read."""
+        return int(self.max_input_mb * 1_000_000)
 
 
 def load_settings(

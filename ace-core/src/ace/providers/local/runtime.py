@@ -7,7 +7,9 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +23,8 @@ _WAIT_WITHOUT_SPINNING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 """Otherwise waiting threads burn their cores, and generation collapses as soon as anything else runs."""
 _PROMPT_CACHE_MEBIBYTES = 512
 _LOG_NOTHING = 0
+_LONGEST_START = 900.0
+"""Seconds in which a model has to be loaded; gigabytes from a slow disk take minutes."""
 
 
 class NativeServer(Protocol):
@@ -83,14 +87,40 @@ def start_server(
     params.cache_ram_mib = 0 if repeatable else _PROMPT_CACHE_MEBIBYTES
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
+    return _loaded(lambda: runtime.Server(params), path)
+
+
+def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
+    """Load a model in a thread of its own, and wait for it.
+
+    On the main thread, a signal handler that raises would do so inside the constructor of the runtime, which then
+    waits indefinitely for a server that it has not told to stop. Here the handler raises while this function waits.
+    """
+    outcome: Future[NativeServer] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(load())
+        except BaseException as error:  # raised to whoever waits
+            outcome.set_exception(error)
+
+    loader = threading.Thread(target=run, name="ace-load-model", daemon=True)
+    loader.start()
     try:
-        server: NativeServer = runtime.Server(params)
+        return outcome.result(_LONGEST_START)
     except RuntimeError as error:
         raise LocalModelError(
-            f"the model file {str(path)!r} cannot be loaded; it is no whole GGUF file, or too large for the memory",
+            f"the model file {str(path)!r} cannot be loaded; it is not a whole GGUF file, or too large for the memory",
             model=str(path),
         ) from error
-    return server
+    except TimeoutError as error:
+        raise LocalModelError(
+            f"the model file {str(path)!r} was not loaded within {_LONGEST_START:g} s; choose a smaller model",
+            model=str(path),
+        ) from error
+    except KeyboardInterrupt:
+        loader.join()  # native code cannot be stopped, and must not run while the process ends; a second signal may
+        raise
 
 
 @contextmanager
