@@ -25,7 +25,7 @@ WRONG: dict[str, tuple[Arguments, str]] = {
     "callback": ({"on_sample_done": "print"}, "on_sample_done is 'print'; it must be a function of one result"),
     "asynchronous callback": (
         {"on_sample_done": _asynchronous_callback},
-        "on_sample_done is asynchronous, and nobody would await it; give a plain function",
+        "on_sample_done is asynchronous, so it would have to be awaited; give a plain function",
     ),
 }
 
@@ -93,7 +93,7 @@ def test_a_callback_must_be_plain_however_it_is_written() -> None:
         async def __call__(self, result: SampleResult[PageContext]) -> None:
             raise AssertionError("nobody awaits this")
 
-    with pytest.raises(TypeError, match="nobody would await it"):
+    with pytest.raises(TypeError, match="would have to be awaited"):
         Pipeline([Do()]).run(pages(1), on_sample_done=Callback())  # type: ignore[arg-type]  # that is what is wrong
 
 

@@ -81,8 +81,8 @@ def test_a_hook_that_raises_is_logged_with_its_name_and_ignored(step: AnyDo, cap
     assert result.error is None
     assert len(recorder.events) == 2
     assert [record.getMessage() for record in caplog.records] == [
-        f"hook Broken raised in before_step for step {step.__name__}; the run goes on",
-        f"hook Broken raised in after_step for step {step.__name__}; the run goes on",
+        f"hook Broken raised in before_step for step {step.__name__}; the run continues",
+        f"hook Broken raised in after_step for step {step.__name__}; the run continues",
     ]
 
 

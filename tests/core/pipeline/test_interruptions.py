@@ -113,7 +113,7 @@ def test_a_loop_that_its_owner_closes_under_a_step_harms_no_later_run() -> None:
     command = [sys.executable, "-c", textwrap.dedent(CLOSED_LOOP)]
     run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert run.stdout == "4\n"
-    assert "nobody could be told that work of the pipeline engine is done" in run.stderr
+    assert "the end of work of the pipeline engine could not be reported" in run.stderr
 
 
 @pytest.mark.parametrize("step", [Do, DoAsync])

@@ -119,8 +119,8 @@ def test_an_observer_that_raises_is_logged_and_ignored(
     pipeline.wait_for_background()
     assert result.error is None and result.output is not None
     assert [record.getMessage() for record in caplog.records] == [
-        "step observer Broken raised in step_started for step Behind; the run goes on",
-        "step observer Broken raised in step_ended for step Behind; the run goes on",
+        "step observer Broken raised in step_started for step Behind; the run continues",
+        "step observer Broken raised in step_ended for step Behind; the run continues",
     ]
 
 

@@ -10,11 +10,12 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar, final
 
 from . import interpreter_exit
+from .caller import Caller, CallerLoop
 from .context import StepContext
+from .in_flight import InFlight
 from .interrupts import uninterrupted
 from .lane import InputOrder
 from .result import SampleResult, record_failure
-from .sample_end import announce_end
 from .segment import Position
 from .threads import Work
 from .waiting import Changes
@@ -30,16 +31,6 @@ class Stage(Protocol[C]):
 
 
 @final
-class Tally:
-    """How many samples of one run are in the background."""
-
-    __slots__ = ("inside",)
-
-    def __init__(self) -> None:
-        self.inside = 0
-
-
-@final
 @dataclass(slots=True, eq=False)
 class Job(Generic[C]):
     """One sample on its way through the background."""
@@ -50,7 +41,8 @@ class Job(Generic[C]):
     context: Context
     order: InputOrder
     index: int
-    tally: Tally
+    in_flight: InFlight[C]
+    caller: Caller | None
     stage_index: int = 0
 
     def proceed(self) -> None:
@@ -58,8 +50,11 @@ class Job(Generic[C]):
         stages = self.background.stages
         if self.stage_index == len(stages):
             self.result.output = self.ctx
-            announce_end(self.context, self.result)
-            self.background.leave(self.tally, failed=False)
+            try:
+                if self.in_flight.is_watched:
+                    self.in_flight.end_behind(self.result, self.caller)
+            finally:
+                self.background.leave(self.in_flight, failed=False)
         else:
             stages[self.stage_index].submit(self)
 
@@ -100,10 +95,13 @@ class Job(Generic[C]):
         self._end(error, position.step_name)
 
     def _end(self, error: BaseException, step_name: str | None) -> None:
-        record_failure(self.result, error, step_name)
-        announce_end(self.context, self.result)
-        self.order.give_up(self.index)
-        self.background.leave(self.tally, failed=True)
+        try:
+            record_failure(self.result, error, step_name)
+            if self.in_flight.is_watched:
+                self.in_flight.end_behind(self.result, self.caller)
+        finally:  # whatever happens, samples that wait for this one's turn pass, and it is counted
+            self.order.give_up(self.index)
+            self.background.leave(self.in_flight, failed=True)
 
 
 @final
@@ -128,6 +126,7 @@ class Background(Generic[C]):
         self._changes = Changes(self._lock)
         self._inside = 0
         self.active: set[Job[C]] = set()  # those in a step; adding and discarding is one step of the interpreter each
+        self.untold: set[CallerLoop] = set()  # loops that have not made all calls of on_sample_end yet
 
     def enter(self, job: Job[C]) -> None:
         """Take a sample in; wait while there is no room for it."""
@@ -163,15 +162,15 @@ class Background(Generic[C]):
         if self._inside == 0:
             interpreter_exit.watch(self)
         self._inside += 1
-        job.tally.inside += 1
+        job.in_flight.inside_background += 1
         job.order.settle(job.index)
         self._changes.tell()
 
-    def leave(self, tally: Tally, *, failed: bool) -> None:
+    def leave(self, in_flight: InFlight[C], *, failed: bool) -> None:
         """Count a sample that has passed all stages, or failed in one."""
         with self._lock:
             self._inside -= 1
-            tally.inside -= 1
+            in_flight.inside_background -= 1
             self._completed += 1
             self._failed += failed
             self._changes.tell()
@@ -190,10 +189,16 @@ class Background(Generic[C]):
                 f"{count} {'sample is' if count == 1 else 'samples are'} still in the background after "
                 f"{timeout:g} s; they go on, wait again to see them end"
             )
+        self._make_late_calls()
 
-    def wait_for(self, tally: Tally) -> None:
+    def wait_for(self, in_flight: InFlight[C]) -> None:
         """Block until nothing of one run is inside."""
-        self._changes.wait_until(lambda: tally.inside == 0)
+        self._changes.wait_until(lambda: in_flight.inside_background == 0)
+        self._make_late_calls()
+
+    def _make_late_calls(self) -> None:
+        for loop in list(self.untold):
+            loop.make_late_calls()
 
     @property
     def pending(self) -> int:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from .blocking import may_block_loop
 from .context import StepContext
-from .errors import BranchError, PipelineConfigError
+from .errors import BranchError, PipelineCancelled, PipelineConfigError
 from .merge import (
     BuiltInMerge,
     MergeStrategy,
@@ -18,7 +18,7 @@ from .merge import (
     merge_namespaced,
     merge_raise_on_conflict,
 )
-from .planned_step import PlannedStep, plan_step
+from .planned_step import PlannedStep, plan_step, returned_context
 from .step import StepProtocol
 from .surroundings import Surroundings, limited, placed
 from .threads import threads
@@ -94,6 +94,7 @@ class Branch(Generic[C]):
         self.provides: frozenset[str] = frozenset().union(*(child.provides for child in self._children))
         self.has_async_steps: bool = any(child.is_async for child in self._children)
         self.has_async_boundary: bool = False
+        self.has_hooks: bool = any(child.has_inner_hooks for child in self._children)
         self.has_lane: bool = any(child.lane is not None or child.has_inner_lane for child in self._children)
         self.max_workers: int = min(child.max_workers for child in self._children)
 
@@ -110,6 +111,7 @@ class Branch(Generic[C]):
 
         Raises:
             BranchError: If children failed; it holds all their errors.
+            PipelineCancelled: If all that failed were cancelled.
             MergeConflictError: If the strategy forbids what they wrote.
         """
         if self.has_async_steps:
@@ -125,6 +127,10 @@ class Branch(Generic[C]):
 
     def call_within(self, surroundings: Surroundings, ctx: C) -> C:
         """Call the branch as a step in these surroundings, which limit its inner steps."""
+        if self.has_async_steps:
+            from .event_loop import engine_loop
+
+            return engine_loop.run(self.call_async_within(surroundings, ctx))
         return self._run(self._children_within(surroundings), ctx)
 
     async def call_async_within(self, surroundings: Surroundings, ctx: C) -> C:
@@ -132,11 +138,10 @@ class Branch(Generic[C]):
         return await self._run_async(self._children_within(surroundings), ctx)
 
     def _children_within(self, surroundings: Surroundings) -> Sequence[PlannedStep[C]]:
-        if surroundings is Surroundings.FOREGROUND:
-            return self._children  # what has begun runs to its end, though the run be cancelled meanwhile
         children = self._placed_children.get(surroundings)
         if children is None:
-            children = tuple(limited(placed(child, surroundings), surroundings) for child in self._children)
+            within = surroundings.of_children
+            children = tuple(limited(placed(child, within), within) for child in self._children)
             self._placed_children[surroundings] = children
         return children
 
@@ -175,13 +180,16 @@ class Branch(Generic[C]):
         for error in errors:
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise error
+        if errors and all(isinstance(error, PipelineCancelled) for error in errors):
+            raise errors[0]
         if errors:
             raise BranchError(errors) from errors[0]
         outputs = [outcome.output for outcome in outcomes if outcome.output is not None]
         if self._strategy is not None:
             built_in: BuiltInMerge[C] = merge_function(self._strategy)
             return built_in(outputs, ctx)
-        return self._merge_fn(outputs)
+        merged = self._merge_fn(outputs)
+        return merged if merged.__class__ is ctx.__class__ else returned_context(merged, "Branch")
 
 
 def _merge_function(merge: MergeStrategy | Callable[[list[C]], C]) -> Callable[[list[C]], C]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import final
 
@@ -20,10 +21,11 @@ class CancellationToken:
         (True, 'cancelled')
     """
 
-    __slots__ = ("_reason",)
+    __slots__ = ("_listeners", "_reason")
 
     def __init__(self) -> None:
         self._reason = ""
+        self._listeners: dict[Callable[[], None], None] = {}  # adding, removing and listing are atomic each
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Ask the run to stop before its next foreground step. Idempotent, and safe from any thread.
@@ -32,6 +34,15 @@ class CancellationToken:
             reason: Why, in one word; that of the first call stays.
         """
         self._reason = self._reason or reason or "cancelled"
+        for listener in list(self._listeners):
+            listener()
+
+    def _listen(self, listener: Callable[[], None]) -> None:
+        """Call this at each `cancel()`, on any thread and from signal handlers: it must take no lock, and not raise."""
+        self._listeners[listener] = None
+
+    def _forget(self, listener: Callable[[], None]) -> None:
+        self._listeners.pop(listener, None)
 
     @property
     def is_cancelled(self) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Iterable
 from typing import Generic, TypeVar, final
 
+from .caller import CallerThread
 from .context import StepContext
 from .interrupts import interrupts_can_wait, uninterrupted
 from .result import SampleResult
 from .run import Run
 from .thread_driver import ThreadDriver, process_one_by_one
-from .waiting import Happening
 from .workers import needs_no_workers, start_workers
 
 C = TypeVar("C", bound=StepContext)
@@ -50,18 +50,20 @@ def collect(run: Run[C], contexts: Iterable[C], workers: int) -> list[SampleResu
 
 def _drive(run: Run[C], contexts: Iterable[C], workers: int, results: _ResultList[C]) -> None:
     """Have the workers do the run, and wait for them. On Ctrl-C, what is in a step finishes first."""
-    ended = Happening()
+    here = CallerThread()
+    if workers == 1 and run.is_observed:
+        run.use_caller(here)
     has_begun = False
     try:
         with uninterrupted:
-            start_workers(run, contexts, workers, results.put, results.put, ended.happen)
+            start_workers(run, contexts, workers, results.put, results.put, here.end)
             has_begun = True
-        ended.wait()
+        here.wait()
     except BaseException as error:
         run.abort(error)
         if not has_begun:
             raise
-        ended.wait()
+        here.wait()
 
 
 async def collect_async(run: Run[C], contexts: Iterable[C] | AsyncIterable[C], workers: int) -> list[SampleResult[C]]:

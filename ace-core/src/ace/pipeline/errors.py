@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .problem_reports import error_text
+
 
 class PipelineError(Exception):
     """Base class of every error that comes from the engine itself, not from a step.
@@ -47,7 +49,7 @@ class BranchError(PipelineError):
 
     def __init__(self, failures: Sequence[BaseException]) -> None:
         self.failures: list[BaseException] = list(failures)
-        texts = "; ".join(f"{type(error).__name__}: {error}" for error in self.failures)
+        texts = "; ".join(map(error_text, self.failures))
         count = len(self.failures)
         super().__init__(f"{count} {'child' if count == 1 else 'children'} of the branch failed: {texts}")
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Protocol, final, runtime_checkable
 
+from .caller import Caller
 from .context import StepContext
+from .problem_reports import log_problem
 
 logger = logging.getLogger(__name__)
 
@@ -15,8 +18,11 @@ logger = logging.getLogger(__name__)
 class PipelineHook(Protocol):
     """Watches the foreground steps of a pipeline; it cannot change the context.
 
-    A branch and a nested pipeline count as one step. No order is promised between hooks. A hook that raises
-    is logged and otherwise ignored.
+    A branch and a nested pipeline count as one step. Hooks are called in the order in which the pipeline got them. A
+    hook that raises is logged and otherwise ignored.
+
+    In `run_async` and `astream` hooks are called on the caller's event loop, in `run` and `stream` on the caller's
+    thread or, with several workers, on that of the worker. A call is over before the next step of that sample begins.
 
     Example:
         >>> class PrintSteps:
@@ -35,8 +41,64 @@ class PipelineHook(Protocol):
         """Called after a step that did not raise, with the context that it returned."""
 
 
-def notify_before(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
-    """Tell every hook that a step is about to run."""
+@final
+class Hooks:
+    """The hooks of a pipeline, and where they are called.
+
+    Args:
+        hooks: The hooks.
+        caller: Where they are called; None calls them where the step runs.
+    """
+
+    __slots__ = ("_caller", "_hooks")
+
+    def __init__(self, hooks: Sequence[PipelineHook], caller: Caller | None = None) -> None:
+        self._hooks = tuple(hooks)
+        self._caller = caller
+
+    def at(self, caller: Caller | None) -> Hooks:
+        """Return the same hooks, called elsewhere."""
+        return self if caller is self._caller else Hooks(self._hooks, caller)
+
+    def before(self, step_name: str, ctx: StepContext) -> None:
+        """Tell every hook that a step is about to run."""
+        caller = self._caller
+        if caller is None:
+            _notify_before(self._hooks, step_name, ctx)
+        else:
+            caller.call(partial(_notify_before, self._hooks, step_name, ctx))
+
+    def after(self, step_name: str, ctx: StepContext) -> None:
+        """Tell every hook that a step has returned."""
+        caller = self._caller
+        if caller is None:
+            _notify_after(self._hooks, step_name, ctx)
+        else:
+            caller.call(partial(_notify_after, self._hooks, step_name, ctx))
+
+    def before_async(self, step_name: str, ctx: StepContext) -> Awaitable[None] | None:
+        """Like `before`, for a step on an event loop; if something is returned, it has to be awaited."""
+        return self._from_loop(_notify_before, step_name, ctx)
+
+    def after_async(self, step_name: str, ctx: StepContext) -> Awaitable[None] | None:
+        """Like `after`, for a step on an event loop; if something is returned, it has to be awaited."""
+        return self._from_loop(_notify_after, step_name, ctx)
+
+    def _from_loop(self, notify: _Notify, step_name: str, ctx: StepContext) -> Awaitable[None] | None:
+        caller = self._caller
+        if caller is None or caller.is_here:
+            notify(self._hooks, step_name, ctx)
+            return None
+        from .event_loop import call_in_thread
+
+        # A thread waits for the call, because this loop must not.
+        return call_in_thread(partial(caller.call, partial(notify, self._hooks, step_name, ctx)))
+
+
+_Notify = Callable[[Sequence[PipelineHook], str, StepContext], None]
+
+
+def _notify_before(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
     for hook in hooks:
         try:
             hook.before_step(step_name, ctx)
@@ -44,8 +106,7 @@ def notify_before(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContex
             _log_failure(hook, "before_step", step_name, error)
 
 
-def notify_after(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
-    """Tell every hook that a step has returned."""
+def _notify_after(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
     for hook in hooks:
         try:
             hook.after_step(step_name, ctx)
@@ -54,5 +115,5 @@ def notify_after(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext
 
 
 def _log_failure(hook: PipelineHook, method: str, step_name: str, error: Exception) -> None:
-    name = type(hook).__name__
-    logger.error("hook %s raised in %s for step %s; the run goes on", name, method, step_name, exc_info=error)
+    message = "hook %s raised in %s for step %s; the run continues"
+    log_problem(logger, logging.ERROR, message, type(hook).__name__, method, step_name, error=error)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
+from .caller import CallerThread, caller_var
 from .context import StepContext
+from .hooks import Hooks
 from .interrupts import uninterrupted
 from .lane import Lane
 from .lane_steps import LaneSteps
@@ -16,7 +18,6 @@ from .segment import Position
 from .station import LoopWork
 from .threads import Work
 from .variables import adopt
-from .waiting import Happening
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -42,7 +43,9 @@ class LaneSegment(Generic[C]):
         self._first_step = steps[0].name
         self._number = number
 
-    def start(self, future: Future[C], ctx: C, position: Position, run: Run[C], index: int) -> contextvars.Context:
+    def start(
+        self, future: Future[C], ctx: C, position: Position, run: Run[C], index: int, hooks: Hooks | None
+    ) -> contextvars.Context:
         """Have the section run when it is the sample's turn.
 
         Args:
@@ -51,6 +54,7 @@ class LaneSegment(Generic[C]):
             position: Where the sample is.
             run: The run.
             index: The sample's number in the run's order.
+            hooks: What observes the steps, and where that is called.
 
         Returns:
             At once, the context whose variables the section may set.
@@ -62,7 +66,7 @@ class LaneSegment(Generic[C]):
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                future.set_result(context.run(self._steps.run, ctx, position, run.token, run.hooks))
+                future.set_result(context.run(self._steps.run, ctx, position, run.token, hooks))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -70,7 +74,7 @@ class LaneSegment(Generic[C]):
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                then(partial(future.set_result, await self._steps.run_async(ctx, position, run.token, run.hooks)))
+                then(partial(future.set_result, await self._steps.run_async(ctx, position, run.token, hooks)))
             except BaseException as error:
                 then(partial(future.set_exception, error))
 
@@ -85,20 +89,34 @@ class LaneSegment(Generic[C]):
         return context
 
     def pass_through(self, ctx: C, position: Position, run: Run[C], index: int) -> C:
-        """Run the section and wait for it. Ctrl-C takes back what has not begun, and else waits for its end."""
+        """Run the section and wait for it. Ctrl-C takes back what has not begun, and else waits for its end.
+
+        The section runs on another thread, which no Ctrl-C can interrupt. If hooks are to be called on this thread, it
+        calls them while it waits.
+        """
         from concurrent.futures import Future  # costs 12 ms to import, which pipelines without lanes save
 
         future: Future[C] = Future()
-        ended = Happening()
-        future.add_done_callback(lambda _: ended.happen())
+        here = CallerThread()
+        future.add_done_callback(lambda _: here.end())
+        hooks = run.hooks
+        calls_here = run.calls_hooks and run.caller is None
+        if calls_here:
+            hooks = None if hooks is None else hooks.at(here)
+            caller_var.set(here)
         try:
-            context = self.start(future, ctx, position, run, index)
-            ended.wait()
+            context = self.start(future, ctx, position, run, index, hooks)
+            here.wait()
         except BaseException:
             with uninterrupted:
                 future.cancel()
-            ended.wait()
+            here.wait()
             raise
+        finally:
+            if calls_here:
+                caller_var.set(None)
         ctx = future.result()
+        if calls_here:
+            context.run(caller_var.set, None)
         adopt(context)
         return ctx

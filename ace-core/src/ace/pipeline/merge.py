@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from .context import StepContext
 from .errors import MergeConflictError
+from .problem_reports import value_text
 
 C = TypeVar("C", bound=StepContext)
 
@@ -98,7 +99,7 @@ def _only_value(place: str, written: list[tuple[int, object]]) -> object:
         if not _same(value, other):
             raise MergeConflictError(
                 f"children {first_child} and {child} of the branch wrote different values to {place}: "
-                f"{_short(value)} and {_short(other)}; let only one child write it, or choose "
+                f"{value_text(value)} and {value_text(other)}; let only one child write it, or choose "
                 f"MergeStrategy.LAST_WRITE_WINS or a merge function of your own"
             )
     return value
@@ -182,8 +183,3 @@ def _same(one: object, other: object) -> bool:
         return bool(one == other)
     except Exception:  # whatever an object's own comparison raises, it has not said that the two are equal
         return False
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

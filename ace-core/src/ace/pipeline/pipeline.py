@@ -13,11 +13,12 @@ from .collect import collect, collect_async
 from .context import StepContext
 from .errors import PipelineConfigError
 from .hooks import PipelineHook
+from .in_flight import OnSample
 from .merge import MergeStrategy
 from .pipeline_as_step import PipelineAsStep
 from .plan import Plan
 from .result import SampleResult
-from .runs import OnSampleDone, Runs
+from .runs import RunOptions, Runs
 from .step import StepProtocol
 from .step_observer import StepObserver
 from .stream import astream, stream
@@ -139,8 +140,11 @@ class Pipeline(PipelineAsStep[C]):
         self,
         contexts: Iterable[C],
         workers: int = 1,
-        on_sample_done: OnSampleDone[C] | None = None,
+        on_sample_done: OnSample[C] | None = None,
         cancel_token: CancellationToken | None = None,
+        *,
+        on_sample_end: OnSample[C] | None = None,
+        max_in_flight: int | None = None,
     ) -> list[SampleResult[C]]:
         """Run all samples and return when the last foreground part is over.
 
@@ -153,6 +157,10 @@ class Pipeline(PipelineAsStep[C]):
             on_sample_done: Called with each result when the sample's foreground part is over and before its
                 background begins; never twice at once. If it raises, that is logged.
             cancel_token: Cancelling it ends every sample before its next foreground step.
+            on_sample_end: Called with each result when its sample has passed its last step, in the background too, has
+                failed or was cancelled; never twice at once. If it raises, that is logged.
+            max_in_flight: How many samples may be between their first and their last step at once; the next context is
+                drawn when there is room. With 1, a sample begins only after the one before has passed its last step.
 
         Returns:
             One result for each context, in input order.
@@ -161,17 +169,21 @@ class Pipeline(PipelineAsStep[C]):
             KeyboardInterrupt, SystemExit: If one was raised in the foreground. What had been done is finished
                 in the background first.
         """
-        check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=False)
+        options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
+        check_call(contexts, options, asynchronous=False)
         self._has_run = True
-        with self._runs.one(on_sample_done, cancel_token) as run, may_block_loop():
+        with self._runs.one(options) as run, may_block_loop():
             return collect(run, contexts, workers)
 
     async def run_async(
         self,
         contexts: Iterable[C] | AsyncIterable[C],
         workers: int = 1,
-        on_sample_done: OnSampleDone[C] | None = None,
+        on_sample_done: OnSample[C] | None = None,
         cancel_token: CancellationToken | None = None,
+        *,
+        on_sample_end: OnSample[C] | None = None,
+        max_in_flight: int | None = None,
     ) -> list[SampleResult[C]]:
         """Like `run`, for asynchronous code; the loop is never blocked.
 
@@ -181,17 +193,21 @@ class Pipeline(PipelineAsStep[C]):
         Raises:
             asyncio.CancelledError: If the task was cancelled. Its samples have ended then.
         """
-        check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=True)
+        options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
+        check_call(contexts, options, asynchronous=True)
         self._has_run = True
-        async with self._runs.one_async(on_sample_done, cancel_token) as run:
+        async with self._runs.one_async(options) as run:
             return await collect_async(run, contexts, workers)
 
     def stream(
         self,
         contexts: Iterable[C],
         workers: int = 1,
-        on_sample_done: OnSampleDone[C] | None = None,
+        on_sample_done: OnSample[C] | None = None,
         cancel_token: CancellationToken | None = None,
+        *,
+        on_sample_end: OnSample[C] | None = None,
+        max_in_flight: int | None = None,
     ) -> Generator[SampleResult[C], None, None]:
         """Yield results as the foregrounds finish, in bounded memory however long the input is.
 
@@ -199,21 +215,26 @@ class Pipeline(PipelineAsStep[C]):
         taken. Closing the iterator draws no more samples, and waits for those in a step; if a step or a callback of
         the stream itself closes it, nobody waits. Arguments and errors are those of `run`.
         """
-        check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=False)
+        options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
+        check_call(contexts, options, asynchronous=False)
         self._has_run = True
-        return stream(self._runs, contexts, workers, on_sample_done, cancel_token)
+        return stream(self._runs, contexts, options)
 
     def astream(
         self,
         contexts: Iterable[C] | AsyncIterable[C],
         workers: int = 1,
-        on_sample_done: OnSampleDone[C] | None = None,
+        on_sample_done: OnSample[C] | None = None,
         cancel_token: CancellationToken | None = None,
+        *,
+        on_sample_end: OnSample[C] | None = None,
+        max_in_flight: int | None = None,
     ) -> AsyncGenerator[SampleResult[C]]:
         """Like `stream`, for asynchronous code. Arguments are those of `run_async`."""
-        check_call(contexts, workers, on_sample_done, cancel_token, asynchronous=True)
+        options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
+        check_call(contexts, options, asynchronous=True)
         self._has_run = True
-        return astream(self._runs, contexts, workers, on_sample_done, cancel_token)
+        return astream(self._runs, contexts, options)
 
     def wait_for_background(self, timeout: float | None = None) -> None:
         """Block until no sample is in the background. A background step would wait for itself, for ever.

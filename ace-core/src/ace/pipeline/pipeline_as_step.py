@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+from .caller import caller_var
 from .cancellation import CancellationToken, cancel_token_var
 from .context import StepContext
 from .diagram import draw_mermaid, one_line
-from .hooks import PipelineHook
+from .hooks import Hooks, PipelineHook
 from .plan import Plan
 from .segment import Position, Segment
 from .surroundings import Surroundings
@@ -57,6 +58,11 @@ class PipelineAsStep(Generic[C]):
         """Whether a step, at any depth, names a lane."""
         return any(step.lane is not None or step.has_inner_lane for step in self._plan.steps)
 
+    @property
+    def has_hooks(self) -> bool:
+        """Whether this pipeline, or a nested one at any depth, has hooks."""
+        return bool(self._hooks) or self._plan.has_inner_hooks
+
     def __repr__(self) -> str:
         return one_line(self._plan.steps)
 
@@ -90,45 +96,50 @@ class PipelineAsStep(Generic[C]):
             from .event_loop import engine_loop
 
             return engine_loop.run(self.__call_async__(ctx))
-        return self._pass_through(self._plan.through, ctx, None)
+        self._plan.inputs.check(ctx, Position())
+        return self._pass_through(self._plan.through, ctx, Surroundings.ALONE)
 
     async def __call_async__(self, ctx: C) -> C:
         """The asynchronous twin of calling the pipeline."""
-        return await self._pass_through_async(self._plan.through, ctx, None)
+        self._plan.inputs.check(ctx, Position())
+        return await self._pass_through_async(self._plan.through, ctx, Surroundings.ALONE)
 
     def call_within(self, surroundings: Surroundings, ctx: C) -> C:
         """Call the pipeline as a step of another one in these surroundings, which limit or cancel its steps."""
-        if self._plan.has_async_steps:  # one that was added only after this pipeline became a step
+        calls_hooks_here = self.has_hooks and surroundings.is_foreground
+        if self._plan.has_async_steps and not calls_hooks_here:
             from .event_loop import engine_loop
 
             return engine_loop.run(self.call_async_within(surroundings, ctx))
-        return self._pass_through(self._plan.through_within(surroundings), ctx, _token_within(surroundings))
+        return self._pass_through(self._plan.through_within(surroundings), ctx, surroundings)
 
     async def call_async_within(self, surroundings: Surroundings, ctx: C) -> C:
         """The asynchronous twin of `call_within`."""
-        segments = self._plan.through_within(surroundings)
-        return await self._pass_through_async(segments, ctx, _token_within(surroundings))
+        return await self._pass_through_async(self._plan.through_within(surroundings), ctx, surroundings)
 
-    def _pass_through(self, segments: Sequence[Segment[C]], ctx: C, token: CancellationToken | None) -> C:
+    def _pass_through(self, segments: Sequence[Segment[C]], ctx: C, surroundings: Surroundings) -> C:
         self._has_run = True
-        position = Position()
-        self._plan.inputs.check(ctx, position)
+        position, token, hooks = Position(), _token_within(surroundings), self._hooks_within(surroundings)
         for segment in segments:
-            ctx = segment.run(ctx, position, token, self._hooks)
+            ctx = segment.run(ctx, position, token, hooks)
         return ctx
 
-    async def _pass_through_async(self, segments: Sequence[Segment[C]], ctx: C, token: CancellationToken | None) -> C:
+    async def _pass_through_async(self, segments: Sequence[Segment[C]], ctx: C, surroundings: Surroundings) -> C:
         from .event_loop import call_in_thread
 
         self._has_run = True
-        position = Position()
-        self._plan.inputs.check(ctx, position)
+        position, token, hooks = Position(), _token_within(surroundings), self._hooks_within(surroundings)
         for segment in segments:
             if segment.is_async:
-                ctx = await segment.run_async(ctx, position, token, self._hooks)
+                ctx = await segment.run_async(ctx, position, token, hooks)
             else:
-                ctx = await call_in_thread(partial(segment.run, ctx, position, token, self._hooks))
+                ctx = await call_in_thread(partial(segment.run, ctx, position, token, hooks))
         return ctx
+
+    def _hooks_within(self, surroundings: Surroundings) -> Hooks | None:
+        if not self._hooks:
+            return None
+        return Hooks(self._hooks, caller_var.get() if surroundings.is_foreground else None)
 
 
 def _token_within(surroundings: Surroundings) -> CancellationToken | None:

@@ -45,6 +45,7 @@ class Plan(Generic[C]):
         stages: What it passes behind the boundary, in order.
         lanes: The lanes of its lane sections, in order, foreground first.
         through: All steps in one go, for a pipeline that is called by itself.
+        has_inner_hooks: Whether a nested pipeline, at any depth, has hooks.
 
     Raises:
         PipelineConfigError, PipelineOrderError: If the steps do not fit together.
@@ -62,6 +63,7 @@ class Plan(Generic[C]):
         self._observer = observer
         self.through = fuse(self._prepared(self.steps, Surroundings.ALONE))
         self._through_within: dict[Surroundings, tuple[Segment[C], ...]] = {}
+        self.has_inner_hooks = any(step.has_inner_hooks for step in steps)
         self.has_async_steps = any(step.is_async for step in steps)
         self.boundary = next((index for index, step in enumerate(steps) if step.async_boundary), len(steps))
         self.lanes: list[Lane] = []

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar, cast
 
 from .context import StepContext
 from .errors import PipelineConfigError, PipelineError, PipelineTypeError
+from .problem_reports import value_text
 from .step import CompositeStep, StepProtocol
 
 C = TypeVar("C", bound=StepContext)
@@ -23,6 +24,7 @@ class PlannedStep(Generic[C]):
     """
 
     step: StepProtocol[C]
+    composite: CompositeStep[C] | None
     name: str
     requires: frozenset[str]
     provides: frozenset[str]
@@ -36,11 +38,12 @@ class PlannedStep(Generic[C]):
     lane_key: object | None
     has_inner_boundary: bool
     has_inner_lane: bool
+    has_inner_hooks: bool
 
     @property
     def label(self) -> str:
         """How it is called in drawings and errors: a pipeline or a branch shows what is inside."""
-        return repr(self.step) if isinstance(self.step, CompositeStep) else self.name
+        return self.name if self.composite is None else repr(self.step)
 
     @property
     def is_async(self) -> bool:
@@ -73,10 +76,12 @@ def plan_step(step: StepProtocol[C]) -> PlannedStep[C]:
         raise PipelineConfigError(
             f"step {name} cannot be called; give it a method `def __call__(self, ctx)` that returns a context"
         )
+    composite = step if isinstance(step, CompositeStep) else None
     call_async = _async_call(step)
     max_workers = _max_workers(step, name)
     return PlannedStep(
         step=step,
+        composite=composite,
         name=name,
         requires=_field_names(step, name, "requires"),
         provides=_field_names(step, name, "provides"),
@@ -88,18 +93,21 @@ def plan_step(step: StepProtocol[C]) -> PlannedStep[C]:
         limit_owner=_limit_owner(step),
         lane=_lane(step, name),
         lane_key=getattr(step, "lane_key", None),
-        has_inner_boundary=isinstance(step, CompositeStep) and step.has_async_boundary,
-        has_inner_lane=isinstance(step, CompositeStep) and step.has_lane,
+        has_inner_boundary=composite is not None and composite.has_async_boundary,
+        has_inner_lane=composite is not None and composite.has_lane,
+        has_inner_hooks=composite is not None and composite.has_hooks,
     )
 
 
 def returned_context(returned: C, step_name: str) -> C:
-    """Return what a step returned, if it can be a context.
+    """Return what a step returned, if it is a context.
 
     Raises:
-        PipelineError: If the step returned nothing, or something that should have been awaited.
+        PipelineError: If it is something else.
     """
     value: object = returned
+    if isinstance(value, StepContext):
+        return returned
     if value is None:
         raise PipelineError(
             f"step {step_name} returned None instead of a context; end it with `return ctx.replace(...)`, or with "
@@ -112,7 +120,9 @@ def returned_context(returned: C, step_name: str) -> C:
             f"step {step_name} returned a {type(value).__name__} that nobody awaits; declare it "
             f"`async def __call__(self, ctx)` and return what it gives: `return await ...`"
         )
-    return returned
+    raise PipelineError(
+        f"step {step_name} returned {value_text(value)} instead of a context; end it with `return ctx.replace(...)`"
+    )
 
 
 def _field_names(step: StepProtocol[C], name: str, attribute: str) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from .context import ContextT
@@ -24,6 +24,8 @@ class SampleResult(Generic[ContextT]):
         failed_at: Class name of the step that failed or, for a cancelled sample, of the step that would have
             come next.
         cause: For a failed branch, the first error of its children.
+        index: The sample's position in the input of the run, from 0; -1 where it is not the result of a run. Results
+            are compared without it.
 
     Example:
         >>> SampleResult("question", None, ValueError("no answer"), "AgentStep").failed_at
@@ -35,6 +37,7 @@ class SampleResult(Generic[ContextT]):
     error: BaseException | None
     failed_at: str | None
     cause: BaseException | None = None
+    index: int = field(default=-1, compare=False)  # where it came says nothing about what became of it
 
 
 def record_failure(result: SampleResult[ContextT], error: BaseException, step_name: str | None) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextvars
-import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Generic, TypeVar, final
 
-from .background import Background, Job, Tally
+from .background import Background, Job
+from .caller import Caller, caller_var
 from .cancellation import CancellationToken, cancel_token_var
 from .context import StepContext
 from .errors import PipelineCancelled
-from .hooks import PipelineHook
+from .hooks import Hooks, PipelineHook
+from .in_flight import InFlight, OnSample, announce
 from .interrupts import uninterrupted
 from .lane import InputOrder
 from .plan import Plan
@@ -20,8 +21,6 @@ from .result import SampleResult, record_failure
 from .segment import Position
 
 C = TypeVar("C", bound=StepContext)
-
-logger = logging.getLogger(__name__)
 
 
 @final
@@ -37,6 +36,9 @@ class Run(Generic[C]):
         hooks: Observers of the foreground steps.
         token: Cancels the run.
         on_sample_done: Called with each result when the sample's foreground part is over.
+        on_sample_end: Called with each result when the sample has passed its last step, has failed or was cancelled.
+        max_in_flight: How many samples may be between their first and their last step; None sets no limit.
+        caller: Where hooks and callbacks are called; None calls them on the thread of the worker.
     """
 
     def __init__(
@@ -46,22 +48,44 @@ class Run(Generic[C]):
         order: InputOrder | None,
         hooks: Sequence[PipelineHook],
         token: CancellationToken | None,
-        on_sample_done: Callable[[SampleResult[C]], None] | None,
+        on_sample_done: OnSample[C] | None,
+        on_sample_end: OnSample[C] | None,
+        max_in_flight: int | None,
+        caller: Caller | None,
     ) -> None:
         self.plan = plan
         self.background = background
         self.order = order
-        self.hooks = tuple(hooks)
+        self.hooks = Hooks(hooks, caller) if hooks else None
+        self.calls_hooks = self.hooks is not None or plan.has_inner_hooks
+        self.is_observed = self.calls_hooks or on_sample_done is not None or on_sample_end is not None
         self.token = token
         self.stopped = False
         self.is_left_behind = False  # nobody waits for its workers
-        self.tally = Tally()
+        self.in_flight = InFlight(max_in_flight, token, on_sample_end)
         self.failure: BaseException | None = None
         self.variables = contextvars.copy_context()
         if token is not None:
             self.variables.run(cancel_token_var.set, token)
+            if max_in_flight is not None:
+                token._listen(self.in_flight.wake)
+        self.caller: Caller | None = None
+        self.use_caller(caller)
         self._on_sample_done = on_sample_done
         self._announcing = threading.Lock()
+
+    def use_caller(self, caller: Caller | None) -> None:
+        """Say where hooks and callbacks are called, before the first sample is drawn."""
+        self.caller = caller
+        if self.hooks is not None:
+            self.hooks = self.hooks.at(caller)
+        if self.variables.get(caller_var) is not caller:  # None too: this may be a run inside a step of another one
+            self.variables.run(caller_var.set, caller)
+
+    def end(self) -> None:
+        """Note that nobody waits for the run any more."""
+        if self.token is not None:
+            self.token._forget(self.in_flight.wake)
 
     def number(self) -> int:
         """Number the sample that was just drawn. Only one worker at a time draws."""
@@ -70,17 +94,18 @@ class Run(Generic[C]):
     def stop(self) -> None:
         """Draw no more samples."""
         self.stopped = True
+        self.in_flight.stop()
 
     def abort(self, error: BaseException) -> None:
         """End the run with an error that belongs to no sample. The first one counts."""
         if self.failure is None:
             self.failure = error
-        self.stopped = True
+        self.stop()
 
-    def begin(self, ctx: C, position: Position) -> SampleResult[C]:
+    def begin(self, place: int, ctx: C, position: Position) -> SampleResult[C]:
         """Return the empty result of a sample that is before its first step."""
         position.step_name = self.plan.first_step
-        return SampleResult(getattr(ctx, "sample", ctx), None, None, None)
+        return SampleResult(getattr(ctx, "sample", ctx), None, None, None, None, place)
 
     def check(self, ctx: C, position: Position) -> None:
         """Check what has to hold before a sample's first step.
@@ -97,17 +122,23 @@ class Run(Generic[C]):
         """Record that a foreground ended well. Returns the job with which the sample has to enter the background."""
         result.output = ctx
         if self._on_sample_done is not None:
-            self._announce(result, self._on_sample_done)
+            announce("on_sample_done", self._on_sample_done, result, self._announcing, self.caller)
         if self.background is None or self.order is None:
+            if self.in_flight.is_watched:
+                self.in_flight.end(result, self.caller)
             return None
-        return Job(self.background, result, ctx, contextvars.copy_context(), self.order, index, self.tally)
+        variables = contextvars.copy_context()
+        caller = self.caller
+        return Job(self.background, result, ctx, variables, self.order, index, self.in_flight, caller)
 
     def fail(self, index: int, result: SampleResult[C], error: BaseException, position: Position) -> None:
         """Record that a foreground failed, or was cancelled."""
         record_failure(result, error, position.step_name)
         self.give_up(index)
         if self._on_sample_done is not None:
-            self._announce(result, self._on_sample_done)
+            announce("on_sample_done", self._on_sample_done, result, self._announcing, self.caller)
+        if self.in_flight.is_watched:
+            self.in_flight.end(result, self.caller)
 
     def give_up(self, index: int) -> None:
         """Let the samples behind this one pass, in the lanes and into the background."""
@@ -116,10 +147,3 @@ class Run(Generic[C]):
                 self.background.pass_by(self.order, index)
             elif self.order is not None:
                 self.order.give_up(index)
-
-    def _announce(self, result: SampleResult[C], on_sample_done: Callable[[SampleResult[C]], None]) -> None:
-        with self._announcing:
-            try:
-                on_sample_done(result)
-            except Exception:
-                logger.exception("on_sample_done raised for sample %.80r; the run goes on", result.sample)

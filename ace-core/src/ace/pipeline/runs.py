@@ -5,25 +5,43 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final
 from weakref import WeakSet
 
 from .background import Background
+from .caller import Caller, CallerLoop
 from .cancellation import CancellationToken
 from .context import StepContext
 from .hooks import PipelineHook
+from .in_flight import OnSample
 from .lane import InputOrder
 from .plan import Plan
-from .result import SampleResult
+from .problem_reports import log_problem
 from .run import Run
 
 C = TypeVar("C", bound=StepContext)
 
-OnSampleDone = Callable[[SampleResult[C]], None]
-
 logger = logging.getLogger(__name__)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RunOptions(Generic[C]):
+    """What one call of `run`, `run_async`, `stream` or `astream` was given besides its input; see `Pipeline.run`."""
+
+    workers: int
+    on_sample_done: OnSample[C] | None
+    on_sample_end: OnSample[C] | None
+    max_in_flight: int | None
+    cancel_token: CancellationToken | None
+
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether something has to be called for each sample."""
+        return self.on_sample_done is not None or self.on_sample_end is not None
 
 
 @final
@@ -51,9 +69,9 @@ class Runs(Generic[C]):
         self.background.forget()
 
     @contextmanager
-    def one(self, on_sample_done: OnSampleDone[C] | None, cancel_token: CancellationToken | None) -> Iterator[Run[C]]:
+    def one(self, options: RunOptions[C]) -> Iterator[Run[C]]:
         """Begin a run, and end it with the block. One that is interrupted waits for its samples in the background."""
-        run = self._begin(on_sample_done, cancel_token)
+        run = self._begin(options, None)
         try:
             yield run
         except (KeyboardInterrupt, SystemExit):
@@ -63,13 +81,12 @@ class Runs(Generic[C]):
             self._end(run)
 
     @asynccontextmanager
-    async def one_async(
-        self, on_sample_done: OnSampleDone[C] | None, cancel_token: CancellationToken | None
-    ) -> AsyncIterator[Run[C]]:
+    async def one_async(self, options: RunOptions[C]) -> AsyncIterator[Run[C]]:
         """Like `one`, without blocking the loop."""
         from .event_loop import call_in_thread
 
-        run = self._begin(on_sample_done, cancel_token)
+        is_observed = bool(self._hooks) or self._plan.has_inner_hooks or options.has_callbacks
+        run = self._begin(options, CallerLoop(self.background.untold) if is_observed else None)
         try:
             yield run
         except (KeyboardInterrupt, SystemExit):
@@ -78,7 +95,7 @@ class Runs(Generic[C]):
         finally:
             self._end(run)
 
-    def _begin(self, on_sample_done: OnSampleDone[C] | None, cancel_token: CancellationToken | None) -> Run[C]:
+    def _begin(self, options: RunOptions[C], caller: Caller | None) -> Run[C]:
         if self._plan.awaits_in_background:
             from .event_loop import engine_loop
 
@@ -90,11 +107,22 @@ class Runs(Generic[C]):
                 # Samples of a run that is going on must not wait for each other's turn across the two.
                 self._order = InputOrder(self._plan.lanes)
             order = self._order if needs_order else None
-            run = Run(self._plan, background, order, self._hooks, cancel_token, on_sample_done)
+            run = Run(
+                self._plan,
+                background,
+                order,
+                self._hooks,
+                options.cancel_token,
+                options.on_sample_done,
+                options.on_sample_end,
+                options.max_in_flight,
+                caller,
+            )
             self._going_on.add(run)
         return run
 
     def _end(self, run: Run[C]) -> None:
+        run.end()
         with self._lock:
             self._going_on.discard(run)
             if run.is_left_behind:  # its workers go on numbering their samples
@@ -104,10 +132,11 @@ class Runs(Generic[C]):
         """Finish the background of a run that was interrupted, whose order may lack a sample."""
         with self._lock:
             self._order = InputOrder(self._plan.lanes)
-        pending = run.tally.inside
+        pending = run.in_flight.inside_background
         if pending:
-            logger.warning("the run was interrupted: waiting for %d samples in the background", pending)
-            self.background.wait_for(run.tally)
+            message = "the run was interrupted: waiting for %d samples in the background"
+            log_problem(logger, logging.WARNING, message, pending)
+            self.background.wait_for(run.in_flight)
 
 
 _all: WeakSet[Runs[Any]] = WeakSet()  # whatever their contexts

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar, final
 
 from .cancellation import CancellationToken
 from .context import StepContext
 from .errors import PipelineCancelled
-from .hooks import PipelineHook, notify_after, notify_before
+from .hooks import Hooks
 from .planned_step import PlannedStep, returned_context
 
 C = TypeVar("C", bound=StepContext)
@@ -33,14 +34,15 @@ class Segment(Generic[C]):
     def __init__(self, steps: Sequence[PlannedStep[C]]) -> None:
         self.steps = tuple(steps)
         self.is_async = any(step.is_async for step in steps)
-        self._calls = tuple((step.name, step.call) for step in steps)
+        self._calls = tuple((step.name, _plain_call(step)) for step in steps)
         self._async_calls = tuple((step.name, step.call_async) for step in steps if step.call_async is not None)
 
-    def run(
-        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
-    ) -> C:
-        """Run the plain steps. `position` tells the caller where it was when a step raised."""
-        if hooks:
+    def run(self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Hooks | None = None) -> C:
+        """Run the steps on this thread; asynchronous ones are awaited on the engine's loop meanwhile.
+
+        `position` tells the caller where it was when a step raised.
+        """
+        if hooks is not None:
             return self._run_observed(ctx, position, token, hooks)
         context_class = ctx.__class__
         for name, call in self._calls:
@@ -52,26 +54,24 @@ class Segment(Generic[C]):
                 context_class = returned_context(ctx, name).__class__
         return ctx
 
-    def _run_observed(
-        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
-    ) -> C:
+    def _run_observed(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Hooks) -> C:
         context_class = ctx.__class__
         for name, call in self._calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
-            notify_before(hooks, name, ctx)
+            hooks.before(name, ctx)
             ctx = call(ctx)
             if ctx.__class__ is not context_class:
                 context_class = returned_context(ctx, name).__class__
-            notify_after(hooks, name, ctx)
+            hooks.after(name, ctx)
         return ctx
 
     async def run_async(
-        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
+        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Hooks | None = None
     ) -> C:
         """Await the asynchronous steps, otherwise like `run`."""
-        if hooks:
+        if hooks is not None:
             return await self._run_async_observed(ctx, position, token, hooks)
         context_class = ctx.__class__
         for name, call in self._async_calls:
@@ -83,20 +83,42 @@ class Segment(Generic[C]):
                 context_class = returned_context(ctx, name).__class__
         return ctx
 
-    async def _run_async_observed(
-        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
-    ) -> C:
+    async def _run_async_observed(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Hooks) -> C:
         context_class = ctx.__class__
         for name, call in self._async_calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
-            notify_before(hooks, name, ctx)
+            elsewhere = hooks.before_async(name, ctx)
+            if elsewhere is not None:
+                await elsewhere
             ctx = await call(ctx)
             if ctx.__class__ is not context_class:
                 context_class = returned_context(ctx, name).__class__
-            notify_after(hooks, name, ctx)
+            elsewhere = hooks.after_async(name, ctx)
+            if elsewhere is not None:
+                await elsewhere
         return ctx
+
+
+def _plain_call(step: PlannedStep[C]) -> Callable[[C], C]:
+    """Return how plain code calls a step.
+
+    A nested pipeline with hooks goes through its steps on the thread of the plain code, where these hooks belong.
+    """
+    if step.call_async is None or step.has_inner_hooks:
+        return step.call
+    return partial(_await_on_engine_loop, step.call_async)
+
+
+def _await_on_engine_loop(call_async: Callable[[C], Awaitable[C]], ctx: C) -> C:
+    from .event_loop import engine_loop  # loads asyncio, which most pipelines can do without
+
+    return engine_loop.run(_awaited(call_async, ctx))
+
+
+async def _awaited(call_async: Callable[[C], Awaitable[C]], ctx: C) -> C:
+    return await call_async(ctx)
 
 
 def fuse(steps: Sequence[PlannedStep[C]]) -> tuple[Segment[C], ...]:

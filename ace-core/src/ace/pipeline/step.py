@@ -67,12 +67,20 @@ class CompositeStep(Protocol[StepContextT]):
     def has_lane(self) -> bool:
         """Whether an inner step, at any depth, names a lane."""
 
+    @property
+    def has_hooks(self) -> bool:
+        """Whether it, or an inner pipeline at any depth, has hooks."""
+
     async def __call_async__(self, ctx: StepContextT) -> StepContextT:
         """The asynchronous twin of calling the step."""
         ...
 
     def call_within(self, surroundings: Surroundings, ctx: StepContextT) -> StepContextT:
-        """Call the step where these are its surroundings, which limit its inner steps."""
+        """Call the step where these are its surroundings, which limit its inner steps.
+
+        That a context has what the step requires is checked by the outermost pipeline, which knows what its own steps
+        provide.
+        """
         ...
 
     async def call_async_within(self, surroundings: Surroundings, ctx: StepContextT) -> StepContextT:

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from .context import StepContext
 from .planned_step import PlannedStep, returned_context
+from .problem_reports import log_problem
 
 C = TypeVar("C", bound=StepContext)
 
@@ -77,7 +78,9 @@ def _observed_call(step: PlannedStep[C], observer: StepObserver, background: boo
         _tell_started(observer, name, ctx, background)
         started = perf_counter()
         try:
-            returned = returned_context(call(ctx), name)
+            returned = call(ctx)
+            if returned.__class__ is not ctx.__class__:
+                returned = returned_context(returned, name)
         except BaseException as error:
             _tell_ended(observer, name, ctx, background, perf_counter() - started, error)
             raise
@@ -94,7 +97,9 @@ def _observed_call_async(
         _tell_started(observer, name, ctx, background)
         started = perf_counter()
         try:
-            returned = returned_context(await call(ctx), name)
+            returned = await call(ctx)
+            if returned.__class__ is not ctx.__class__:
+                returned = returned_context(returned, name)
         except BaseException as error:
             _tell_ended(observer, name, ctx, background, perf_counter() - started, error)
             raise
@@ -126,5 +131,5 @@ def _tell_ended(
 
 
 def _log_failure(observer: StepObserver, method: str, step_name: str, error: Exception) -> None:
-    name = type(observer).__name__
-    logger.error("step observer %s raised in %s for step %s; the run goes on", name, method, step_name, exc_info=error)
+    message = "step observer %s raised in %s for step %s; the run continues"
+    log_problem(logger, logging.ERROR, message, type(observer).__name__, method, step_name, error=error)

@@ -6,14 +6,13 @@ from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, 
 from contextlib import aclosing, nullcontext
 from typing import TypeVar
 
-from .cancellation import CancellationToken
 from .channel import Channel
 from .closing import Closing, ResultStream
 from .context import StepContext
 from .interrupts import interrupts_can_wait, uninterrupted
 from .result import SampleResult
 from .run import Run
-from .runs import OnSampleDone, Runs
+from .runs import RunOptions, Runs
 from .thread_driver import process_one_by_one
 from .workers import needs_no_workers, start_workers
 
@@ -23,20 +22,18 @@ C = TypeVar("C", bound=StepContext)
 def stream(
     runs: Runs[C],
     contexts: Iterable[C],
-    workers: int,
-    on_sample_done: OnSampleDone[C] | None,
-    cancel_token: CancellationToken | None,
+    options: RunOptions[C],
 ) -> Generator[SampleResult[C], None, None]:
     """Yield each result as soon as its foreground is over. The run begins when the first one is asked for."""
     closing = Closing()
 
     def results() -> Generator[SampleResult[C], None, None]:
-        with runs.one(on_sample_done, cancel_token) as run:
+        with runs.one(options) as run:
             closing.mark(run.variables)
-            if needs_no_workers(run, workers):
+            if needs_no_workers(run, options.workers):
                 yield from _iterate_here(run, contexts, closing)
             else:
-                yield from _iterate_elsewhere(run, contexts, workers, closing)
+                yield from _iterate_elsewhere(run, contexts, options.workers, closing)
 
     return ResultStream(results(), closing)
 
@@ -81,14 +78,12 @@ def _iterate_elsewhere(run: Run[C], contexts: Iterable[C], workers: int, closing
 async def astream(
     runs: Runs[C],
     contexts: Iterable[C] | AsyncIterable[C],
-    workers: int,
-    on_sample_done: OnSampleDone[C] | None,
-    cancel_token: CancellationToken | None,
+    options: RunOptions[C],
 ) -> AsyncGenerator[SampleResult[C]]:
     """Like `stream`, without blocking the caller's loop."""
     async with (
-        runs.one_async(on_sample_done, cancel_token) as run,
-        aclosing(_iterate_async(run, contexts, workers)) as results,
+        runs.one_async(options) as run,
+        aclosing(_iterate_async(run, contexts, options.workers)) as results,
     ):
         async for result in results:
             yield result

@@ -1,4 +1,4 @@
-"""How a step runs inside a nested pipeline or a branch, which depends on where that stands."""
+"""How a step runs inside a nested pipeline or a branch, which depends on where that is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from .context import StepContext
-from .step import CompositeStep
 
 if TYPE_CHECKING:
     from .planned_step import PlannedStep
@@ -22,10 +21,13 @@ class Surroundings(Enum):
     """Where a composite step runs."""
 
     ALONE = "alone"
-    """Called by itself, or a child of a branch in the foreground: it runs through."""
+    """In a pipeline that is called by itself, `pipeline(ctx)`: it runs through."""
 
     FOREGROUND = "foreground"
     """Before the boundary of a run: the run's token is looked at before each inner step."""
+
+    CHILD = "child"
+    """In a branch before the boundary of a run: what has begun runs to its end, though the run is cancelled."""
 
     BACKGROUND = "background"
     """Behind the boundary: an inner step takes a place of its class while a sample is inside it."""
@@ -40,11 +42,21 @@ class Surroundings(Enum):
         """Whether this is behind a boundary."""
         return self in (Surroundings.BACKGROUND, Surroundings.LANE)
 
+    @property
+    def is_foreground(self) -> bool:
+        """Whether this is before the boundary of a run, where hooks are called."""
+        return self in (Surroundings.FOREGROUND, Surroundings.CHILD)
+
+    @property
+    def of_children(self) -> Surroundings:
+        """The surroundings of the children of a branch that is in these."""
+        return Surroundings.CHILD if self is Surroundings.FOREGROUND else self
+
 
 def placed(step: PlannedStep[C], surroundings: Surroundings) -> PlannedStep[C]:
     """Return a step so that, if it is a composite, its inner steps know the surroundings."""
-    composite = step.step
-    if surroundings is Surroundings.ALONE or not isinstance(composite, CompositeStep):
+    composite = step.composite
+    if composite is None:
         return step
     return dataclasses.replace(
         step,
@@ -59,7 +71,7 @@ def limited(step: PlannedStep[C], surroundings: Surroundings) -> PlannedStep[C]:
     A place is held inside the step only, where nothing of the engine waits for another one. So those who wait for
     places can never wait for each other. For the same reason a composite takes none: its inner steps do.
     """
-    if surroundings is not Surroundings.BACKGROUND or isinstance(step.step, CompositeStep):
+    if surroundings is not Surroundings.BACKGROUND or step.composite is not None:
         return step
     from .station import station_for
 

@@ -93,7 +93,7 @@ class TaskDriver(Generic[C]):
                     has_follower = True
                     self._start_another()
                 place, index, ctx = drawn
-                result = await self._process(index, ctx, task)
+                result = await self._process(place, index, ctx, task)
                 if task.cancelling():
                     await self._forget_cancellation(task)
                 delivery = self._deliver(place, result)
@@ -110,17 +110,17 @@ class TaskDriver(Generic[C]):
                 raise
             self._run.abort(error)
 
-    async def _process(self, index: int, ctx: C, task: asyncio.Task[None]) -> SampleResult[C]:
+    async def _process(self, place: int, index: int, ctx: C, task: asyncio.Task[None]) -> SampleResult[C]:
         run = self._run
         position = Position()
-        result = run.begin(ctx, position)
+        result = run.begin(place, ctx, position)
         try:
             try:
                 run.check(ctx, position)
                 for part in run.plan.loop_foreground:
                     if isinstance(part, LaneSegment):
                         future: Future[C] = Future()
-                        context = part.start(future, ctx, position, run, index)
+                        context = part.start(future, ctx, position, run, index, run.hooks)
                         ctx = await await_uninterrupted(future)
                         adopt(context)
                     elif part.is_async:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar, final
 from .context import StepContext
 from .end_of_input import END, EndOfInput
 from .lane_segment import LaneSegment
+from .problem_reports import log_problem
 from .result import SampleResult
 from .run import Run
 from .segment import Position
@@ -22,14 +23,14 @@ Deliver = Callable[[int, SampleResult[C]], None]
 logger = logging.getLogger(__name__)
 
 
-def process(run: Run[C], index: int, ctx: C) -> SampleResult[C]:
+def process(run: Run[C], place: int, index: int, ctx: C) -> SampleResult[C]:
     """Run the foreground of one sample on this thread, and hand the sample to the background."""
-    return run.variables.copy().run(_process, run, index, ctx)
+    return run.variables.copy().run(_process, run, place, index, ctx)
 
 
-def _process(run: Run[C], index: int, ctx: C) -> SampleResult[C]:
+def _process(run: Run[C], place: int, index: int, ctx: C) -> SampleResult[C]:
     position = Position()
-    result = run.begin(ctx, position)
+    result = run.begin(place, ctx, position)
     try:
         try:
             run.check(ctx, position)
@@ -54,8 +55,8 @@ def _process(run: Run[C], index: int, ctx: C) -> SampleResult[C]:
 
 def process_one_by_one(run: Run[C], source: Iterator[C]) -> Iterator[SampleResult[C]]:
     """Yield the results of a run on the caller's own thread."""
-    for ctx in source:
-        yield process(run, run.number(), ctx)
+    for place, ctx in enumerate(run.in_flight.let_in(source)):
+        yield process(run, place, run.number(), ctx)
 
 
 @final
@@ -79,7 +80,7 @@ class ThreadDriver(Generic[C]):
         on_end: Callable[[], None],
     ) -> None:
         self._run = run
-        self._source = source
+        self._source = run.in_flight.let_in(source)
         self._workers = workers
         self._deliver = deliver
         self._on_end = on_end
@@ -107,7 +108,7 @@ class ThreadDriver(Generic[C]):
                     has_follower = True
                     self._start_another()
                 place, index, ctx = drawn
-                self._deliver(place, process(self._run, index, ctx))
+                self._deliver(place, process(self._run, place, index, ctx))
         except BaseException as error:
             self._run.abort(error)
         with self._counting:
@@ -137,6 +138,7 @@ class ThreadDriver(Generic[C]):
         try:
             threads.start(self._work)
         except RuntimeError:
-            logger.warning("no thread left for worker %d; the run goes on with fewer", self._started)
             with self._counting:
                 self._working -= 1
+            message = "no thread left for worker %d; the run continues with fewer"
+            log_problem(logger, logging.WARNING, message, self._started)

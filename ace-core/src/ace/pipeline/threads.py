@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import final
 
 from .interrupts import uninterrupted
+from .problem_reports import log_problem
 
 logger = logging.getLogger(__name__)
 
@@ -85,14 +86,16 @@ class ThreadCache:
             work, report = task
             try:
                 work()
-            except BaseException:
-                logger.exception("work of the pipeline engine raised; please report this")
+            except BaseException as error:
+                message = "work of the pipeline engine raised; please report this"
+                log_problem(logger, logging.ERROR, message, error=error)
             with self._lock:
                 self._idle += 1
             try:
                 report()
-            except Exception:  # a loop that its owner has closed: nobody waits there any more
-                logger.exception("nobody could be told that work of the pipeline engine is done")
+            except Exception as error:  # a loop that its owner has closed: nobody waits there any more
+                message = "the end of work of the pipeline engine could not be reported"
+                log_problem(logger, logging.ERROR, message, error=error)
             del task, work, report  # what they hold must not live on while this thread waits
             try:
                 task = self._queue.get(timeout=_IDLE_SECONDS)

@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Generic, TypeVar, final
+from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 from .cancellation import CancellationToken
 from .context import StepContext
@@ -18,6 +18,9 @@ from .planned_step import PlannedStep
 from .segment import Position
 from .step import StepProtocol
 from .step_observer import StepObserver
+
+if TYPE_CHECKING:
+    from .runs import RunOptions
 
 C = TypeVar("C", bound=StepContext)
 
@@ -137,15 +140,13 @@ def check_settings(background_limit: object, step_observer: object) -> None:
         )
 
 
-def check_call(
-    contexts: object, workers: int, on_sample_done: object, cancel_token: object, *, asynchronous: bool
-) -> None:
+def check_call(contexts: object, options: RunOptions[C], *, asynchronous: bool) -> None:
     """Check the arguments of a run.
 
     Raises:
         TypeError: If the contexts are none, or asynchronous where they must not be, or another argument is of the
             wrong type.
-        ValueError: If there are no workers.
+        ValueError: If there are no workers, or no sample may be in flight.
     """
     if isinstance(contexts, StepContext):
         raise TypeError("contexts is one context; give a list of them: run([ctx])")
@@ -153,17 +154,30 @@ def check_call(
         raise TypeError("contexts is an asynchronous iterable; use run_async or astream")
     if not isinstance(contexts, (Iterable, AsyncIterable)):
         raise TypeError(f"contexts is {contexts!r}; it must be an iterable of contexts, such as a list")
-    count: object = workers
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise TypeError(f"workers is {count!r}; it must be a whole number")
-    if count < 1:
-        raise ValueError(f"workers is {count}; it must be 1 or more")
-    if on_sample_done is not None and not callable(on_sample_done):
-        raise TypeError(f"on_sample_done is {on_sample_done!r}; it must be a function of one result, or None")
-    if inspect.iscoroutinefunction(on_sample_done) or inspect.iscoroutinefunction(_call_of(on_sample_done)):
-        raise TypeError("on_sample_done is asynchronous, and nobody would await it; give a plain function")
+    _check_count("workers", options.workers)
+    if options.max_in_flight is not None:
+        _check_count("max_in_flight", options.max_in_flight, or_none=", or None for no limit")
+    _check_callback("on_sample_done", options.on_sample_done)
+    _check_callback("on_sample_end", options.on_sample_end)
+    cancel_token: object = options.cancel_token
     if cancel_token is not None and not isinstance(cancel_token, CancellationToken):
         raise TypeError(f"cancel_token is {cancel_token!r}; it must be a CancellationToken, or None")
+
+
+def _check_count(name: str, count: object, or_none: str = "") -> None:
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"{name} is {count!r}; it must be a whole number{or_none}")
+    if count < 1:
+        raise ValueError(f"{name} is {count}; it must be 1 or more{or_none}")
+
+
+def _check_callback(name: str, callback: object) -> None:
+    if callback is None:
+        return
+    if not callable(callback):
+        raise TypeError(f"{name} is {callback!r}; it must be a function of one result, or None")
+    if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(_call_of(callback)):
+        raise TypeError(f"{name} is asynchronous, so it would have to be awaited; give a plain function")
 
 
 def _call_of(callback: object) -> object:

@@ -14,7 +14,7 @@ from typing import final
 
 @final
 class Happening:
-    """Something that happens once, like `threading.Event`. One thread may wait for it.
+    """Something that happens once, like `threading.Event`. One thread may wait for it, several may say that it happens.
 
     Example:
         >>> ended = Happening()
@@ -30,14 +30,21 @@ class Happening:
         self._bell.acquire()
 
     def happen(self) -> None:
-        """Wake who waits."""
+        """Wake the waiting thread. Without effect after the first time; a signal handler may call it too."""
         self._has_happened = True
-        self._bell.release()
+        try:
+            self._bell.release()
+        except RuntimeError:  # another thread has just done it
+            return
 
     def wait(self) -> None:
         """Wait until it happens."""
         while not self._has_happened:
             self._bell.acquire()
+
+    def wait_for(self, seconds: float) -> bool:
+        """Wait until it happens, or that long. Returns whether it has happened."""
+        return self._has_happened or self._bell.acquire(timeout=seconds) or self._has_happened
 
 
 @final

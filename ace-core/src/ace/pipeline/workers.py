@@ -18,8 +18,11 @@ C = TypeVar("C", bound=StepContext)
 
 
 def needs_no_workers(run: Run[C], workers: int) -> bool:
-    """Whether the caller's own thread can do it all."""
-    return workers == 1 and not run.plan.awaits_in_foreground and not is_in_event_loop()
+    """Whether the caller's own thread can do it all.
+
+    Where hooks or callbacks are to be called on it, it does so although it has to wait for asynchronous steps.
+    """
+    return workers == 1 and (run.is_observed or not run.plan.awaits_in_foreground) and not is_in_event_loop()
 
 
 def start_workers(
@@ -32,6 +35,9 @@ def start_workers(
 ) -> None:
     """Start the workers, on threads or on the engine's loop, and return.
 
+    Workers that call hooks or callbacks are threads, so that these are called on one thread for each sample, and can
+    block nothing but their own worker.
+
     Args:
         run: The run.
         contexts: Its input.
@@ -43,7 +49,7 @@ def start_workers(
     Raises:
         RuntimeError: If the system has no thread left.
     """
-    if not run.plan.awaits_in_foreground:
+    if run.is_observed or not run.plan.awaits_in_foreground:
         ThreadDriver(run, iter(contexts), workers, deliver, on_end).start()
         return
     from .event_loop import engine_loop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -13,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from ace.pipeline import CancellationToken, SampleResult
-from ace.pipeline.sample_end import sample_end_var
 from ace.protocols.model_calls import CallScope, call_scope
 from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed, observing
 from ace.runners.inputs import check_context
@@ -130,9 +128,13 @@ class RunSession:
             extra=extra,
         )
         drawn = self._drawn(items, contexts, lag, skipped)
-        with self._told_of_ends(), call_scope(CallScope(run_id=self._id, store=self._skillbook.store)):
+        with call_scope(CallScope(run_id=self._id, store=self._skillbook.store)):
             done = self._pipeline.run(
-                drawn, self._options.workers, lambda result: self._foreground_ended(result, lag), self._token
+                drawn,
+                self._options.workers,
+                lambda result: self._foreground_ended(result, lag),
+                self._token,
+                on_sample_end=self._left_background,
             )
         results = iter(done)
         return [skipped.get(place) or next(results) for place in range(len(done) + len(skipped))]
@@ -245,20 +247,10 @@ class RunSession:
             with self._telling:
                 self._options.on_sample_done(result)
 
-    @contextlib.contextmanager
-    def _told_of_ends(self) -> Iterator[None]:
-        """Have `SampleEnds.ended` called for each sample that leaves the background of what runs in the block."""
-
-        def left(result: SampleResult[ACEStepContext]) -> None:
-            sample = self._underway.leave(result)
-            if sample is not None:
-                self._ends.ended(sample, result)
-
-        token = sample_end_var.set(left)
-        try:
-            yield
-        finally:
-            sample_end_var.reset(token)
+    def _left_background(self, result: SampleResult[ACEStepContext]) -> None:
+        sample = self._underway.leave(result)
+        if sample is not None:
+            self._ends.ended(sample, result)
 
     def _end_steps(self, *, interrupted: bool) -> None:
         """Let the steps do what they have left; what they ask a model is recorded like all else."""

@@ -1,0 +1,209 @@
+"""Calling hooks and callbacks where the caller of a run is, whatever thread a step runs on.
+
+In `run_async` and `astream` that is the caller's event loop (`CallerLoop`). In `run`, a worker calls hooks and
+callbacks on its own thread; only where its steps run elsewhere (in a lane, or because an event loop runs in the
+caller's thread) does it make calls for them while it waits (`CallerThread`).
+
+Invariants:
+
+- `call` returns when the call has been made, so the next step of that sample has not begun. It blocks, so it is called
+  on the engine's threads only, never on an event loop: coroutines go through `Hooks.before_async`.
+- The one who is asked to call never waits for a lock that the one who asks may hold.
+- What a call raises is raised where it was asked for, so that a `SystemExit` ends the run and not the loop.
+- `tell` never waits: a sample that ends in the background must not depend on a loop that its owner may have stopped.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Protocol, final
+
+from .interrupts import uninterrupted
+from .variables import adopt
+from .waiting import Happening
+
+if TYPE_CHECKING:
+    import asyncio
+
+Call = Callable[[], None]
+
+_SECONDS_UNTIL_A_LOOP_IS_CHECKED = 1.0
+
+
+class Caller(Protocol):
+    """Makes calls at the caller's place."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this thread is that place, so that a call can be made directly."""
+
+    def call(self, call: Call) -> None:
+        """Have a call made, with a copy of the context variables of this thread, and wait for it.
+
+        Raises:
+            BaseException: What the call raised.
+        """
+
+    def tell(self, call: Call) -> None:
+        """Have a call made, now or soon, without waiting. It must not raise."""
+
+
+@final
+class _Request:
+    """One call that another thread is asked to make."""
+
+    __slots__ = ("_call", "_error", "_variables", "is_made", "made")
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._variables = contextvars.copy_context()
+        self._error: BaseException | None = None
+        self.is_made = False
+        self.made = Happening()
+
+    def make(self) -> None:
+        """Make the call, on the thread that was asked."""
+        try:
+            self._variables.run(self._call)
+        except BaseException as error:
+            self._error = error
+        self.is_made = True
+        self.made.happen()
+
+    def finish(self) -> None:
+        """Take over what the call has left, on the thread that asked."""
+        adopt(self._variables)
+        if self._error is not None:
+            raise self._error
+
+
+@final
+class CallerThread:
+    """The current thread: it makes calls while it waits for the work that it has given away."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._requests: deque[_Request] = deque()
+        self._bell = threading.Lock()
+        self._bell.acquire()
+        self._has_ended = False
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the thread."""
+        return threading.get_ident() == self._thread
+
+    def call(self, call: Call) -> None:
+        """Have the waiting thread make a call."""
+        if self.is_here:
+            call()
+            return
+        request = _Request(call)
+        self._requests.append(request)
+        self._ring()
+        request.made.wait()
+        request.finish()
+
+    def tell(self, call: Call) -> None:
+        """Make the call here: the waiting thread may have left."""
+        call()
+
+    def end(self) -> None:
+        """Say that the work is done."""
+        self._has_ended = True
+        self._ring()
+
+    def wait(self) -> None:
+        """Make calls until the work is done. After Ctrl-C it can be called again."""
+        while True:
+            while self._requests:
+                request = self._requests[0]  # stays in the queue until it is made: Ctrl-C may come at any moment
+                if not request.is_made:
+                    request.make()
+                with uninterrupted:
+                    self._requests.popleft()
+            if self._has_ended:
+                return
+            self._bell.acquire()
+
+    def _ring(self) -> None:
+        try:
+            self._bell.release()
+        except RuntimeError:  # it is ringing already
+            return
+
+
+@final
+class CallerLoop:
+    """The event loop that runs in the current thread.
+
+    Args:
+        untold: Where it puts itself while there are calls that the loop has not made yet. Whoever waits for the
+            background makes them if the loop cannot any more.
+    """
+
+    def __init__(self, untold: set[CallerLoop]) -> None:
+        import asyncio
+
+        self._loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._untold = untold
+        self._calls: deque[Call] = deque()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the loop's thread."""
+        return threading.get_ident() == self._thread
+
+    def call(self, call: Call) -> None:
+        """Have the loop make a call."""
+        if self.is_here:
+            call()
+            return
+        request = _Request(call)
+        try:
+            self._loop.call_soon_threadsafe(request.make)
+        except RuntimeError:  # it is closed
+            call()
+            return
+        while not request.made.wait_for(_SECONDS_UNTIL_A_LOOP_IS_CHECKED):
+            if self._loop.is_closed() and not request.is_made:  # the loop was closed with the request in it
+                call()
+                return
+        request.finish()
+
+    def tell(self, call: Call) -> None:
+        """Have the loop make a call; if it does not run any more, make it here."""
+        self._calls.append(call)
+        self._untold.add(self)
+        if self._loop.is_running():
+            try:
+                self._loop.call_soon_threadsafe(self._make_calls)
+            except RuntimeError:  # it has just been closed
+                self._make_calls()
+        else:
+            self._make_calls()
+
+    def make_late_calls(self) -> None:
+        """Make the calls that the loop will not make, or not before this thread returns to it."""
+        if self.is_here or not self._loop.is_running():
+            self._make_calls()
+
+    def _make_calls(self) -> None:
+        while self._calls:
+            try:
+                call = self._calls.popleft()
+            except IndexError:  # another thread has made it
+                return
+            call()
+        self._untold.discard(self)
+        if self._calls:  # told just now, by a thread that found this loop among the untold still
+            self._untold.add(self)
+
+
+caller_var: ContextVar[Caller | None] = ContextVar("ace_pipeline_caller", default=None)
+"""Where nested pipelines in the foreground of the current run call their hooks; None where they run."""
