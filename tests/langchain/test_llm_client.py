@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from ace.runners import ACE
 from ace_langchain import LangChainLiteLLMClient, LangChainLLMClient
 from tests.langchain.models import in_turn
 from tests.support.role_inputs import ANSWER, REFLECTION, book_with
-from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
+from tests.support.scripted_server import Dripping, HttpError, ScriptedRequest, ScriptedServer
 from tests.support.scripted_server import in_turn as served_in_turn
 
 TAG = '{"id": "a-00001", "tag": "helpful"}'
@@ -144,3 +145,32 @@ def test_a_wrong_use_is_told() -> None:
         LangChainLLMClient(in_turn(), structured=wrong)
     with pytest.raises(ValueError, match="validation_retries must not be negative"):
         LangChainLLMClient(in_turn(), validation_retries=-1)
+
+
+@pytest.mark.parametrize("structured", ["prompt", "model"])
+def test_it_can_be_awaited(structured: Any) -> None:
+    with ScriptedServer(served_in_turn({"id": "a-00001"}, {"id": "a-00001", "tag": "helpful"}, "ebb")) as server:
+        client = LangChainLLMClient(openai(server), structured=structured)
+
+        async def main() -> None:
+            assert (await client.acomplete_structured("x", SkillTag)).tag == "helpful"
+            assert (await client.acomplete("x", system="flood")).text == "ebb"
+
+        asyncio.run(main())
+        assert client.usage.calls == len(server.requests) == 3
+
+
+def test_a_timeout_bounds_the_whole_answer() -> None:
+    with ScriptedServer(served_in_turn("warm", Dripping("slow", 0.1))) as server:
+        model = openai(server)
+        LangChainLLMClient(model).complete("x")
+        client = LangChainLLMClient(model, timeout=0.5)
+        late = r"not complete within 0\.5 s"
+        with pytest.raises(LLMCallError, match=late) as raised:
+            client.complete("x")
+        assert raised.value.status_code == 408
+        with pytest.raises(LLMCallError, match=late):
+            asyncio.run(client.acomplete("x"))
+        assert client.usage.failed_requests == 2
+    with pytest.raises(ValueError, match="timeout must be greater than 0 seconds, got 0"):
+        LangChainLLMClient(in_turn("4"), timeout=0)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -158,11 +159,16 @@ def in_turn(*replies: Reply | str | Mapping[str, Any]) -> Script:
 class ScriptedServer:
     """The server; use it in a `with` block. It listens on a free port of 127.0.0.1.
 
-    `embedding_rows` is what it sends in the place of vectors that fit the texts.
+    `embedding_rows` is what it sends in the place of vectors that fit the texts. With `tls` it speaks HTTPS.
     """
 
     def __init__(
-        self, script: Script, *, embedding_size: int = 64, embedding_rows: Sequence[object] | None = None
+        self,
+        script: Script,
+        *,
+        embedding_size: int = 64,
+        embedding_rows: Sequence[object] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.script = script
         self.embedding_size = embedding_size
@@ -171,6 +177,10 @@ class ScriptedServer:
         self._lock = threading.Lock()
         self._errors: list[BaseException] = []
         self._http = _HttpServer(("127.0.0.1", 0), _handler_for(self))
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            # The handshake belongs to the thread of the request.
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
 
     def __enter__(self) -> Self:
@@ -191,7 +201,7 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._http.server_address[1]}"
 
     @property
     def api_base(self) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ace.protocols import (
+    BLOCKING,
+    ON_LOOP,
+    Calling,
     LLMAuthenticationError,
     LLMCallError,
     LLMResponse,
@@ -14,9 +18,11 @@ from ace.protocols import (
     UnusableAnswerError,
     Usage,
     current_answer_budget,
+    finished,
     note_model_call,
+    within_seconds,
 )
-from ace.providers import UsageAccount, ask_until_valid
+from ace.providers import UsageAccount, valid_answer
 from ace_langchain.framework import load
 from ace_langchain.messages import plain_message
 from ace_langchain.structured_answer import raw_text, schema_of, validated
@@ -24,6 +30,7 @@ from ace_langchain.structured_answer import raw_text, schema_of, validated
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
+    from langchain_core.runnables import Runnable
 
 __all__ = ["LangChainLLMClient", "LangChainLiteLLMClient", "StructuredBy"]
 
@@ -40,6 +47,8 @@ class LangChainLLMClient:
         structured: How structured answers are asked for: `prompt`, with the schema in the prompt, which every model
             can read; `model`, with the model's own `with_structured_output`.
         validation_retries: How often a structured answer that does not validate is asked for again.
+        timeout: How long one answer may take until it is complete, in seconds, whatever the model itself repeats
+            meanwhile; None for as long as it takes. A model made from a string gets it as its own timeout too.
         **settings: With a model string: what the model takes, such as `max_tokens` or `temperature`.
 
     Raises:
@@ -60,12 +69,18 @@ class LangChainLLMClient:
         *,
         structured: StructuredBy = "prompt",
         validation_retries: int = 2,
+        timeout: float | None = None,
         **settings: Any,
     ) -> None:
         if structured not in ("prompt", "model"):
             raise ValueError(f"structured is 'prompt' or 'model', not {structured!r}")
         if validation_retries < 0:
             raise ValueError(f"validation_retries must not be negative, got {validation_retries!r}")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be greater than 0 seconds, got {timeout!r}")
+        if timeout is not None and isinstance(model, str):
+            settings["timeout"] = timeout
+        self.timeout = timeout
         self.chat_model = _chat_model(model, settings)
         self.structured = structured
         self.validation_retries = validation_retries
@@ -106,6 +121,19 @@ class LangChainLLMClient:
         """
         return self.complete_messages(_messages(prompt, kwargs.pop("system", None)), **kwargs)
 
+    async def acomplete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        """Send a prompt with the model's `ainvoke`; otherwise like `complete`.
+
+        Args:
+            prompt: The whole prompt.
+            **kwargs: As for `complete`.
+
+        Raises:
+            LLMAuthenticationError: The key is missing or was refused.
+            LLMCallError: The model did not answer.
+        """
+        return await self.acomplete_messages(_messages(prompt, kwargs.pop("system", None)), **kwargs)
+
     def complete_messages(self, messages: Sequence[dict[str, Any]], **kwargs: Any) -> LLMResponse:
         """Send chat messages and return the answer.
 
@@ -117,12 +145,20 @@ class LangChainLLMClient:
             LLMAuthenticationError: The key is missing or was refused.
             LLMCallError: The model did not answer.
         """
-        started = time.monotonic()
-        try:
-            answer = self.chat_model.invoke(list(messages), **kwargs)
-        except Exception as error:
-            raise self._failed(error) from error
-        return self._response(answer, time.monotonic() - started)
+        return finished(self._complete(BLOCKING, messages, kwargs))
+
+    async def acomplete_messages(self, messages: Sequence[dict[str, Any]], **kwargs: Any) -> LLMResponse:
+        """Send chat messages with the model's `ainvoke`; otherwise like `complete_messages`.
+
+        Args:
+            messages: Messages with `role` and `content`.
+            **kwargs: Settings for this call.
+
+        Raises:
+            LLMAuthenticationError: The key is missing or was refused.
+            LLMCallError: The model did not answer.
+        """
+        return await self._complete(ON_LOOP, messages, kwargs)
 
     def complete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
@@ -140,19 +176,63 @@ class LangChainLLMClient:
             UnusableAnswerError: No answer validates; it carries the raw answers.
             LLMCallError: The model did not answer.
         """
-        system = kwargs.pop("system", None)
+        return finished(self._structured(BLOCKING, prompt, response_model, kwargs))
+
+    async def acomplete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        """Ask for a structured answer with the model's `ainvoke`; otherwise like `complete_structured`.
+
+        Args:
+            prompt: The whole prompt.
+            response_model: The class that the answer must validate as.
+            **kwargs: As for `complete`.
+
+        Raises:
+            UnusableAnswerError: No answer validates; it carries the raw answers.
+            LLMCallError: The model did not answer.
+        """
+        return await self._structured(ON_LOOP, prompt, response_model, kwargs)
+
+    async def _structured(
+        self, calling: Calling, prompt: str, response_model: type[StructuredAnswer], settings: dict[str, Any]
+    ) -> StructuredAnswer:
+        system = settings.pop("system", None)
         if self.structured == "model":
-            return self._ask_model(_messages(prompt, system), response_model, kwargs)
-        return ask_until_valid(
-            lambda messages: self.complete_messages(messages, **kwargs),
+            return await self._ask_model(calling, _messages(prompt, system), response_model, settings)
+        return await valid_answer(
+            lambda messages: self._complete(calling, messages, settings),
             prompt,
             response_model,
             system=system,
             max_retries=self.validation_retries,
         )
 
-    def _ask_model(
-        self, start: list[dict[str, Any]], response_model: type[StructuredAnswer], settings: dict[str, Any]
+    async def _complete(
+        self, calling: Calling, messages: Sequence[dict[str, Any]], settings: dict[str, Any]
+    ) -> LLMResponse:
+        started = time.monotonic()
+        answer = await self._invoked(calling, self.chat_model, list(messages), settings)
+        return self._response(answer, time.monotonic() - started)
+
+    async def _invoked(
+        self, calling: Calling, runnable: Runnable[Any, Any], messages: list[dict[str, Any]], settings: dict[str, Any]
+    ) -> Any:
+        """Invoke the model, or what asks it, before the deadline."""
+        try:
+            if calling is BLOCKING:
+                return within_seconds(self.timeout, lambda: runnable.invoke(messages, **settings))
+            async with asyncio.timeout(self.timeout):
+                return await runnable.ainvoke(messages, **settings)
+        except Exception as error:
+            raise self._failed(error) from error
+
+    async def _ask_model(
+        self,
+        calling: Calling,
+        start: list[dict[str, Any]],
+        response_model: type[StructuredAnswer],
+        settings: dict[str, Any],
     ) -> StructuredAnswer:
         """Ask with the model's own structured output, until an answer validates."""
         budget = current_answer_budget()
@@ -161,10 +241,7 @@ class LangChainLLMClient:
         messages, answers = start, list[str]()
         while True:
             started = time.monotonic()
-            try:
-                returned: Any = asking.invoke(messages, **settings)
-            except Exception as error:
-                raise self._failed(error) from error
+            returned = await self._invoked(calling, asking, messages, settings)
             response = self._response(returned["raw"], time.monotonic() - started)
             text = raw_text(response.text, returned["raw"])
             answers.append(text)
@@ -196,6 +273,11 @@ class LangChainLLMClient:
 
     def _failed(self, error: Exception) -> LLMCallError:
         self._account.add(Usage(failed_requests=1))
+        if type(error) is TimeoutError and self.timeout is not None:
+            late = f"the answer was not complete within {self.timeout:g} s"
+            return LLMCallError(
+                f"model {self.model!r} gave no answer: timeout: {late}", model=self.model, status_code=408
+            )
         status = getattr(error, "status_code", None)
         told = f"{type(error).__name__}: {error}"
         if status in (401, 403):

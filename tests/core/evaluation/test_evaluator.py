@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ace.environments import EnvironmentResult, Sample, TaskEnvironment
+from ace.environments import EnvironmentResult, Sample, SimpleEnvironment, TaskEnvironment
 from ace.evaluation import Evaluator, UnfinishedEvaluationError
 from ace.implementations import Agent
 from ace.outputs import AgentOutput
@@ -15,7 +15,7 @@ from ace.pipeline import CancellationToken
 from ace.retrieval import TopSkills
 from tests.core.evaluation.world import book_of, by_kind, evaluator_for, samples, served
 from tests.support.clients import client_for
-from tests.support.scripted_server import HttpError
+from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
 UP = "Round every price up to whole euros."
 
@@ -202,3 +202,17 @@ def test_a_limit_of_cost_stops_it_and_shares_count() -> None:
 def test_wrong_arguments_are_errors(arguments: dict[str, Any], words: str) -> None:
     with served() as server, pytest.raises(ValueError, match=words):
         evaluator_for(server).evaluate(**{"samples": samples(), **arguments})
+
+
+def test_an_empty_answer_is_an_answer_and_not_a_failed_call() -> None:
+    def script(request: ScriptedRequest) -> dict[str, str]:
+        return {"reasoning": "hm", "final_answer": "" if "hidden" in request.text else "I do not know."}
+
+    asked = [Sample("What is hidden?", ground_truth="gold"), Sample("What is it?", ground_truth="gold")]
+    with ScriptedServer(script) as server:
+        found = Evaluator(Agent(client_for(server)), SimpleEnvironment()).evaluate(asked)
+    assert [(answer.answer, answer.correct, answer.error) for answer in found.answers] == [
+        ("", 0.0, None),
+        ("I do not know.", 0.0, None),
+    ]
+    assert found.answers[0].feedback == "Incorrect: the answer does not contain 'gold'."

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from ace.implementations import Agent, Reflector, SkillManager
+from ace.implementations.small_model_agent import SmallModelAgent
 from ace.outputs import ReflectorOutput
 from ace.protocols import (
     AgentLike,
+    EmptyAnswerError,
     LLMCallError,
     LLMClientLike,
     ReflectorLike,
@@ -117,3 +119,26 @@ def test_a_client_that_knows_nothing_of_budgets_is_bounded_too() -> None:
     with pytest.raises(UnusableAnswerError, match="final_answer is empty"):
         Agent(stubborn, max_retries=2).generate("q", "", Skillbook())
     assert stubborn.calls == 3
+
+
+def test_a_model_that_saw_no_error_is_asked_once(wrap: Callable[[LLMClientLike], LLMClientLike]) -> None:
+    with ScriptedServer(in_turn({"reasoning": "fine", "correct_approach": "same", "key_insight": "k"})) as server:
+        ask("reflector", wrap(client_for(server)))
+        assert len(server.requests) == 1
+
+
+def test_a_model_whose_answer_was_empty_is_told_so_and_its_last_answer_is_kept() -> None:
+    with ScriptedServer(in_turn({"reasoning": "By [maths-00001], hm.", "final_answer": " "})) as server:
+        book = Skillbook()
+        book.add_skill("maths", "Check the units.", "maths-00001")
+        with pytest.raises(EmptyAnswerError, match="final_answer is empty") as raised:
+            Agent(client_for(server)).generate("q", "", book)
+        assert raised.value.output.skill_ids == ["maths-00001"]
+        assert len(server.requests) == len(raised.value.raw_answers) == 4
+        told = "final_answer is empty; write the answer there, or that it cannot be known"
+        assert [told in request.text for request in server.requests] == [False, True, True, True]
+
+
+def test_a_small_model_is_held_to_an_answer() -> None:
+    schema = SmallModelAgent.answer_type.model_json_schema()
+    assert schema["properties"]["final_answer"]["minLength"] == 1

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
-import pytest
-from pydantic import ValidationError
+import json
 
-from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput, SkillTag
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from ace.outputs import AgentOutput, ConsolidationOutput, ReflectorOutput, SkillManagerOutput, SkillTag
 from ace.updates import UpdateBatch, UpdateOperation
 
 BATCH = UpdateBatch("r", [UpdateOperation("ADD", section="s", content="c")])
@@ -54,3 +56,34 @@ def test_the_schema_for_models_is_flat_and_has_nothing_of_ours() -> None:
 def test_an_update_survives_a_round_trip_through_json() -> None:
     output = SkillManagerOutput(update=BATCH)
     assert SkillManagerOutput.model_validate_json(output.model_dump_json()) == output
+
+
+def test_a_reflection_on_what_went_well_names_no_error() -> None:
+    output = ReflectorOutput(reasoning="fine", correct_approach="same", key_insight="k")
+    assert (output.error_identification, output.root_cause_analysis) == ("", "")
+
+
+def test_names_of_other_frameworks_are_read() -> None:
+    assert AgentOutput.model_validate({"reasoning": "", "final_answer": "", "bullet_ids": ["a-00001"]}).skill_ids == [
+        "a-00001"
+    ]
+    answer = {"reasoning": "", "correct_approach": "", "key_insight": "", "root_cause": "a slip"}
+    output = ReflectorOutput.model_validate({**answer, "bullet_tags": [{"id": "a-00001", "tag": "helpful"}]})
+    assert (output.root_cause_analysis, output.skill_tags) == ("a slip", [SkillTag(id="a-00001", tag="helpful")])
+    del answer["root_cause"]
+    named = ReflectorOutput.model_validate({**answer, "root_cause_analysis": "a slip"})
+    assert named.root_cause_analysis == "a slip"
+
+
+@pytest.mark.parametrize("output", [AgentOutput, ReflectorOutput, SkillManagerOutput, ConsolidationOutput])
+def test_examples_for_programmers_are_not_sent_to_models(output: type[BaseModel]) -> None:
+    class Further(output):  # type: ignore[valid-type, misc]  # parametrized
+        """An answer of a subclass.
+
+        Example:
+            >>> Further
+        """
+
+    for schema in (output.model_json_schema(), Further.model_json_schema()):
+        assert ">>>" not in json.dumps(schema)
+        assert "Example" not in json.dumps(schema)

@@ -196,6 +196,8 @@ def _what_to_do(error: LLMCallError, settings: Settings) -> str:
             f"{model} names no provider: write openai/{settings.model} with --api-base for an own server, "
             "or the provider before the name, such as anthropic/NAME"
         )
+    if error.problem:
+        return f"{server} gave no answer for {model}: {error.problem}"
     if error.status_code is None or any(word in str(error) for word in _NO_CONNECTION):
         return f"{server} cannot be reached for {model}: check that it runs, and its address"
     return f"{server} gave no answer for {model} (status {error.status_code}): {_first_line(error)}"

@@ -2,6 +2,7 @@
 
 from ace.protocols.agent import AgentLike
 from ace.protocols.answer_budget import AnswerBudget, answer_budget, current_answer_budget
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, within_seconds
 from ace.protocols.deduplication import (
     DeduplicationConfig,
     DeduplicationManagerLike,
@@ -48,12 +49,15 @@ from ace.protocols.trace_converters import (
 )
 
 __all__ = [
+    "BLOCKING",
+    "ON_LOOP",
     "AgentLike",
     "AmbiguousTraceError",
     "AnswerBudget",
     "AnyLLMClient",
     "AsyncLLMClientLike",
     "CallScope",
+    "Calling",
     "DeduplicationConfig",
     "DeduplicationManagerLike",
     "EmbedderFactory",
@@ -85,6 +89,7 @@ __all__ = [
     "find_embedder",
     "find_model_prefix",
     "find_trace_converter",
+    "finished",
     "model_prefixes",
     "note_model_call",
     "register_embedder",
@@ -94,4 +99,5 @@ __all__ = [
     "unregister_embedder",
     "unregister_model_prefix",
     "unregister_trace_converter",
+    "within_seconds",
 ]

@@ -9,13 +9,25 @@ Invariant: such a coroutine awaits a `Calling`, or another such coroutine, and n
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import inspect
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Literal, Protocol, TypeVar, cast, final
 
-__all__ = ["BLOCKING", "ON_LOOP", "Awaited", "Calling", "awaited_where", "finished", "is_async_method", "own_twin"]
+__all__ = [
+    "BLOCKING",
+    "ON_LOOP",
+    "Awaited",
+    "Calling",
+    "awaited_where",
+    "finished",
+    "is_async_method",
+    "own_twin",
+    "within_seconds",
+]
 
 T = TypeVar("T")
 Awaited = Literal["never", "on_loop", "always"]
@@ -180,3 +192,43 @@ def _awaited_elsewhere(awaitable: Awaitable[T]) -> T:
         return await awaitable
 
     return engine_loop.run(awaited())
+
+
+def within_seconds(seconds: float | None, call: Callable[[], T]) -> T:
+    """Return what a plain call returns, if it does so in time.
+
+    The call is made on a kept thread. One that comes late is left to itself there, and its outcome is dropped: a
+    library that is reading from a socket cannot be interrupted from outside.
+
+    Args:
+        seconds: How long it may take; None for as long as it takes.
+        call: The call. It sees the caller's context variables.
+
+    Raises:
+        TimeoutError: The time is over.
+
+    Example:
+        >>> within_seconds(10.0, lambda: 4)
+        4
+    """
+    if seconds is None:
+        return call()
+    from ace.pipeline.threads import threads
+
+    done = threading.Event()
+    context = contextvars.copy_context()
+    values: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            values.append(context.run(call))
+        except BaseException as error:
+            errors.append(error)
+
+    threads.start(work, done.set)
+    if not done.wait(seconds):
+        raise TimeoutError(f"there was no result within {seconds:g} s")
+    if errors:
+        raise errors[0]
+    return values[0]

@@ -5,15 +5,13 @@ Its own types stay in here: what leaves is `Answered` or `Failed`, both without 
 
 from __future__ import annotations
 
-import contextvars
 import ssl
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar
 
-from ace.pipeline.threads import threads
+from ace.protocols.calling import within_seconds
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers.litellm_import import load_litellm, loaded_litellm
 from ace.providers.request_outcomes import Answered, Failed, seconds_to_wait, without_keys
@@ -79,8 +77,6 @@ async def asend(request: Mapping[str, Any]) -> Answered | Failed:
     try:
         async with asyncio.timeout(_seconds_for(request)):
             raw = await litellm.acompletion(**_arguments(request))
-    except TimeoutError:
-        return _late(request)
     except Exception as error:
         return _failure(litellm, error, request)
     finally:
@@ -104,39 +100,19 @@ def _answered(litellm: ModuleType, raw: Any, request: Mapping[str, Any]) -> Answ
     )
 
 
-class _Late(Exception):
-    """The whole answer did not come within the timeout of the request."""
-
-
 def _before_deadline(request: Mapping[str, Any], call: Callable[[], T]) -> T:
     """Return what a plain call of litellm returns, if it does so before the deadline.
 
     Litellm hands its timeout to a library that starts it anew with every byte, so a server that drips would hold the
-    caller for hours. The call is made on a kept thread; one that comes late is left to itself there, and its
-    outcome is dropped.
+    caller for hours.
 
     Raises:
-        _Late: The time is over.
+        TimeoutError: The time is over.
     """
-    done = threading.Event()
-    context = contextvars.copy_context()
-    outcome: list[T | BaseException] = []
-
-    def work() -> None:
-        try:
-            outcome.append(context.run(call))
-        except BaseException as error:
-            outcome.append(error)
-
-    threads.start(work, done.set)
-    is_done = done.wait(_seconds_for(request))
-    _called.add(_prefix(request))
-    if not is_done:
-        raise _Late
-    found = outcome[0]
-    if isinstance(found, BaseException):
-        raise found
-    return found
+    try:
+        return within_seconds(_seconds_for(request), call)
+    finally:
+        _called.add(_prefix(request))
 
 
 def _seconds_for(request: Mapping[str, Any]) -> float | None:
@@ -243,7 +219,7 @@ def _cost_of(litellm: ModuleType, raw: Any, model: str) -> float | None:
 
 
 def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) -> Failed:
-    if isinstance(error, _Late):
+    if type(error) is TimeoutError:
         return _late(request)
     reason = without_keys(_without_traceback(str(error)), request)
     status_code = getattr(error, "status_code", None)
@@ -263,9 +239,10 @@ def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) 
 def _connection_problem(error: BaseException) -> str:
     """Say what was wrong with a connection that was made, or empty if none was made or nothing is known."""
     for cause in _causes(error):
-        if isinstance(cause, ssl.SSLCertVerificationError):
+        # aiohttp's error of this class is made of the one that knows the reason.
+        if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_message"):
             return f"the certificate of the server is not trusted: {cause.verify_message}"
-        if isinstance(cause, ssl.SSLError):
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLCertVerificationError):
             return f"the server and this program found no common TLS: {cause.reason or cause}"
         if type(cause).__name__ in _CUT_ANSWERS:
             return "the server closed the connection before its answer was complete"

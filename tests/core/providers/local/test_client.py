@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
@@ -180,3 +181,18 @@ def test_making_a_client_loads_nothing_heavy() -> None:
 def test_the_runtimes_settings_leave_the_environment_as_it_was(model: str) -> None:
     LocalLLMClient(model).load()
     assert "OMP_WAIT_POLICY" not in os.environ
+
+
+def test_it_can_be_awaited(model: str) -> None:
+    client = LocalLLMClient(model, max_tokens=40, repeatable=True)
+
+    async def main() -> list[str]:
+        several = await asyncio.gather(*(client.acomplete("Say hello.") for _ in range(3)))
+        animal = await client.acomplete_structured("Describe a dog.", Animal)
+        return [*(each.text for each in several), animal.kind]
+
+    *texts, kind = asyncio.run(main())
+    assert texts == [client.complete("Say hello.").text] * 3
+    assert kind == client.complete_structured("Describe a dog.", Animal).kind
+    with pytest.raises(LLMCallError, match=r"no answer within 0\.001 s; raise timeout"):
+        asyncio.run(LocalLLMClient(model, timeout=0.001).acomplete("Tell a long story."))

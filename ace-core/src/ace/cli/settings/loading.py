@@ -54,7 +54,7 @@ class Settings:
     temperature: float
     """The sampling temperature."""
     timeout: float
-    """How long to wait for the model, in seconds."""
+    """How long one request to the model may take until its answer is complete, in seconds."""
     epochs: int
     """How often the inputs are gone through."""
     workers: int | None

@@ -7,9 +7,11 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ace.arguments import checked_arguments
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.errors import LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import current_call_scope, note_model_call
@@ -19,7 +21,7 @@ from ace.providers.local.constrained import constraint, described
 from ace.providers.local.model_files import model_file
 from ace.providers.local.reply import Reply, answer_in, refusal_in
 from ace.providers.local.server import ServerSettings, shared_server
-from ace.providers.structured_answers import ask_until_valid
+from ace.providers.structured_answers import valid_answer
 from ace.providers.usage import UsageAccount
 
 __all__ = ["LocalLLMClient"]
@@ -39,7 +41,7 @@ class LocalLLMClient:
         max_tokens: The longest answer, in tokens.
         temperature: The sampling temperature.
         seed: The seed of sampling.
-        timeout: How long to wait for one answer, in seconds.
+        timeout: How long one answer may take until it is complete, in seconds.
         validation_retries: How often a structured answer that does not validate is asked for again.
         context_tokens: The most tokens of a prompt and its answer together; more take more memory.
         slots: How many requests are answered side by side; on few cores, four give twice the output of one.
@@ -128,9 +130,20 @@ class LocalLLMClient:
             LocalModelError: The model is not on this machine, or cannot be loaded.
             LLMCallError: The model gave no answer.
         """
-        system = kwargs.pop("system", None)
-        messages = [{"role": "system", "content": system}] if system else []
-        return self.complete_messages([*messages, {"role": "user", "content": prompt}], **kwargs)
+        return self.complete_messages(_messages(prompt, kwargs), **kwargs)
+
+    async def acomplete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        """Send a prompt from asynchronous code; otherwise like `complete`. No thread waits for the answer.
+
+        Args:
+            prompt: The whole prompt.
+            **kwargs: As for `complete`.
+
+        Raises:
+            LocalModelError: The model is not on this machine, or cannot be loaded.
+            LLMCallError: The model gave no answer.
+        """
+        return await self.acomplete_messages(_messages(prompt, kwargs), **kwargs)
 
     def complete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
@@ -150,11 +163,33 @@ class LocalLLMClient:
             LocalModelError: The model is not on this machine, or cannot be loaded.
             LLMCallError: The model gave no answer.
         """
-        system = "\n\n".join(filter(None, (kwargs.pop("system", None), described(response_model))))
+        return finished(self._structured(BLOCKING, prompt, response_model, kwargs))
+
+    async def acomplete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        """Ask for a structured answer from asynchronous code; otherwise like `complete_structured`.
+
+        Args:
+            prompt: The whole prompt.
+            response_model: The class that the answer must validate as.
+            **kwargs: As for `complete`.
+
+        Raises:
+            UnusableAnswerError: No answer validates; it carries the raw answers.
+            LocalModelError: The model is not on this machine, or cannot be loaded.
+            LLMCallError: The model gave no answer.
+        """
+        return await self._structured(ON_LOOP, prompt, response_model, kwargs)
+
+    async def _structured(
+        self, calling: Calling, prompt: str, response_model: type[StructuredAnswer], given: dict[str, Any]
+    ) -> StructuredAnswer:
+        system = "\n\n".join(filter(None, (given.pop("system", None), described(response_model))))
         schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": constraint(response_model)}}
-        settings = {"response_format": schema, **kwargs}
-        return ask_until_valid(
-            lambda messages: self.complete_messages(messages, **settings),
+        settings = {"response_format": schema, **given}
+        return await valid_answer(
+            lambda messages: self._complete(calling, messages, settings),
             prompt,
             response_model,
             system=system,
@@ -176,33 +211,48 @@ class LocalLLMClient:
             LocalModelError: The model is not on this machine, or cannot be loaded.
             LLMCallError: The model gave no answer.
         """
-        request = {**self._request, "messages": list(messages), **kwargs}
+        return finished(self._complete(BLOCKING, messages, kwargs))
+
+    async def acomplete_messages(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> LLMResponse:
+        """Send chat messages from asynchronous code; otherwise like `complete_messages`.
+
+        Args:
+            messages: Messages of the OpenAI kind, with `role` and `content`.
+            **kwargs: Settings for this call.
+
+        Raises:
+            LocalModelError: The model is not on this machine, or cannot be loaded.
+            LLMCallError: The model gave no answer.
+        """
+        return await self._complete(ON_LOOP, messages, kwargs)
+
+    async def _complete(
+        self, calling: Calling, messages: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
+    ) -> LLMResponse:
+        request = {**self._request, "messages": list(messages), **settings}
         answers = current_call_scope().answers
         asked = "" if answers is None else json.dumps([self.model, request], sort_keys=True, default=str)
-        kind = (
-            ""
-            if answers is None
-            else json.dumps([self.model, {**self._request, **kwargs}], sort_keys=True, default=str)
-        )
-        known = None if answers is None else answers.next(asked, kind)
+        known = None if answers is None else await calling.function(partial(answers.next, asked))
         if known is not None:
             response = recorded_response(known)
             note_model_call(self.model, response.usage, 0.0, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
-        response = self._ask(request)
+        response = await self._ask(calling, request)
         if answers is not None:
-            kept = recorded_response(answers.keep(asked, response_to_record(response), kind))
+            record = await calling.function(partial(answers.keep, asked, response_to_record(response)))
+            kept = recorded_response(record)
             response = response if kept.text == response.text else replace(kept, usage=response.usage)
         note_model_call(self.model, response.usage, time.monotonic() - started)
         return response
 
-    def _ask(self, request: Mapping[str, Any]) -> LLMResponse:
-        reply = self._post(request)
+    async def _ask(self, calling: Calling, request: Mapping[str, Any]) -> LLMResponse:
+        reply = await self._post(calling, request)
         if reply.is_unreadable and "response_format" in request:
             # Our own reading is more patient than the server's.
             self._account.add(Usage(failed_requests=1))
-            reply = self._post({name: value for name, value in request.items() if name != "response_format"})
+            without = {name: value for name, value in request.items() if name != "response_format"}
+            reply = await self._post(calling, without)
         if not reply.is_answer:
             self._account.add(Usage(failed_requests=1))
             raise refusal_in(reply, self.model)
@@ -214,10 +264,12 @@ class LocalLLMClient:
         path = model_file(self.model).path
         return ServerSettings(path, self._slots, self.context_tokens, self._threads, self.repeatable)
 
-    def _post(self, request: Mapping[str, Any]) -> Reply:
-        server = shared_server(self._server_settings())
+    async def _post(self, calling: Calling, request: Mapping[str, Any]) -> Reply:
+        server = await calling.function(lambda: shared_server(self._server_settings()))
+        sent = {"cache_prompt": not self.repeatable, **request}
         try:
-            return server.post(_CHAT, {"cache_prompt": not self.repeatable, **request}, self._timeout)
+            reply: Reply = await calling.method(server, "post", _CHAT, sent, self._timeout)
+            return reply
         except TimeoutError as error:
             self._account.add(Usage(failed_requests=1))
             raise LLMCallError(
@@ -227,6 +279,13 @@ class LocalLLMClient:
         except OSError as error:
             self._account.add(Usage(failed_requests=1))
             raise LLMCallError(f"local model {self.model!r} gave no answer: {error}", model=self.model) from error
+
+
+def _messages(prompt: str, settings: dict[str, Any]) -> list[dict[str, str]]:
+    """Return a prompt as chat messages; a system message is taken out of the settings."""
+    system = settings.pop("system", None)
+    start = [{"role": "system", "content": system}] if system else []
+    return [*start, {"role": "user", "content": prompt}]
 
 
 def _usable_cores() -> int:
