@@ -44,6 +44,7 @@ def section(name: str) -> str:
     text = command.generate_docs(heading_level=2, usage_name=f"ace {name}")
     # The commands below stand in a list of their own, with a sentence on each.
     text = re.sub(r"#+ Table of Contents\n\n(?:[ -].*\n)+\n", "", text)
+    text = re.sub(r"^(ace (.+)) \2 ", r"\1 ", text, flags=re.MULTILINE)  # in a usage that was written by hand
     lines = [line.rstrip() for line in text.strip().splitlines()]
     return "\n".join([f"## ace {name}", *lines[1:], ""])
 

@@ -82,7 +82,7 @@ def test_what_each_skill_is_worth_and_how_far_it_is_are_shown(here: Run, model: 
     command = ["eval", "samples.jsonl", *model, "--leave-one-out", "--answers", "answers.jsonl"]
     first, second = (here(*command) for _ in range(2))
     for done in (first, second):
-        assert "Each skill left out:" in done.out
+        assert "Accuracy without each skill:" in done.out
         [row] = [line for line in done.out.splitlines() if line.startswith("conventions-00001  +")]
         assert row.split()[:4] == ["conventions-00001", "+100.0", "[+100.0,", "+100.0]"]
         assert row.endswith(UP)
@@ -123,7 +123,7 @@ def test_a_limit_of_cost_holds_for_all_rounds_together(here: Run, model: list[st
     command = ["eval", "samples.jsonl", *priced, "--answers", "answers.jsonl", "--leave-one-out"]
     stopped = [here(*command, "--max-cost", most) for most in ("0.0005", "0.0002")]
     assert {done.code for done in stopped} == {1}
-    assert "answers without conventions-00001 (max_cost); the same command goes on where it stopped" in stopped[0].err
+    assert "answers without conventions-00001 (max_cost); the same command continues where it stopped" in stopped[0].err
     assert "answers without conventions-00002 (max_cost)" in stopped[1].err
     done = here(*command, "--json")
     assert done.code == 0, done.err

@@ -40,10 +40,29 @@ __all__ = ["build_app", "run"]
 
 HELP = "ACE: AI agents learn from their own runs."
 EPILOGUE = (
-    "--no-plugins works without any plugin, -P no:NAME without one of them; --debug shows the traceback of an "
-    "error.\n\n"
+    "Options of every command: --no-plugins disables all plugins, -P no:NAME disables one; --debug shows the traceback "
+    "of an error.\n\n"
+    "Settings come from options, ACE_... variables, ace.toml and your own settings file; `ace config` lists them.\n\n"
     "Exit codes: 0 done, 1 done with failures, 2 wrong usage, 130 interrupted."
 )
+EXAMPLES_AND_VARIABLES = """\
+Examples:
+  ace learn logs/                      learn from recorded traces
+  ace skillbook show                   show what was learned
+  ace ask "What is 2 m + 3 ft?"        answer with what was learned
+  ace eval held-out.jsonl              measure whether it helps
+
+Environment variables:
+  ACE_MODEL, ACE_API_BASE, ACE_API_KEY the model, its server and its key
+  ACE_SKILLBOOK                        the skillbook [default: skills.db]
+  ACE_MAX_TOKENS, ACE_TEMPERATURE, ACE_TIMEOUT, ACE_EPOCHS, ACE_WORKERS,
+  ACE_LAG, ACE_MAX_COST                the options of the same names
+  ACE_MODELS                           the folder for models on this machine
+  ACE_PLUGINS, ACE_PLUGINS_DISABLED    the plugins that are loaded or not
+  VISUAL, EDITOR                       the editor of `ace skillbook edit`
+  SOURCE_DATE_EPOCH                    a fixed time for all changes
+
+"""
 
 _OF_EVERY_COMMAND = {"--help", "-h", "--version"}
 _NUMBERS = {int: "a whole number", float: "a number"}
@@ -81,9 +100,10 @@ def _built_in_names() -> set[str]:
 
 def _epilogue() -> str:
     broken = names_of_broken_plugins(_built_in_names())
+    text = f"{EXAMPLES_AND_VARIABLES}{EPILOGUE}"
     if not broken:
-        return EPILOGUE
-    return f"Plugins that cannot be loaded (`ace plugins` says why): {', '.join(broken)}.\n\n{EPILOGUE}"
+        return text
+    return f"Plugins that cannot be loaded (`ace plugins` says why): {', '.join(broken)}.\n\n{text}"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -202,7 +222,7 @@ def _usage_sentence(error: CycloptsError) -> str:
 
 def _missing(argument: Argument, given: Sequence[str]) -> str:
     if not argument.name.startswith("-"):
-        return f"the argument {argument.name} is missing"
+        return f"the argument {argument.name.upper()} is missing"
     is_given = any(name in given for name in argument.names)
     return f"the option {argument.name} needs a value" if is_given else f"the option {argument.name} is required"
 

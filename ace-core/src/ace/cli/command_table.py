@@ -1,4 +1,4 @@
-"""The table of the built-in commands, given through the hook that plugins use. Help needs none of their modules."""
+"""The table of the built-in commands, provided through the hook that plugins use; help imports no command."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ ACE_API = 1
 
 _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("learn", "command", "Learn from recorded traces."),
-    ("ask", "command", "Answer a question with the skills of a skillbook."),
-    ("train", "command", "Let an agent answer samples, and learn from how it did."),
-    ("eval", "command", "Measure what the skills are worth, without and with them."),
-    ("config", "command", "Show each setting and where it comes from."),
+    ("ask", "command", "Answer a question with the skills in the prompt."),
+    ("train", "command", "Answer samples with an agent, and learn from the results."),
+    ("eval", "command", "Compare accuracy with and without the skills."),
+    ("config", "command", "Show the settings and where each one comes from."),
     ("completion", "command", "Print the completion script for a shell."),
-    ("models", "app", "List, fetch and check the models that run on this machine."),
-    ("plugins", "app", "List the plugins that are installed, and check them."),
-    ("skillbook", "app", "Show, edit, add and remove skills; see and roll back their history; import and export them."),
+    ("models", "app", "List, fetch and check models that run on this machine."),
+    ("plugins", "app", "List and check the installed plugins, or create a new one."),
+    ("skillbook", "app", "Show, edit, import and export skills and their history."),
 )
 
 
 @hookimpl
 def ace_commands() -> Iterator[CommandSpec]:
-    """Give the commands.
+    """Return the built-in commands.
 
     Example:
         >>> "completion" in [spec.name for spec in ace_commands()]

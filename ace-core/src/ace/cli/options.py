@@ -20,7 +20,7 @@ JsonFlag = Annotated[bool, Parameter(name="--json", negative="", show_default=Fa
 """Print the result as one JSON object."""
 
 YesFlag = Annotated[bool, Flag]
-"""Answer every question with yes."""
+"""Do not ask for confirmation."""
 
 SkillbookOption = Annotated[str | None, Parameter(name="--skillbook")]
 """The skillbook."""
@@ -32,15 +32,17 @@ class ModelOptions:
     """How the model is reached."""
 
     model: str | None = None
-    """The model, as LiteLLM writes it: openai/NAME with --api-base for an own server, anthropic/NAME, and so on."""
+    """The model, as LiteLLM names it: anthropic/NAME, openai/NAME, local/NAME for a model on this machine.
+    [env: ACE_MODEL] [default: local/qwen2.5-coder-1.5b]"""
     api_base: str | None = None
-    """The address of an own server that speaks the OpenAI protocol, such as http://localhost:11434/v1."""
+    """The address of your own server that speaks the OpenAI protocol, such as http://localhost:11434/v1; "" ignores
+    the one in the settings files. [env: ACE_API_BASE]"""
     max_tokens: int | None = None
-    """The longest answer, in tokens; 2048 by default."""
+    """The longest answer, in tokens. [env: ACE_MAX_TOKENS] [default: 2048]"""
     temperature: float | None = None
-    """The sampling temperature; 0 by default."""
+    """The sampling temperature. [env: ACE_TEMPERATURE] [default: 0]"""
     timeout: float | None = None
-    """How long to wait for an answer, in seconds; 120 by default, 600 for a model on this machine."""
+    """Seconds to wait for an answer. [env: ACE_TIMEOUT] [default: 120, or 600 for a model on this machine]"""
 
     def flags(self) -> dict[str, SettingValue]:
         """Return the values by the names of the settings."""
@@ -48,10 +50,10 @@ class ModelOptions:
 
 
 def check_from_one(numbers: Mapping[str, int | None]) -> None:
-    """Refuse an option that counts something, and was given less than one.
+    """Reject an option that counts something and is less than 1.
 
     Args:
-        numbers: The options with their dashes, and what was given; None where one was not given.
+        numbers: The options with their dashes, and their values; None for an option that was not given.
 
     Raises:
         UsageError: One of them is less than one.

@@ -72,7 +72,7 @@ def at_a_terminal(folder: Path, *arguments: str, answer: bytes = b"") -> tuple[i
 @pytest.mark.parametrize(("answer", "code", "skills"), [(b"n\n", 2, 4), (b"y\n", 0, 1)])
 def test_at_a_terminal_a_rollback_asks(store: Path, folder: Path, answer: bytes, code: int, skills: int) -> None:
     done, screen = at_a_terminal(folder, "rollback", "1", answer=answer)
-    assert "removes 3" in screen and "[y/N]" in screen
+    assert "remove 3" in screen and "[y/N]" in screen
     assert done == code
     assert len(contents(store)) == skills
 

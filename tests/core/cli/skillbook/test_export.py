@@ -91,3 +91,27 @@ def test_mistakes_are_one_sentence_and_change_nothing(
     assert done.err.count("\n") == 1 and named in done.err
     assert contents(store) == before
     assert (folder / "AGENTS.md").read_text(encoding="utf-8") == "<!-- ace:skills begin -->\n"
+
+
+@pytest.mark.parametrize(("arguments", "export_format"), [([], "json"), (["--format", "markdown"], "markdown")])
+def test_an_export_goes_to_standard_output(
+    store: Path, folder: Path, run: Run, arguments: list[str], export_format: str
+) -> None:
+    done = run("export", "-", *arguments)
+    assert (done.code, done.err) == (0, "")
+    run("export", "file", "--format", export_format)
+    assert done.out == (folder / "file").read_text(encoding="utf-8")
+    assert not (folder / "-").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format", "skill"], "needs a file or folder"),
+        (["--format", "block"], "file"),
+        (["--json"], "--json"),
+    ],
+)
+def test_what_cannot_go_to_standard_output_says_so(store: Path, run: Run, arguments: list[str], said: str) -> None:
+    done = run("export", "-", *arguments)
+    assert (done.code, done.out) == (2, "") and said in done.err

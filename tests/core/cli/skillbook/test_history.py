@@ -26,7 +26,15 @@ DIFF = {
 }
 CHANGE = {"version": int, "at": str, "author": str, "sample": dict | None, "change": dict, "text": str}
 BLAME = {"schema": int, "command": str, "skillbook": str, "skill": str, "changes": [CHANGE]}
-ROLLBACK = {"schema": int, "command": str, "skillbook": str, "rolled_back_to": int, "version": int, "skills": int}
+ROLLBACK = {
+    "schema": int,
+    "command": str,
+    "skillbook": str,
+    "rolled_back_to": int,
+    "version": int,
+    "skills": int,
+    "undo": str,
+}
 
 
 def learn_from_a_sample(store: Path) -> None:
@@ -99,7 +107,7 @@ def test_a_rollback_is_a_version_that_can_be_taken_back(store: Path, run: Run) -
     assert (data["version"], data["skills"]) == (6, 1)
     assert list(contents(store)) == ["maths-00001"]
     done = run("rollback", "5", "--yes")
-    assert "`ace skillbook rollback 6` takes it back" in done.out
+    assert "`ace skillbook rollback 6` undoes this" in done.out
     assert contents(store) == before
     assert "rolled back to version 5" in run("log", "--limit", "1").out
 
@@ -112,7 +120,7 @@ def test_a_rollback_to_the_newest_version_changes_nothing(store: Path, run: Run)
 def test_without_a_terminal_a_rollback_wants_yes(store: Path, run: Run) -> None:
     done = run("rollback", "1")
     assert done.code == 2
-    assert "removes 3" in done.err and "--yes" in done.err
+    assert "remove 3" in done.err and "--yes" in done.err
     assert len(contents(store)) == 4
 
 

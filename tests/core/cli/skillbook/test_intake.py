@@ -38,9 +38,9 @@ def test_an_import_says_what_was_taken_what_was_not_and_why(
     assert misfits(data, IMPORT) == []
     first, second = data["files"]
     assert [skill["id"] for skill in first["taken"]] == ["str-00001"]
-    assert [each["reason"] for each in first["skipped"]] == ["is there already as maths-00001"]
+    assert [each["reason"] for each in first["skipped"]] == ["already exists as maths-00001"]
     assert [(skill["id_in_file"], skill["id"]) for skill in second["taken"]] == [("maths-00002", "maths-00005")]
-    assert [each["reason"] for each in second["skipped"]] == ["is not active in the file"]
+    assert [each["reason"] for each in second["skipped"]] == ["was removed in the file"]
     assert "author, bullets.colour" in second["notes"][0]
     after = contents(store)
     assert {id: after[id] for id in before} == before
@@ -59,8 +59,8 @@ def test_an_import_is_one_version_and_the_next_one_takes_nothing(store: Path, pl
 def test_what_was_taken_out_before_does_not_come_back(store: Path, run: Run) -> None:
     run("export", "all.txt")
     run("prune", "--yes")
-    done = run("import", "all.txt")
-    assert "was taken out of the skillbook: maths-00002" in done.out
+    done = run("import", "all.txt", "--verbose")
+    assert "was removed from the skillbook: maths-00002" in done.out
     assert "maths-00002" not in contents(store)
 
 
@@ -153,7 +153,7 @@ def test_a_merge_gives_a_json_book_a_history(json_book: Path, run: Run) -> None:
     ("arguments", "named"),
     [
         (["skills.json"], "--output"),
-        (["-o", "x.db"], "at least one"),
+        (["-o", "x.db"], "PATHS is missing"),
         (["skills.json", "-o", "x.md"], "is a text"),
         (["skills.json", "-o", "nowhere/x.db"], "no folder"),
         (["skills.json", "-o", "foreign.json"], "cannot keep"),
@@ -196,3 +196,18 @@ def test_a_device_is_no_file_to_import(folder: Path, run: Run) -> None:
     done = run("import", "device/skills.json")
     assert done.code == 2
     assert "skills.json: this is a device or a pipe" in done.err
+
+
+@pytest.mark.parametrize("arguments", [["import", "play.txt"], ["merge", "play.txt", "-o", "skills.db"]])
+def test_skills_are_listed_only_when_that_is_asked_for(
+    store: Path, playbook: Path, run: Run, arguments: list[str]
+) -> None:
+    done = run(*arguments)
+    assert [line.split() for line in done.out.splitlines()[:2]] == [
+        ["file", "imported", "updated", "skipped"],
+        ["play.txt", "1", "0", "1"],
+    ]
+    assert "Read the question twice." not in done.out
+    run("rollback", "5", "--yes")
+    store.unlink()
+    assert "Read the question twice." in run(*arguments, "--verbose").out

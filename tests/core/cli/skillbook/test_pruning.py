@@ -6,6 +6,7 @@ import pytest
 
 from ace.skillbook import Skillbook
 from tests.core.cli.skillbook.conftest import contents
+from tests.core.cli.skillbook.test_command import at_a_terminal
 from tests.support.command_line import Run
 from tests.support.json_shape import misfits
 
@@ -17,6 +18,7 @@ PRUNE = {
     "version": int | None,
     "is_done": bool,
     "skills": [PRUNED],
+    "undo": str,
 }
 DEDUP = {
     "schema": int,
@@ -61,7 +63,7 @@ def test_the_rules(store: Path, run: Run, arguments: list[str], expected: list[s
 def test_it_is_soft_one_version_and_one_rollback_undoes_it(store: Path, run: Run) -> None:
     before = contents(store)
     done = run("prune", "--unhelpful-uses", "1", "--unused-days", "1", "--yes")
-    assert "`ace skillbook rollback 5` takes it back" in done.out
+    assert "`ace skillbook rollback 5` undoes this" in done.out
     assert list(contents(store)) == ["maths-00001"]
     assert len(contents(store, with_invalid=True)) == 4
     assert run("log", "--json").data["version"] == 6
@@ -128,3 +130,31 @@ def test_mistakes_are_one_sentence(store: Path, playbook: Path, run: Run, argume
     done = run(*arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err.count("\n") == 1 and named in done.err
+
+
+def test_what_is_shown_planned_and_done_uses_the_same_words(store: Path, run: Run) -> None:
+    planned = run("prune", "--dry-run")
+    assert "will be removed" in planned.out and "nothing was changed: this was a dry run" in planned.err
+    assert run("prune", "--dry-run", "--yes", "--json").data["is_done"] is False
+    assert len(contents(store)) == 4
+    done = run("prune", "--yes")
+    assert " removed  Guess quickly." in done.out and "will be" not in done.out
+    assert "1 removed" in run("log", "--limit", "1").out
+    deleted = run("prune", "--removed", "--yes")
+    assert " deleted  Guess quickly." in deleted.out and "was removed before" in deleted.out
+    assert "1 deleted" in run("log", "--limit", "1").out
+
+
+@pytest.mark.parametrize(("answer", "left"), [(b"n\n", 4), (b"y\n", 3)])
+def test_at_a_terminal_it_asks_after_showing_the_skills(folder: Path, store: Path, answer: bytes, left: int) -> None:
+    _, screen = at_a_terminal(folder, "prune", answer=answer)
+    assert "Guess quickly." in screen and "1 skill will be removed; continue? [y/N]" in screen
+    assert len(contents(store)) == left
+
+
+def test_an_undo_command_names_the_skillbook_unless_it_is_the_default(store: Path, run: Run) -> None:
+    store.rename(store.with_name("our team.db"))
+    done = run("prune", "--yes", "--skillbook", "our team.db")
+    assert "`ace skillbook rollback --skillbook 'our team.db' 5` undoes this" in done.out
+    done = run("rollback", "5", "--yes", environ={"ACE_SKILLBOOK": "our team.db"})
+    assert "`ace skillbook rollback 6` undoes this" in done.out

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ace.skill import InsightSource
 from ace.skillbook import Skillbook
 from tests.support.command_line import Run
 from tests.support.json_shape import misfits
@@ -137,3 +138,11 @@ def test_control_characters_of_a_skill_do_not_reach_the_terminal(folder: Path, r
     skills = {"a-00001": {"section": "a", "content": "red \x1b[31m text"}}
     (folder / "skills.json").write_text(json.dumps({"skills": skills}), encoding="utf-8")
     assert "\x1b" not in run("show", "--skillbook", "skills.json").out
+
+
+def test_a_source_is_named_as_blame_names_it(store: Path, run: Run) -> None:
+    source = InsightSource("4bdf0a1c2d3e4f50@logs/05_plain.txt", "2 m + 3 ft?", 1, 1)
+    with Skillbook.open(store) as book:
+        book.update_skill("geography-00004", insight_source=source)
+    shown = run("show", "geography-00004").out
+    assert "logs/05_plain.txt" in shown and "4bdf0a1c2d3e4f50" not in shown

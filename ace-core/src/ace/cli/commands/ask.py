@@ -1,4 +1,4 @@
-"""`ace ask`: answers a question with the skills of a skillbook."""
+"""`ace ask`: answers a question with the skills of a skillbook in the prompt."""
 
 from __future__ import annotations
 
@@ -42,18 +42,24 @@ def command(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Answer a question with the skills of a skillbook.
+    """Answer a question with the skills in the prompt.
 
-    The answer goes to standard output, the skills that it cites to standard error.
+    The answer goes to standard output, the cited skills to standard error.
+
+    For example:
+
+        ace ask "What is 2 m + 3 ft?"
+        ace ask "What is 2 m + 3 ft?" --without-skills
+        ace ask - --context "$(cat manual.md)" < question.txt
 
     Args:
         question: The question or task; - reads it from standard input.
-        context: Whatever the answer may draw on.
-        skillbook: The skillbook; skills.db by default.
-        without_skills: Show the model no skill, to compare.
-        model_options: How the model is reached.
-        yes: Answer every question with yes.
-        as_json: Print answer, reasoning, cited skills and model use as one JSON object.
+        context: Text that the answer may use.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        without_skills: Show the model no skills, for comparison.
+        model_options: Options of the model.
+        yes: Do not ask for confirmation.
+        as_json: Print the answer, the reasoning, the cited skills and the model use as one JSON object.
     """
     asked = sys.stdin.read() if question == "-" else question
     if not asked.strip():

@@ -12,8 +12,12 @@ __all__ = ["command"]
 def command(shell: Literal["bash", "zsh", "fish"], /) -> int:
     """Print the completion script for a shell.
 
-    For bash: `ace completion bash > ~/.local/share/bash-completion/completions/ace`. For zsh, put it as `_ace` into a
-    folder of `fpath`. For fish: `ace completion fish > ~/.config/fish/completions/ace.fish`.
+    For zsh, save it as `_ace` in a folder of `fpath`.
+
+    For example:
+
+        ace completion bash > ~/.local/share/bash-completion/completions/ace
+        ace completion fish > ~/.config/fish/completions/ace.fish
 
     Args:
         shell: The shell.

@@ -15,9 +15,15 @@ __all__ = ["command"]
 
 
 def command(*, as_json: JsonFlag = False) -> int:
-    """Show each setting and where it comes from. No key is shown.
+    """Show the settings and where each one comes from. Keys are not shown.
 
-    Later ones win: defaults, the user's file, `ace.toml` of the project, variables named ACE_..., flags.
+    Later sources override earlier ones: defaults, your own settings file, `ace.toml` of the project, environment
+    variables (ACE_...), options of the command.
+
+    For example:
+
+        ace config
+        ACE_MODEL=openai/gpt-4o-mini ace config
 
     Args:
         as_json: Print one JSON object.

@@ -1,4 +1,4 @@
-"""`ace eval`: what the skills of a skillbook are worth, on samples whose answers are known."""
+"""`ace eval`: compares accuracy with and without the skills, on samples whose answers are known."""
 
 from __future__ import annotations
 
@@ -48,33 +48,33 @@ _LONGEST = 60
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions:
-    """How it is measured, and where the report goes."""
+    """Options of the evaluation."""
 
     repeats: int = 1
-    """How often each sample is answered; from 2 on, pass^k is measured too."""
+    """How many times each sample is answered; with 2 or more, pass^k is reported too."""
     seed: int = 0
-    """For intervals and tests."""
+    """The seed of the intervals and tests."""
     limit: int | None = None
-    """Take so many samples at most."""
+    """Process at most this many samples."""
     shuffle: int | None = None
-    """Take the samples in a random order, which this seed determines."""
+    """Process the samples in a random order, determined by this seed."""
     workers: int | None = None
-    """How many samples are answered at once."""
+    """The number of samples to process at once. [env: ACE_WORKERS] [default: 1]"""
     max_cost: float | None = None
-    """Begin nothing new when the answers have cost so many US dollars."""
+    """Stop starting new samples once the answers have cost this much (USD). [env: ACE_MAX_COST]"""
     leave_one_out: Annotated[bool, Flag] = False
-    """Also answer all samples without each single skill; that takes as many rounds as there are skills."""
+    """Also measure each skill by leaving it out; this answers all samples once more for every skill."""
     answers: Path | None = None
-    """A file that keeps every answer; given again, only what is missing is asked."""
+    """A file that keeps every answer; a later run with the same file asks only for the missing ones."""
     report: Path | None = None
-    """A folder for report.html, report.md and report.json."""
+    """The folder for report.html, report.md and report.json."""
 
 
 _DEFAULT_OPTIONS = EvaluationOptions()
 
 
 def command(
-    path: Annotated[list[str], Parameter(negative="", allow_leading_hyphen=True)],
+    path: Annotated[list[str], Parameter(name="path...", negative="", allow_leading_hyphen=True)],
     /,
     *,
     environment: Match = "contains",
@@ -84,19 +84,26 @@ def command(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Answer samples without skills and with them, and compare. The skillbook is only read.
+    """Compare accuracy with and without the skills.
 
-    Give samples that nothing was learned from. A sample that fails is a wrong answer.
+    Every sample is answered twice: without skills, and with the skills in the prompt. Use samples that no skill was
+    learned from. A sample that fails counts as a wrong answer. The skillbook is not changed.
+
+    For example:
+
+        ace eval held-out.jsonl
+        ace eval held-out.jsonl --repeats 3 --report report/
+        ace eval held-out.jsonl --skillbook first.db --skillbook second.db
 
     Args:
         path: Files, folders or globs of samples.
-        environment: How an answer is judged: it contains the ground truth, is exactly the same text, has the same
-            number, or matches the ground truth as a pattern (regex).
-        skillbook: The skillbook; skills.db by default. Given several times, such as skillbooks that were trained in
-            several orders, all of them together are compared with no skills.
-        model_options: How the model is reached.
-        options: How it is measured.
-        yes: Answer every question with yes.
+        environment: How an answer is scored: it contains the ground truth, equals it exactly, has the same number, or
+            matches it as a regular expression (regex).
+        skillbook: The skillbook. Give it several times to compare several skillbooks, taken together, with no skills.
+            [env: ACE_SKILLBOOK] [default: skills.db]
+        model_options: Options of the model.
+        options: Options of the evaluation.
+        yes: Do not ask for confirmation.
         as_json: Print the whole report as one JSON object.
     """
     flags = {**model_options.flags(), "workers": options.workers, "max_cost": options.max_cost}
@@ -132,7 +139,9 @@ def command(
                 quiet=as_json,
             )
         except MeasurementStopped as stopped:
-            kept = "the same command goes on where it stopped" if options.answers else "--answers FILE would keep them"
+            kept = (
+                "the same command continues where it stopped" if options.answers else "--answers FILE would keep them"
+            )
             note(f"ace: stopped after {stopped}; {kept}")
             return WITH_FAILURES if stopped.reason == "max_cost" else INTERRUPTED
     _write(report, options.report)
@@ -143,7 +152,7 @@ def command(
 def _check(options: EvaluationOptions, targets: Sequence[SkillbookPlace]) -> None:
     check_from_one({"--repeats": options.repeats, "--limit": options.limit})
     if options.leave_one_out and len(targets) > 1:
-        raise UsageError("--leave-one-out measures the skills of one skillbook; give one --skillbook")
+        raise UsageError("--leave-one-out works with one skillbook; give --skillbook only once")
 
 
 @contextmanager
@@ -158,8 +167,8 @@ def _warn_of_learned(samples: Sequence[Sample], target: SkillbookPlace, book: Sk
     learned = [sample for sample in samples if sample.question in taught]
     if learned:
         note(
-            f"ace: warning: {len(learned)} of {len(samples)} samples taught a skill of {target.location!r}, such as "
-            f"{learned[0].id}; what they show proves nothing"
+            f"ace: warning: {len(learned)} of {len(samples)} samples taught a skill of {target.location!r}, "
+            f"such as {learned[0].id}; use samples that no skill was learned from"
         )
 
 
@@ -241,7 +250,7 @@ def _print(report: EvaluationReport, settings: Settings, *, as_json: bool) -> No
             [skill.skill_id, percent_text(skill.effect, signed=True), f"{skill.p_value:.3g}", _short(skill.content)]
             for skill in report.left_out
         ]
-        print_table(("skill", "points lost without it", "p", "content"), effects, title="Each skill left out:")
+        print_table(("skill", "points lost without it", "p", "content"), effects, title="Accuracy without each skill:")
     unused = [skill.skill_id for skill in report.skills if skill.is_never_cited]
     if unused:
         print_text(f"\nShown and never cited: {', '.join(unused)}")

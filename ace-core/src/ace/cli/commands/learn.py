@@ -29,7 +29,7 @@ _DEFAULT_RUN = RunOptions()
 
 
 def command(
-    path: Annotated[list[str], Parameter(negative="", allow_leading_hyphen=True)],
+    path: Annotated[list[str], Parameter(name="path...", negative="", allow_leading_hyphen=True)],
     /,
     *,
     skillbook: SkillbookOption = None,
@@ -38,17 +38,25 @@ def command(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Learn from recorded traces: what went well, what went wrong, and what to do next time.
+    """Learn from recorded traces.
 
-    JSON, JSONL and text are recognised by their content: chat logs of the OpenAI and Anthropic kinds, and objects with
-    fields such as question, answer and feedback. What cannot be read is reported, the rest is learned.
+    Each trace is reviewed for what went well and what went wrong, and the lessons become skills. Traces are chat logs
+    in the OpenAI or Anthropic format, objects with fields such as question, answer and feedback, rows of CSV and TSV
+    tables, and plain text; the format is detected from the content. Inputs that cannot be read are reported, and the
+    rest is learned.
+
+    For example:
+
+        ace learn logs/
+        ace learn "runs/*.jsonl" --model anthropic/claude-sonnet-4-5 --max-cost 2
+        cat trace.json | ace learn - --skillbook team.db
 
     Args:
-        path: Files, folders or globs of traces; - is standard input.
-        skillbook: The skillbook: .db keeps a history and can resume, .json is one file; skills.db by default.
-        model_options: How the model is reached.
-        run: How the run goes.
-        yes: Answer every question with yes.
+        path: Files, folders or globs of traces; - reads standard input.
+        skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
+        model_options: Options of the model.
+        run: Options of the run.
+        yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
@@ -67,9 +75,9 @@ class Learn(LearningCommand):
         if files:
             more = f" and {len(files) - 1} more" if len(files) > 1 else ""
             note(
-                f"ace: the lines of {files[0]}{more} look like the events of one session, and each is taken as a trace "
-                "of its own; a plugin that knows the format reads the session as a whole ('ace plugins' lists those "
-                "that are installed)"
+                f"ace: the lines of {files[0]}{more} look like the events of one session, but each line is read as a "
+                "trace of its own; a plugin for this format would read the session as a whole (`ace plugins` lists the "
+                "installed ones)"
             )
         return super().inputs(gathered)
 

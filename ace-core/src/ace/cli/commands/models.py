@@ -22,7 +22,7 @@ from ace.providers.local.runtime import check_runtime
 
 __all__ = ["app"]
 
-app = App(name="models", help="List, fetch and check the models that run on this machine.", help_format="markdown")
+app = App(name="models", help="List, fetch and check models that run on this machine.", help_format="markdown")
 
 _DEFAULT_OPTIONS = ModelOptions()
 
@@ -32,10 +32,16 @@ Name = Annotated[str, Parameter(allow_leading_hyphen=False)]
 
 @app.default
 def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = False) -> int:
-    """Say which model is used, and whether it answers. Nothing is fetched.
+    """Show which model is used, where it runs, and whether it answers. Nothing is fetched.
+
+    For example:
+
+        ace models
+        ace models --model openai/NAME --api-base http://localhost:11434/v1
+        ace models list
 
     Args:
-        model_options: How the model is reached.
+        model_options: Options of the model.
         as_json: Print the result as one JSON object.
     """
     settings = load_settings(model_options.flags())
@@ -61,7 +67,11 @@ def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = 
 
 @app.command(name="list")
 def list_models(*, as_json: JsonFlag = False) -> int:
-    """List the models that can be fetched, and those that are here.
+    """List the models that can be fetched, and whether each one is on this machine.
+
+    For example:
+
+        ace models list
 
     Args:
         as_json: Print the result as one JSON object.
@@ -77,13 +87,18 @@ def list_models(*, as_json: JsonFlag = False) -> int:
     return DONE
 
 
-@app.command
+@app.command(usage="Usage: ace models pull [OPTIONS] [NAME]")
 def pull(name: Name = DEFAULT_MODEL, /, *, yes: YesFlag = False) -> int:
-    """Fetch a model, and keep it if it is the maker's own file. What was interrupted goes on where it stopped.
+    """Fetch a model, and verify that it is the maker's own file. An interrupted download is resumed.
+
+    For example:
+
+        ace models pull
+        ace models pull smollm2-135m --yes
 
     Args:
         name: The name of the model, as `ace models list` shows it.
-        yes: Fetch without asking.
+        yes: Do not ask for confirmation.
     """
     model = catalogued_model(name)
     path = kept_file(model)
@@ -96,7 +111,11 @@ def pull(name: Name = DEFAULT_MODEL, /, *, yes: YesFlag = False) -> int:
 
 @app.command
 def check(*, as_json: JsonFlag = False) -> int:
-    """Check what runs models here, and that the files of all fetched models are the makers' own.
+    """Check that models can run on this machine, and that the fetched files are the makers' own.
+
+    For example:
+
+        ace models check
 
     Args:
         as_json: Print the result as one JSON object.
@@ -108,7 +127,7 @@ def check(*, as_json: JsonFlag = False) -> int:
         print_json({"command": "models check", "fetched": fetched, "problems": found})
     else:
         print_text(f"fetched: {', '.join(fetched) or 'no model yet'}")
-        print_text("\n".join(found) if found else "everything is as it should be")
+        print_text("\n".join(found) if found else "no problems found")
     return WITH_FAILURES if found else DONE
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = App(name="plugins")
+app = App(name="plugins", usage="Usage: ace plugins [OPTIONS] [NAME]\n       ace plugins new [OPTIONS] NAME")
 
 
 @app.default
@@ -29,10 +29,16 @@ def plugins(
     check_timeout: float = 60.0,
     as_json: JsonFlag = False,
 ) -> int:
-    """List the plugins that are installed. Nothing of them is imported, unless they are checked.
+    """List the installed plugins. They are imported only with --check.
+
+    For example:
+
+        ace plugins
+        ace plugins acme --check
+        ace plugins new acme
 
     Args:
-        name: Only the plugin of this name.
+        name: Show only this plugin.
         check: Load everything that they provide, each plugin in a process of its own, and show what is wrong.
         check_timeout: Seconds that each plugin may take under --check.
         as_json: Print one JSON object.
@@ -53,10 +59,15 @@ def new(
     output: Annotated[Path, Parameter(name=["--output", "-o", "--out"], show_default=False)] = Path(),
     as_json: JsonFlag = False,
 ) -> int:
-    """Write the source of a new plugin, with the tests of the conformance kit.
+    """Create a new plugin, with tests from the conformance kit.
+
+    For example:
+
+        ace plugins new acme
+        ace plugins new acme --output ~/projects
 
     Args:
-        name: The name of the plugin, such as `acme`; it becomes the folder `ace-acme`.
+        name: The name of the plugin, such as `acme`; its folder is `ace-acme`.
         output: The folder to create it in. [default: the current folder]
         as_json: Print the paths of the files as one JSON object.
     """

@@ -1,4 +1,4 @@
-"""`ace train`: an agent answers samples, an environment judges, and the skillbook learns from both."""
+"""`ace train`: an agent answers samples, an environment scores the answers, and the skillbook learns from both."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DEFAULT_VALIDATION = ValidationOptions()
 
 
 def command(
-    path: Annotated[list[str], Parameter(negative="", allow_leading_hyphen=True)],
+    path: Annotated[list[str], Parameter(name="path...", negative="", allow_leading_hyphen=True)],
     /,
     *,
     environment: Match = "contains",
@@ -44,20 +44,26 @@ def command(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Let an agent answer questions whose answers are known, and learn from how it did.
+    """Answer samples with an agent, and learn from the results.
 
-    A sample is a JSON object with the fields question, ground_truth (or target, expected, answer) and, if need be,
+    A sample is a JSON object with the fields question and ground_truth (or target, expected, answer), and optionally
     context.
 
+    For example:
+
+        ace train samples.jsonl --epochs 3
+        ace train train.jsonl --validate held-out.jsonl --gate
+        ace train samples.jsonl --environment numeric --model openai/gpt-4o-mini
+
     Args:
-        path: Files, folders or globs of samples; - is standard input.
-        environment: How an answer is judged: it contains the ground truth, is exactly the same text, has the same
-            number, or matches the ground truth as a pattern (regex).
-        skillbook: The skillbook: .db keeps a history and can resume, .json is one file; skills.db by default.
-        model_options: How the model is reached.
-        run: How the run goes.
-        validation: Which state of the skillbook is kept.
-        yes: Answer every question with yes.
+        path: Files, folders or globs of samples; - reads standard input.
+        environment: How an answer is scored: it contains the ground truth, equals it exactly, has the same number, or
+            matches it as a regular expression (regex).
+        skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
+        model_options: Options of the model.
+        run: Options of the run.
+        validation: Options of the validation.
+        yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})

@@ -46,15 +46,16 @@ def report_as_json(report: RunReport) -> dict[str, object]:
     }
 
 
-def print_report(report: RunReport, *, title: str, noun: str = "trace") -> None:
+def print_report(report: RunReport, *, title: str, noun: str = "trace", epochs: int = 1) -> None:
     """Print the report for people.
 
     Args:
         report: The report.
         title: What was done, with the skillbook.
         noun: What one input is called.
+        epochs: The number of passes over the inputs.
     """
-    print_table(["", "number"], _rows(report, noun), title=title)
+    print_table(["", "number"], _rows(report, noun, epochs), title=title)
     if report.failures:
         shown = report.failures[:_MOST_FAILURES_SHOWN]
         print_text("")
@@ -68,7 +69,7 @@ def print_report(report: RunReport, *, title: str, noun: str = "trace") -> None:
         print_text("")
         counted_out = Counter((_WANTED.get(each.operation, "a change"), each.reason) for each in report.left_out)
         print_table(
-            ["left out", "why", "times"],
+            ["rejected", "why", "times"],
             [[wanted, redact(reason), str(times)] for (wanted, reason), times in counted_out.items()],
         )
     if report.new_skills:
@@ -78,29 +79,28 @@ def print_report(report: RunReport, *, title: str, noun: str = "trace") -> None:
         print_text(f"    from {visible(', '.join(skill.traces)) or 'no trace'}")
 
 
-def _rows(report: RunReport, noun: str) -> list[list[str]]:
+def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
     skills, use = report.skills, report.use
     cost = "unknown" if use.calls and use.unpriced_calls == use.calls else f"${use.cost:.4f}"
     if 0 < use.unpriced_calls < use.calls:
         cost += f" and {counted(use.unpriced_calls, 'call')} of unknown price"
-    failed = str(len(report.failures))
-    if report.unreadable:
-        failed += f", of which {report.unreadable} could not be read"
+    passes = f", {epochs} times each" if epochs > 1 else ""
     rows = [
-        (f"{noun}s read", str(report.read)),
+        ("inputs that cannot be read", str(report.unreadable) if report.unreadable else ""),
+        (f"{noun}s read", f"{report.read}{passes}"),
         (f"{noun}s learned", str(report.learned)),
         ("learned by an earlier run", str(report.already_learned) if report.already_learned else ""),
-        ("failed", failed),
+        ("failed", str(len(report.failures) - report.unreadable)),
         ("left when the run was stopped", str(report.not_begun) if report.not_begun else ""),
         ("skills added", str(skills.added)),
         ("skills updated", str(skills.updated)),
         ("skills tagged", str(skills.tagged)),
         ("skills merged", str(skills.merged)),
         ("skills removed", str(skills.removed) if skills.removed else ""),
-        ("changes left out", str(skills.skipped) if skills.skipped else ""),
+        ("changes rejected", str(skills.skipped) if skills.skipped else ""),
         ("skills in all", str(skills.total)),
         ("model calls", str(use.calls)),
-        ("answers taken from the record", str(use.recorded_calls) if use.recorded_calls else ""),
+        ("recorded answers reused", str(use.recorded_calls) if use.recorded_calls else ""),
         ("tokens in, out", f"{use.input_tokens}, {use.output_tokens}"),
         ("cost", cost),
     ]

@@ -17,29 +17,30 @@ __all__ = ["RunOptions"]
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How the run goes."""
+    """Options of the run."""
 
     epochs: int | None = None
-    """How often the inputs are gone through; once by default."""
+    """The number of passes over the inputs. [env: ACE_EPOCHS] [default: 1]"""
     shuffle: int | None = None
-    """Take the inputs in a random order, which this seed determines."""
+    """Process the inputs in a random order, determined by this seed."""
     workers: int | None = None
-    """How many inputs are worked on at once."""
+    """The number of inputs to process at once. [env: ACE_WORKERS]"""
     lag: int | None = None
-    """How many earlier inputs may not be learned yet when one begins; 0 makes a run that can be repeated exactly."""
+    """How many earlier inputs may still be unlearned when an input starts; 0 makes runs exactly repeatable.
+    [env: ACE_LAG]"""
     limit: int | None = None
-    """Take so many inputs at most."""
+    """Process at most this many inputs."""
     max_cost: float | None = None
-    """Begin nothing new when the run has cost so many US dollars."""
+    """Stop starting new inputs once the run has cost this much (USD). [env: ACE_MAX_COST]"""
     fail_fast: Annotated[bool, Flag] = False
     """Stop at the first input that fails."""
-    allow: Annotated[list[GuardedKind], Parameter(negative="")] = field(default_factory=list)
-    """Learn skills that are otherwise left out, since they copy the right answer, or look like personal data or a
-    secret."""
+    allow: Annotated[list[GuardedKind], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    """Also learn skills that are otherwise rejected, because they copy the right answer or the prompt, or contain
+    personal data or a secret."""
     no_merge: Annotated[bool, Flag] = False
-    """Leave skills that say the same beside each other; otherwise they are merged."""
+    """Do not merge duplicate skills."""
     resume: Annotated[bool, Flag] = False
-    """Go on with the run over these inputs that was broken off."""
+    """Resume the interrupted run over these inputs."""
     dry_run: Annotated[bool, Flag] = False
     """Write nothing; the report is the same."""
 

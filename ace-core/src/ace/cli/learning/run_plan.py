@@ -96,7 +96,7 @@ class RunPlan:
             print_json({**about, **report_as_json(report), **further})
         else:
             title = "Dry run: nothing was written" if self.options.dry_run else f"Learned into {target}"
-            print_report(report, title=title, noun=self.command.noun)
+            print_report(report, title=title, noun=self.command.noun, epochs=self.settings.epochs)
             for line in self.command.further_lines(further) if further else ():
                 print_text(line)
         return ending(
@@ -108,7 +108,7 @@ class RunPlan:
         )
 
     def _announce(self, inputs: int) -> None:
-        passes = f", {counted(self.settings.epochs, 'time')} each," if self.settings.epochs > 1 else ""
+        passes = f", {self.settings.epochs} times each," if self.settings.epochs > 1 else ""
         doing = f"{self.command.activity} {counted(inputs, self.command.noun)}{passes}"
         announce(doing, self.settings, quiet=self.as_json)
 

@@ -30,16 +30,16 @@ __all__ = ["ValidationOptions", "run_with_validation"]
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ValidationOptions:
-    """Which state of the skillbook is kept."""
+    """Options of the validation."""
 
     validate: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
-    """Samples to validate on, none of which may be trained on: the state that answers most of them right is kept."""
+    """Held-out samples: the skillbook ends in the state that answers most of them correctly."""
     validation_interval: int = 10
-    """After how many samples it is validated; the end is in any case."""
+    """The number of samples between two validations; the last one is always at the end."""
     gate: Annotated[bool, Flag] = False
-    """Take back what was learned since the last validation if the score fell; it needs a .db skillbook."""
+    """Roll back what was learned since the last validation if the score fell; needs a .db skillbook."""
     patience: int | None = None
-    """End after so many validations in which nothing got better."""
+    """Stop after this many validations without an improvement."""
 
     def checked(self, skillbook: SkillbookPlace) -> ValidationOptions:
         """Return the options, or say what is wrong with them.
@@ -54,7 +54,7 @@ class ValidationOptions:
             raise UsageError("the options --gate and --patience need samples to validate on: give --validate FILE")
         if self.gate and not skillbook.keeps_history:
             raise UsageError(
-                f"the gate takes back what made the score fall, and {skillbook.location!r} keeps no history; "
+                f"--gate needs a skillbook with a history, and {skillbook.location!r} has none; "
                 "give a skillbook that ends in .db"
             )
         check_from_one({"--validation-interval": self.validation_interval, "--patience": self.patience})
@@ -124,5 +124,5 @@ def run_with_validation(
 
 
 def _tell(point: ValidationPoint) -> None:
-    verdict = "" if point.is_kept else f", taken back by the gate (it was {point.score_before:.1%})"
+    verdict = "" if point.is_kept else f", rolled back by the gate (it was {point.score_before:.1%})"
     note(f"ace: validation after {counted(point.samples, 'sample')}: {point.score.value:.1%}{verdict}")

@@ -9,18 +9,18 @@ __all__ = ["ask"]
 
 
 def ask(what: str, *, assume_yes: bool) -> None:
-    """Go on if the user says yes.
+    """Ask for confirmation, and return if the user says yes.
 
     Args:
-        what: What will be done, as a sentence without a capital letter or a stop.
-        assume_yes: Whether `--yes` was given, so that nobody is asked.
+        what: What will be done, as a sentence without a capital letter or a full stop.
+        assume_yes: Whether `--yes` was given, so that there is no question.
 
     Raises:
-        UsageError: The user said no, or nobody can be asked.
+        UsageError: The user said no, or there is no terminal to ask at.
     """
     if assume_yes:
         return
     if not can_ask():
         raise UsageError(f"{what}; there is no terminal to ask at, so nothing was changed: add --yes")
-    if not says_yes(f"{what}; go on?"):
+    if not says_yes(f"{what}; continue?"):
         raise UsageError("nothing was changed")

@@ -40,9 +40,9 @@ def counted(events: Sequence[Event]) -> str:
             case Imported(skills=skills):
                 numbers["imported"] += len(skills)
             case Embedded(vectors=vectors):
-                numbers["given a vector"] += len(vectors)
+                numbers["embedded"] += len(vectors)
             case Merged(merged_ids=merged):
-                numbers["merged away"] += len(merged)
+                numbers["merged"] += len(merged)
             case _:
                 numbers[_verb(event)] += 1
     return ", ".join([*(f"{number} {verb}" for verb, number in numbers.items()), *others]) or "nothing"
@@ -70,7 +70,7 @@ def described(event: Event, skill_id: str) -> str:
         case Merged(keep_id=keep_id, merged_ids=merged, content=content):
             if skill_id != keep_id:
                 return f"merged into {keep_id}"
-            return f"took over {', '.join(merged)}" + ("" if content is None else f": {content}")
+            return f"merged with {', '.join(merged)}" + ("" if content is None else f": {content}")
         case Kept(first_id=first, second_id=second, decision=decision):
             reason = f": {decision.reasoning}" if decision.reasoning else ""
             return f"kept apart from {second if skill_id == first else first}{reason}"
@@ -79,7 +79,7 @@ def described(event: Event, skill_id: str) -> str:
         case RolledBack(version=version):
             return f"rolled back to version {version}"
         case Embedded():
-            return "got a vector"
+            return "embedded"
         case Removed():
             return _verb(event)
 

@@ -13,7 +13,7 @@ from ace.marked_block import write_marked_block
 from ace.skillbook import Skillbook
 from ace.skillbook.skill_folder import LONGEST_DESCRIPTION, LONGEST_NAME, write_skill_folder
 
-__all__ = ["ExportFormat", "format_of", "write_export", "written_file"]
+__all__ = ["ExportFormat", "exported_text", "format_of", "write_export", "written_file"]
 
 ExportFormat = Literal["json", "playbook", "markdown", "skill", "block"]
 
@@ -48,8 +48,29 @@ def format_of(path: Path) -> ExportFormat:
         raise UsageError(f"{str(path)!r} is a store; `ace skillbook merge` writes one")
     found = _BY_SUFFIX.get(path.suffix.lower())
     if found is None:
-        raise UsageError(f"the name {path.name!r} does not tell the format; say it with --format")
+        raise UsageError(f"the name {path.name!r} does not determine the format; give it with --format")
     return found
+
+
+def exported_text(book: Skillbook, export_format: ExportFormat) -> str:
+    """Return the skills as a text.
+
+    Args:
+        book: The book.
+        export_format: The format; one that consists of a single text.
+
+    Raises:
+        UsageError: The format is part of a file or folder.
+    """
+    match export_format:
+        case "json":
+            return book.dumps()
+        case "playbook":
+            return book.as_playbook()
+        case "markdown":
+            return f"{book.as_markdown()}\n"
+        case "skill" | "block":
+            raise UsageError(f"the format {export_format!r} needs a file or folder; give its path instead of -")
 
 
 def written_file(path: Path, export_format: ExportFormat) -> Path:
@@ -75,17 +96,13 @@ def write_export(
         description: What the skills are for, in a `SKILL.md`; by default their sections.
 
     Raises:
-        UsageError: The name or the description is none that coding agents accept.
+        UsageError: Coding agents would not accept the name or the description.
         MarkedBlockError: The marks in the file do not make one block.
         OSError: It cannot be written.
     """
     match export_format:
-        case "json":
-            replace_file(file, book.dumps().encode("utf-8"))
-        case "playbook":
-            replace_file(file, book.as_playbook().encode("utf-8"))
-        case "markdown":
-            replace_file(file, f"{book.as_markdown()}\n".encode())
+        case "json" | "playbook" | "markdown":
+            replace_file(file, exported_text(book, export_format).encode("utf-8"))
         case "block":
             write_marked_block(file, book.as_markdown())
         case "skill":

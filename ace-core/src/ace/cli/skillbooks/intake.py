@@ -46,12 +46,12 @@ def take_new(target: Skillbook, source: Skillbook, *, with_invalid: bool) -> Int
     left = []
     for skill in source.skills(include_invalid=True):
         if (same := known.get(_key(skill))) is not None:
-            reason = "is there already as" if same.is_active else "was taken out of the skillbook:"
+            reason = "already exists as" if same.is_active else "was removed from the skillbook:"
             left.append(LeftOut(skill, f"{reason} {same.id}", same))
         elif not (with_invalid or skill.is_active):
-            left.append(LeftOut(skill, "is not active in the file"))
+            left.append(LeftOut(skill, "was removed in the file"))
         elif _key(skill) in taken:
-            left.append(LeftOut(skill, f"says the same in the file as {taken[_key(skill)].id}"))
+            left.append(LeftOut(skill, f"duplicates {taken[_key(skill)].id} in the file"))
         else:
             taken[_key(skill)] = skill
     if taken:

@@ -1,11 +1,11 @@
-"""Reports what was taken from files and what was not."""
+"""Reports what was imported from files, and what was skipped."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ace.cli.console import note, print_table, visible
+from ace.cli.console import note, print_table, print_text, visible
 from ace.cli.skillbooks.intake import Intake
 
 __all__ = ["FileReport", "print_reports", "report_as_json"]
@@ -48,33 +48,41 @@ def report_as_json(report: FileReport) -> dict[str, object]:
     }
 
 
-def print_reports(reports: Sequence[FileReport]) -> None:
-    """Print a table of the files, then one of the skills that were not taken.
+def print_reports(reports: Sequence[FileReport], *, verbose: bool) -> None:
+    """Print how many skills each file gave, and what it has beside skills.
 
     Args:
         reports: The reports.
+        verbose: Whether to list every skill that was imported or skipped.
     """
     print_table(
-        ["file", "taken", "joined", "skipped"],
+        ["file", "imported", "updated", "skipped"],
         [
             [each.place, str(len(each.intake.taken)), str(len(each.joined)), str(len(each.intake.left))]
             for each in reports
         ],
     )
+    if verbose:
+        _print_skills(reports)
+    for report in reports:
+        for text in report.notes:
+            note(visible(f"{report.place}: {text}"))
+
+
+def _print_skills(reports: Sequence[FileReport]) -> None:
     taken = [
         [report.ids.get(skill.id, "-"), skill.section, skill.content, f"{report.place}: {skill.id}"]
         for report in reports
         for skill in report.intake.taken
     ]
     if taken:
-        print_table(["new skill", "section", "content", "from"], taken)
+        print_text("")
+        print_table(["imported", "section", "content", "from"], taken)
     skipped = [
         [each.skill.id, report.place, each.reason, each.skill.content]
         for report in reports
         for each in report.intake.left
     ]
     if skipped:
+        print_text("")
         print_table(["skipped", "file", "why", "content"], skipped)
-    for report in reports:
-        for text in report.notes:
-            note(visible(f"{report.place}: {text}"))

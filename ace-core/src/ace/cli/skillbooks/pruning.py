@@ -1,4 +1,4 @@
-"""Finds the skills that a skillbook is better off without."""
+"""Finds the skills that harm or do not help."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PruneRules:
     unused_days: float | None = None
     """Those that are this many days old or older, and were never judged."""
     invalid: bool = False
-    """Those that were taken out or merged away before: they leave the book for good."""
+    """Those that were removed or merged into others before: they leave the skillbook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ def skills_to_prune(skills: Iterable[Skill], rules: PruneRules, now: datetime) -
 
 def _reason(skill: Skill, rules: PruneRules, now: datetime) -> str:
     if not skill.is_active:
-        return "is not active" if rules.invalid else ""
+        before = "was removed before" if skill.merged_into is None else f"was merged into {skill.merged_into}"
+        return before if rules.invalid else ""
     if rules.harmful and skill.harmful > skill.helpful:
         return f"harmful {skill.harmful}, helpful {skill.helpful}"
     uses = sum(skill.counts().values())

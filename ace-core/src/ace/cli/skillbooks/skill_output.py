@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ace.cli.console import print_table, print_text
+from ace.cli.learning.run_report import place_of
 from ace.cli.wording import shown_time
 from ace.skill import INVALID, Skill
 from ace.skillbook.json_write import JsonValue, skill_dict
@@ -73,13 +74,13 @@ def print_skill(skill: Skill, use: SkillUse | None = None) -> None:
     print_table(["skill", skill.id], [[name, value] for name, value in facts if value])
     print_text("")
     if not skill.sources:
-        print_table(["learned from"], [["nothing that was noted"]])
+        print_table(["learned from"], [["no recorded source"]])
         return
     print_table(
         ["learned from", "epoch", "step", "by", "question", "error", "learning"],
         [
             [
-                source.trace_id or "-",
+                place_of(source.trace_id) or "-",
                 str(source.epoch or "-"),
                 str(source.step or "-"),
                 source.integration or "-",

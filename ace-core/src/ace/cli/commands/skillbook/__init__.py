@@ -25,16 +25,16 @@ __all__ = ["app"]
 
 app = App(
     name="skillbook",
-    help="Show, edit, add and remove skills; see and roll back their history; import and export them.",
+    help="Show, edit, import and export skills and their history.",
     help_format="markdown",
 )
-app.command(show.command, name="show")
+app.command(show.command, name="show", usage="Usage: ace skillbook show [OPTIONS] [IDS...]")
 app.command(add.command, name="add")
-app.command(edit.command, name="edit")
+app.command(edit.command, name="edit", usage="Usage: ace skillbook edit [OPTIONS] SKILL_ID [TEXT]")
 app.command(remove.command, name="remove")
 app.command(restore.command, name="restore")
 app.command(log.command, name="log")
-app.command(diff.command, name="diff")
+app.command(diff.command, name="diff", usage="Usage: ace skillbook diff [OPTIONS] FIRST [SECOND]")
 app.command(blame.command, name="blame")
 app.command(rollback.command, name="rollback")
 app.command(export.command, name="export")

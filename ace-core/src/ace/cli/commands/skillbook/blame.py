@@ -1,4 +1,4 @@
-"""`ace skillbook blame`: every change that touched a skill."""
+"""`ace skillbook blame`: every change to a skill."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ __all__ = ["command"]
 
 
 def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
-    """List every change that touched a skill, oldest first.
+    """List every change to a skill, oldest first, with its time, its author and the sample that it was made for.
 
-    Each has the time, the author, and the sample that it was made for.
+    For example:
+
+        ace skillbook blame maths-00001
 
     Args:
-        skill_id: The id of the skill; it may have been removed since.
-        skillbook: The skillbook; skills.db by default.
+        skill_id: The id of the skill, which may have been removed since.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         as_json: Print one JSON object.
     """
     location = location_of(skillbook)

@@ -1,4 +1,4 @@
-"""`ace skillbook dedup`: makes one skill of those that say the same."""
+"""`ace skillbook dedup`: merges duplicate skills."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
+from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.wording import counted
 from ace.skillbook import Skillbook
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _DEFAULT_MODEL = ModelOptions()
+_DONE = {"MERGE": "merged", "DELETE": "removed", "UPDATE": "reworded", "KEEP": "kept"}
 
 
 def command(
@@ -41,20 +43,26 @@ def command(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Make one skill of those that say the same.
+    """Merge duplicate skills.
 
-    Skills of the same wording are merged: counters add up and sources join. Skills that are only similar are listed
-    and stay; with --model, that model judges them: it merges, deletes or rewords them, or keeps them apart for good.
+    Skills with the same wording are merged: their counters add up and their sources are joined. Skills that are only
+    similar are listed and stay. With --model, that model judges them: it merges, removes or rewords them, or decides
+    to keep both.
+
+    For example:
+
+        ace skillbook dedup --dry-run
+        ace skillbook dedup --threshold 0.7 --model anthropic/claude-sonnet-4-5
 
     Args:
-        threshold: From which similarity on, between 0 and 1, two skills are listed as similar.
-        across_sections: Compare skills of different sections too.
-        embedding_provider: What makes the vectors: auto, litellm, local, lexical, or the name of a plugin.
+        threshold: The similarity, from 0 to 1, from which two skills count as similar.
+        across_sections: Also compare skills of different sections.
+        embedding_provider: The source of the vectors: auto, litellm, local, lexical, or the name of a plugin.
         embedding_model: The embedding model for litellm.
         dry_run: Change nothing, and show what would be done.
-        skillbook: The skillbook; skills.db by default.
-        model_options: How the model that judges is reached; none is asked without --model.
-        yes: Answer every question with yes.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        model_options: Options of the model that judges.
+        yes: Do not ask for confirmation.
         as_json: Print one JSON object.
     """
     config = _config(threshold, across_sections, embedding_provider, embedding_model)
@@ -85,11 +93,11 @@ def command(
             }
         )
     else:
-        _print(result, is_judged=model_options.model is not None)
+        _print(result, is_judged=model_options.model is not None, dry_run=dry_run)
         if dry_run:
             note("nothing was changed: this was a dry run")
         elif result.applied and before is not None:
-            print_text(f"{location} is at version {version} now; `ace skillbook rollback {before}` takes it back")
+            print_undo(location, version, undo_command(location, version))
     return WITH_FAILURES if result.problem else DONE
 
 
@@ -144,19 +152,19 @@ def _operation_as_json(operation: ConsolidationOperation) -> dict[str, object]:
     return {**asdict(operation), "skill_ids": list(operation.skill_ids)}
 
 
-def _print(result: ConsolidationResult, *, is_judged: bool) -> None:
+def _print(result: ConsolidationResult, *, is_judged: bool, dry_run: bool) -> None:
     rows = [
-        [operation.type.lower(), ", ".join(operation.skill_ids), operation.reasoning] for operation in result.applied
+        [_DONE[operation.type], ", ".join(operation.skill_ids), operation.reasoning] for operation in result.applied
     ]
     rows += [
-        [f"{each.operation.type.lower()} skipped", ", ".join(each.operation.skill_ids), each.reason]
+        [f"{_DONE[each.operation.type]}: skipped", ", ".join(each.operation.skill_ids), each.reason]
         for each in result.skipped
     ]
-    why = "nothing was decided" if is_judged else "not the same wording; all stay"
+    why = "the model did not decide" if is_judged else "similar, with different wording"
     rows += [["kept", ", ".join(ids), why] for ids in result.undecided]
     if rows:
-        print_table(["done", "skills", "why"], rows)
+        print_table(["would be" if dry_run else "done", "skills", "why"], rows)
     else:
-        print_text("no two skills say the same")
+        print_text("no duplicate skills")
     if result.problem:
         print_error(f"similar skills stay as they are: {result.problem}")

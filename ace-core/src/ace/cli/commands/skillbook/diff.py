@@ -1,4 +1,4 @@
-"""`ace skillbook diff`: how two versions or two skillbooks differ."""
+"""`ace skillbook diff`: the differences between two versions or two skillbooks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,18 @@ __all__ = ["command"]
 def command(
     first: str, second: str | None = None, /, *, skillbook: SkillbookOption = None, as_json: JsonFlag = False
 ) -> int:
-    """Show how two versions of a store, or two skillbooks, differ.
+    """Show the differences between two versions, or between two skillbooks.
+
+    For example:
+
+        ace skillbook diff 3
+        ace skillbook diff 3 5
+        ace skillbook diff mine.json theirs.db
 
     Args:
-        first: A version, or the file of a skillbook.
-        second: Another one; by default the skillbook as it is now.
-        skillbook: The skillbook whose versions are compared; skills.db by default.
+        first: A version, or a skillbook.
+        second: The version or skillbook to compare with. [default: the skillbook as it is now]
+        skillbook: The skillbook whose versions are compared. [env: ACE_SKILLBOOK] [default: skills.db]
         as_json: Print one JSON object.
     """
     if _is_version(first) and (second is None or _is_version(second)):

@@ -1,26 +1,28 @@
-"""`ace skillbook export`: writes the skills in another format."""
+"""`ace skillbook export`: exports the skills to another format."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import print_json, print_text
+from ace.cli.console import is_terminal, print_json, print_text, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.skillbooks.confirmation import ask
-from ace.cli.skillbooks.export_formats import ExportFormat, format_of, write_export, written_file
+from ace.cli.skillbooks.export_formats import ExportFormat, exported_text, format_of, write_export, written_file
 from ace.cli.skillbooks.opening import location_of, opened
 from ace.cli.wording import counted
 from ace.marked_block import MarkedBlockError
+from ace.skillbook import shown_location
 
 __all__ = ["command"]
 
 
 def command(
-    path: str,
+    path: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     export_format: Annotated[ExportFormat | None, Parameter(name="--format")] = None,
@@ -30,22 +32,31 @@ def command(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Write the skills in another format.
+    """Export the skills to another format.
 
-    The path tells the format: .json is the whole skillbook, .txt playbook text, .md Markdown, a folder gets the
-    SKILL.md that coding agents load, and in CLAUDE.md, AGENTS.md and GEMINI.md a marked block is kept, with every
-    other byte of the file as it is. All formats but .json hold the active skills only.
+    The path determines the format: .json is the whole skillbook, .txt is playbook text, .md is Markdown, and a folder
+    gets the SKILL.md that coding agents load. In CLAUDE.md, AGENTS.md and GEMINI.md a marked block is written, and
+    the rest of the file stays as it is. All formats but .json contain only the skills that agents see. With - the
+    export goes to standard output, as JSON unless --format names another format.
+
+    For example:
+
+        ace skillbook export AGENTS.md
+        ace skillbook export skills/maths --name maths
+        ace skillbook export - --format markdown | less
 
     Args:
-        path: The file or folder.
-        export_format: The format, where the path does not tell it.
-        name: The name of the skill in SKILL.md; by default that of the folder.
-        description: What the skills are for, in SKILL.md; by default their sections.
-        skillbook: The skillbook; skills.db by default.
-        yes: Replace a file that is there without asking.
+        path: The file or folder; - writes to standard output.
+        export_format: The format, if the path does not determine it.
+        name: The name of the skill in SKILL.md. [default: the name of the folder]
+        description: The description of the skill in SKILL.md. [default: the sections of the skills]
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        yes: Do not ask for confirmation.
         as_json: Print one JSON object.
     """
     location = location_of(skillbook)
+    if path == "-":
+        return _export_to_output(location, export_format or "json", as_json=as_json)
     chosen = format_of(Path(path)) if export_format is None else export_format
     file = written_file(Path(path), chosen)
     if file.is_dir():
@@ -54,7 +65,7 @@ def command(
         if file.exists() and Path(location).exists() and file.samefile(location):
             raise UsageError(f"{path!r} is the skillbook itself; give another path")
         if file.exists() and chosen != "block":
-            ask(f"the file {str(file)!r}, which is there already, would be replaced", assume_yes=yes)
+            ask(f"the existing file {str(file)!r} will be replaced", assume_yes=yes)
         try:
             write_export(book, file, chosen, name=name, description=description)
         except MarkedBlockError as error:
@@ -73,5 +84,14 @@ def command(
             }
         )
     else:
-        print_text(f"{file}: {counted(written, 'skill')} of {location} as {chosen}")
+        print_text(f"exported {counted(written, 'skill')} of {shown_location(location)} to {file} as {chosen}")
+    return DONE
+
+
+def _export_to_output(location: str, export_format: ExportFormat, *, as_json: bool) -> int:
+    if as_json:
+        raise UsageError("--json reports an export to a file; with - the export itself goes to standard output")
+    with opened(location) as book:
+        text = exported_text(book, export_format).rstrip("\n")
+    print_text(visible(text) if is_terminal(sys.stdout) else text)
     return DONE

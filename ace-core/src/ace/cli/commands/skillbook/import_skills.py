@@ -1,33 +1,50 @@
-"""`ace skillbook import`: takes skills in from other files and frameworks."""
+"""`ace skillbook import`: imports skills from other files and frameworks."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from ace.cli.console import print_json, print_text
-from ace.cli.errors import DONE, UsageError
-from ace.cli.options import JsonFlag, SkillbookOption
+from ace.cli.errors import DONE
+from ace.cli.options import Flag, JsonFlag, SkillbookOption
+from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.intake import take_new, taken_ids
 from ace.cli.skillbooks.intake_output import FileReport, print_reports, report_as_json
 from ace.cli.skillbooks.opening import location_of, open_or_start, save
 from ace.cli.skillbooks.source_files import read_source_books
 from ace.cli.wording import counted
+from ace.skillbook import shown_location
 
 __all__ = ["command"]
 
 
-def command(*paths: str, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
-    """Take skills in from other files and frameworks, as one version.
+def command(
+    *paths: Annotated[str, Parameter(required=True)],
+    skillbook: SkillbookOption = None,
+    verbose: Annotated[bool, Flag] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Import skills from other files and frameworks, as one version.
 
-    Reads skillbooks of this and other frameworks (JSON), stores, playbook text, Markdown lists, folders with SKILL.md
-    and the block of ace in a file such as AGENTS.md. No skill of the skillbook is changed: one whose text it has
-    already is skipped, one whose id is taken gets a new id. If one of the files cannot be read, nothing is taken.
+    Reads skillbooks of this and other frameworks (JSON), stores, playbook text, Markdown lists, folders with SKILL.md,
+    and the marked block in a file such as AGENTS.md. Existing skills are not changed: a skill with the same section
+    and text is skipped, and a skill whose id is taken gets a new id. If one of the files cannot be read, nothing is
+    imported.
+
+    For example:
+
+        ace skillbook import playbook.txt notes.md
+        ace skillbook import ~/.claude/skills --skillbook team.db --verbose
 
     Args:
         paths: The files and folders.
-        skillbook: The skillbook that takes them in; skills.db by default. It is made if it is not there.
-        as_json: Print one JSON object.
+        skillbook: The skillbook to import into; it is created if it does not exist. [env: ACE_SKILLBOOK]
+            [default: skills.db]
+        verbose: List every skill that was imported or skipped.
+        as_json: Print one JSON object, which lists every skill.
     """
-    if not paths:
-        raise UsageError("give at least one file to take skills from")
     location = location_of(skillbook)
     sources = [source for path in paths for source in read_source_books(path)]
     with open_or_start(location) as book:
@@ -44,6 +61,9 @@ def command(*paths: str, skillbook: SkillbookOption = None, as_json: JsonFlag = 
         files = [report_as_json(report) for report in reports]
         print_json({"command": "skillbook import", "skillbook": location, "version": version, "files": files})
         return DONE
-    print_reports(reports)
-    print_text(f"{location}: {counted(sum(len(intake.taken) for intake in intakes), 'skill')} taken in")
+    print_reports(reports, verbose=verbose)
+    number = sum(len(intake.taken) for intake in intakes)
+    print_text(f"{counted(number, 'skill')} imported into {shown_location(location)}")
+    if number:
+        print_undo(location, version, undo_command(location, version))
     return DONE

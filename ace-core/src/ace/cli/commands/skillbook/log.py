@@ -17,15 +17,20 @@ __all__ = ["command"]
 
 
 def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
-    """List the versions of a store, newest first.
+    """List the versions of a skillbook, newest first.
+
+    For example:
+
+        ace skillbook log
+        ace skillbook log --limit 0 --json
 
     Args:
-        limit: How many versions; 0 lists all.
-        skillbook: The skillbook; skills.db by default.
-        as_json: Print one JSON object with every change.
+        limit: The number of versions to list; 0 lists all.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        as_json: Print every change as one JSON object.
     """
     if limit < 0:
-        raise UsageError(f"--limit is a number of versions from 0, not {limit}")
+        raise UsageError(f"--limit must be a number of versions of at least 0, got {limit}")
     location = location_of(skillbook)
     with opened(location) as book:
         newest = newest_version(book, location)

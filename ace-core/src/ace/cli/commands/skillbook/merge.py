@@ -1,4 +1,4 @@
-"""`ace skillbook merge`: makes one skillbook of several."""
+"""`ace skillbook merge`: merges several skillbooks into one."""
 
 from __future__ import annotations
 
@@ -8,31 +8,40 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ace.cli.console import print_json, print_text
-from ace.cli.errors import DONE, UsageError
-from ace.cli.options import JsonFlag
+from ace.cli.errors import DONE
+from ace.cli.options import Flag, JsonFlag
 from ace.cli.skillbooks.intake import Intake, carry_decisions, join_known, take_new, taken_ids
 from ace.cli.skillbooks.intake_output import FileReport, print_reports, report_as_json
 from ace.cli.skillbooks.opening import open_or_start, save
 from ace.cli.skillbooks.source_files import SourceBook, read_source_books
 from ace.cli.wording import counted
-from ace.skillbook import Skillbook
+from ace.skillbook import Skillbook, shown_location
 
 __all__ = ["command"]
 
 
-def command(*paths: str, output: Annotated[str, Parameter(name=["--output", "-o"])], as_json: JsonFlag = False) -> int:
-    """Make one skillbook of several, as one version.
+def command(
+    *paths: Annotated[str, Parameter(required=True)],
+    output: Annotated[str, Parameter(name=["--output", "-o"])],
+    verbose: Annotated[bool, Flag] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Merge several skillbooks into one, as one version.
 
-    A skill that several books have with the same text is there once, with the higher counters and all its sources.
-    Skills of the same id and different texts all stay; the later one gets a new id.
+    Skills with the same section and text become one skill, with the higher counters and all sources. Skills with the
+    same id and different texts all stay; the later ones get new ids. The merged files are not changed.
+
+    For example:
+
+        ace skillbook merge skills.json --output skills.db
+        ace skillbook merge mine.db theirs.db --output team.db --verbose
 
     Args:
-        paths: The skillbooks, in any format that `ace skillbook import` reads. They stay as they are.
-        output: Where the skills go: a new skillbook, or one that is there and keeps every skill that it has.
-        as_json: Print one JSON object.
+        paths: The skillbooks, in any format that `ace skillbook import` reads.
+        output: The skillbook to write: a new one, or an existing one, which keeps all its skills.
+        verbose: List every skill that was imported or skipped.
+        as_json: Print one JSON object, which lists every skill.
     """
-    if not paths:
-        raise UsageError("give at least one skillbook to merge")
     sources = [source for path in paths if not _is_same(path, output) for source in read_source_books(path)]
     with open_or_start(output) as book:
         with book.deferred_commits():
@@ -53,8 +62,8 @@ def command(*paths: str, output: Annotated[str, Parameter(name=["--output", "-o"
             {"command": "skillbook merge", "output": output, "version": version, "skills": skills, "files": files}
         )
         return DONE
-    print_reports(reports)
-    print_text(f"{output}: {counted(skills, 'skill')}")
+    print_reports(reports, verbose=verbose)
+    print_text(f"{shown_location(output)} has {counted(skills, 'skill')} now")
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""`ace skillbook prune`: takes out skills that harm or do not help."""
+"""`ace skillbook prune`: removes skills that harm or do not help."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from ace.cli.clock import clock_from_environment
 from ace.cli.console import note, print_json, print_table, print_text
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import Flag, JsonFlag, SkillbookOption, YesFlag
+from ace.cli.questions import can_ask, says_yes
+from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.skillbooks.pruning import PrunedSkill, PruneRules, skills_to_prune
+from ace.cli.wording import counted
 from ace.skillbook import Skillbook
 
 __all__ = ["command"]
@@ -23,37 +26,50 @@ def command(
     harmful: Annotated[bool, Parameter(show_default=False)] = True,
     unhelpful_uses: int | None = None,
     unused_days: float | None = None,
-    invalid: Annotated[bool, Flag] = False,
+    invalid: Annotated[bool, Parameter(name=["--removed", "--invalid"], negative="", show_default=False)] = False,
+    dry_run: Annotated[bool, Flag] = False,
     skillbook: SkillbookOption = None,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Show which skills harm or do not help; with --yes, take them out.
+    """Remove skills that harm or do not help.
 
-    They are marked invalid, so no agent sees them any more, and stay in the book. In a store that is one version,
-    which one `ace skillbook rollback` takes back.
+    The skills are listed first, and you are asked for confirmation. No agent sees a removed skill any more, but it
+    stays in the skillbook: `ace skillbook restore` brings it back. In a store (.db) the change is one version. Without
+    a terminal, nothing is removed unless --yes is given.
+
+    For example:
+
+        ace skillbook prune --dry-run
+        ace skillbook prune --unhelpful-uses 5 --unused-days 90
+        ace skillbook prune --no-harmful --removed --yes
 
     Args:
-        harmful: Take out skills that did harm more often than they helped; --no-harmful leaves them.
-        unhelpful_uses: Take out skills too that were judged this often or more, and never helped.
-        unused_days: Take out skills too that are this many days old or older, and were never judged.
-        invalid: Remove skills for good that were marked invalid or merged away before.
-        skillbook: The skillbook; skills.db by default.
-        yes: Do it.
+        harmful: Remove skills that did harm more often than they helped; --no-harmful keeps them. [default: on]
+        unhelpful_uses: Also remove skills that were judged at least this many times and never helped.
+        unused_days: Also remove skills that are at least this many days old and were never judged.
+        invalid: Also delete skills that were removed or merged into others before; they leave the skillbook.
+        dry_run: Change nothing, and show what would be done.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        yes: Do not ask for confirmation.
         as_json: Print one JSON object.
     """
     for name, least, value in (("--unhelpful-uses", 1, unhelpful_uses), ("--unused-days", 0, unused_days)):
         if value is not None and not value >= least:
-            raise UsageError(f"{name} is a number from {least}, not {value}")
+            raise UsageError(f"{name} must be a number of at least {least}, got {value:g}")
     rules = PruneRules(harmful=harmful, unhelpful_uses=unhelpful_uses, unused_days=unused_days, invalid=invalid)
     location = location_of(skillbook)
     check_writable(location)
     with opened(location) as book:
         pruned = skills_to_prune(book.skills(include_invalid=True), rules, clock_from_environment()())
         version = book.version
-        if yes and pruned:
+        may_ask = not as_json and not yes and not dry_run and can_ask()
+        if not as_json:
+            _print(pruned, is_to_be_done=may_ask or not yes or dry_run)
+        is_done = bool(pruned) and not dry_run and (yes or (may_ask and says_yes(f"{_planned(pruned)}; continue?")))
+        if is_done:
             version = _prune(book, location, pruned)
-        is_store = book.store is not None
+    undo = undo_command(location, version) if is_done else ""
     if as_json:
         found = [_as_json(each) for each in pruned]
         print_json(
@@ -61,16 +77,16 @@ def command(
                 "command": "skillbook prune",
                 "skillbook": location,
                 "version": version,
-                "is_done": yes and bool(pruned),
+                "is_done": is_done,
                 "skills": found,
+                "undo": undo,
             }
         )
         return DONE
-    _print(pruned)
-    if pruned and not yes:
-        note("nothing was changed; --yes takes them out")
-    elif pruned and is_store and version is not None:
-        print_text(f"{location} is at version {version} now; `ace skillbook rollback {version - 1}` takes it back")
+    if is_done:
+        print_undo(location, version, undo)
+    elif pruned:
+        note("nothing was changed" + (": this was a dry run" if dry_run else "; --yes removes the skills"))
     return DONE
 
 
@@ -91,17 +107,26 @@ def _as_json(each: PrunedSkill) -> dict[str, object]:
     }
 
 
-def _print(pruned: Sequence[PrunedSkill]) -> None:
+def _planned(pruned: Sequence[PrunedSkill]) -> str:
+    deleted = sum(not each.skill.is_active for each in pruned)
+    removed = len(pruned) - deleted
+    parts = [f"{counted(removed, 'skill')} will be removed"] if removed else []
+    return ", ".join([*parts, f"{counted(deleted, 'skill')} will be deleted"] if deleted else parts)
+
+
+def _print(pruned: Sequence[PrunedSkill], *, is_to_be_done: bool) -> None:
+    """Print what is removed, which no agent sees any more, and what is deleted, which leaves the skillbook."""
     if not pruned:
-        print_text("there is no skill to take out")
+        print_text("no skills to remove")
         return
+    before = "will be " if is_to_be_done else ""
     print_table(
         ["skill", "why", "what", "content"],
         [
             [
                 each.skill.id,
                 each.reason,
-                "marked invalid" if each.skill.is_active else "removed for good",
+                before + ("removed" if each.skill.is_active else "deleted"),
                 each.skill.content,
             ]
             for each in pruned

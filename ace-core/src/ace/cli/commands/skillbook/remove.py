@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from ace.cli.console import note, print_json, print_text, visible
-from ace.cli.errors import DONE, UsageError
+from ace.cli.errors import DONE
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import can_ask
 from ace.cli.skillbooks.confirmation import ask
@@ -16,7 +20,12 @@ from ace.cli.wording import counted
 __all__ = ["command"]
 
 
-def command(*ids: str, skillbook: SkillbookOption = None, yes: YesFlag = False, as_json: JsonFlag = False) -> int:
+def command(
+    *ids: Annotated[str, Parameter(required=True)],
+    skillbook: SkillbookOption = None,
+    yes: YesFlag = False,
+    as_json: JsonFlag = False,
+) -> int:
     """Remove skills: no agent sees them any more.
 
     A removed skill stays in the file, with its counters and sources: `ace skillbook show --all` lists it, and
@@ -34,8 +43,6 @@ def command(*ids: str, skillbook: SkillbookOption = None, yes: YesFlag = False, 
         yes: Do not ask for confirmation.
         as_json: Print one JSON object.
     """
-    if not ids:
-        raise UsageError("give the id of at least one skill to remove; `ace skillbook show` lists them")
     location = location_of(skillbook)
     check_writable(location)
     with opened(location) as book:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from ace.cli.console import print_json, print_text, visible
 from ace.cli.errors import DONE, UsageError
@@ -18,7 +21,9 @@ from ace.skillbook import Skillbook
 __all__ = ["command"]
 
 
-def command(*ids: str, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
+def command(
+    *ids: Annotated[str, Parameter(required=True)], skillbook: SkillbookOption = None, as_json: JsonFlag = False
+) -> int:
     """Bring back skills that were removed or merged into others, with their counters and sources.
 
     In a store (.db) the change is a version of its own. The command that undoes it is printed. If one of the ids is
@@ -34,8 +39,6 @@ def command(*ids: str, skillbook: SkillbookOption = None, as_json: JsonFlag = Fa
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         as_json: Print one JSON object.
     """
-    if not ids:
-        raise UsageError("give the id of at least one skill to restore; `ace skillbook show --all` lists them")
     location = location_of(skillbook)
     check_writable(location)
     with opened(location) as book:

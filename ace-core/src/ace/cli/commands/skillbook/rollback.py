@@ -1,4 +1,4 @@
-"""`ace skillbook rollback`: makes the skillbook what it was at a version."""
+"""`ace skillbook rollback`: restores an earlier version."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from ace.cli.console import print_json, print_text
 from ace.cli.errors import DONE
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.skillbooks.confirmation import ask
-from ace.cli.skillbooks.history import check_version, newest_version
+from ace.cli.skillbooks.history import check_version, newest_version, print_undo, undo_command
 from ace.cli.skillbooks.opening import location_of, opened
 from ace.cli.wording import counted
+from ace.skillbook import shown_location
 
 __all__ = ["command"]
 
@@ -16,14 +17,20 @@ __all__ = ["command"]
 def command(
     version: int, /, *, skillbook: SkillbookOption = None, yes: YesFlag = False, as_json: JsonFlag = False
 ) -> int:
-    """Make the skillbook what it was at a version.
+    """Restore an earlier version.
 
-    That is a new version, so it can be taken back too.
+    The restored state is a new version, so a rollback can be undone too. It reverses every later change;
+    `ace skillbook edit`, `remove` and `restore` change single skills.
+
+    For example:
+
+        ace skillbook log
+        ace skillbook rollback 12
 
     Args:
-        version: The version to go back to; 0 is the empty beginning.
-        skillbook: The skillbook; skills.db by default.
-        yes: Do not ask.
+        version: The version to restore; 0 is the empty skillbook.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        yes: Do not ask for confirmation.
         as_json: Print one JSON object.
     """
     location = location_of(skillbook)
@@ -34,12 +41,13 @@ def command(
         if version != newest:
             change = book.diff(newest, version)
             ask(
-                f"going back from version {newest} to {version} adds {counted(len(change.added), 'skill')}, "
-                f"removes {len(change.removed)} and changes {len(change.changed)}",
+                f"restoring version {version} of {location}, which is at version {newest}, will add "
+                f"{counted(len(change.added), 'skill')}, remove {len(change.removed)} and change {len(change.changed)}",
                 assume_yes=yes,
             )
             made = book.rollback(version, author="ace skillbook rollback")
         skills = len(book)
+    undo = "" if made == newest else undo_command(location, made)
     if as_json:
         print_json(
             {
@@ -48,13 +56,12 @@ def command(
                 "rolled_back_to": version,
                 "version": made,
                 "skills": skills,
+                "undo": undo,
             }
         )
     elif made == newest:
         print_text(f"{location} is at version {version} already; nothing was changed")
     else:
-        print_text(
-            f"{location} is as it was at version {version}, with {counted(skills, 'skill')}; that is version {made}. "
-            f"`ace skillbook rollback {made - 1}` takes it back"
-        )
+        print_text(f"restored version {version} of {shown_location(location)}, with {counted(skills, 'skill')}")
+        print_undo(location, made, undo)
     return DONE

@@ -1,4 +1,4 @@
-"""`ace skillbook show`: the skills, and where they were learned."""
+"""`ace skillbook show`: the skills, and the traces that they were learned from."""
 
 from __future__ import annotations
 
@@ -38,24 +38,31 @@ def command(
     skillbook: SkillbookOption = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Show skills, and where they were learned.
+    """Show the skills of a skillbook.
 
-    With ids, everything that is known of these skills is shown, their traces too.
+    With ids, everything that is known about these skills is shown: their counters, and the traces that they were
+    learned from.
+
+    For example:
+
+        ace skillbook show
+        ace skillbook show maths-00001
+        ace skillbook show --query "How do I add lengths?" --budget 200
 
     Args:
-        ids: The ids of skills; by default all skills.
-        section: Only the skills of this section; can be given several times.
-        query: A question; the most relevant skills come first.
-        budget: Only the skills that fit a prompt of this many tokens.
-        text_format: Print them as an agent sees them, or as playbook text.
-        with_invalid: Show the skills too that were taken out or merged away.
-        skillbook: The skillbook; skills.db by default.
+        ids: The ids of the skills. [default: all skills]
+        section: Show only the skills of this section; can be given several times.
+        query: A question; the skills that are most relevant to it come first.
+        budget: Show only the skills that fit into this many tokens.
+        text_format: Print the skills as an agent sees them, or as playbook text.
+        with_invalid: Also show skills that were removed or merged into others.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         as_json: Print one JSON object with all fields.
     """
     if text_format is not None and (as_json or with_invalid):
-        raise UsageError("--format shows what an agent sees; it goes neither with --json nor with --all")
+        raise UsageError("--format shows what an agent sees; it cannot be combined with --json or --all")
     if budget is not None and budget < 0:
-        raise UsageError(f"--budget is a number of tokens from 0, not {budget}")
+        raise UsageError(f"--budget must be a number of tokens of at least 0, got {budget}")
     location = location_of(skillbook)
     with opened(location) as book:
         wanted = _wanted(book, location, ids, section, with_invalid)
