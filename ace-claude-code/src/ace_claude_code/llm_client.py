@@ -16,6 +16,7 @@ from ace.protocols import (
     Usage,
     current_call_scope,
     note_model_call,
+    redactor_for,
 )
 from ace.providers import UsageAccount, ask_until_valid
 from ace_claude_code.account import metrics_of_result
@@ -146,7 +147,9 @@ class ClaudeCodeLLMClient:
             self._account.add(Usage(failed_requests=1))
             raise
         if answers is not None:
-            result = json.loads(answers.keep(request, json.dumps(_lasting(result)), kind))
+            record = json.dumps(redactor_for(self).redact_value(_lasting(result)))
+            kept = answers.keep(request, record, kind)
+            result = result if kept == record else json.loads(kept)  # another process was first
         response = _response(result)
         self._account.add(response.usage)
         note_model_call(self.model, response.usage, time.monotonic() - started)

@@ -301,7 +301,7 @@ def test_keys_do_not_get_into_the_record(kind: str, tmp_path: Path, monkeypatch:
     assert len(runner.skillbook) == 2
     runner.skillbook.close()
     data = (tmp_path / "s.db").read_bytes()
-    assert b"[hidden]" in data
+    assert b"[hidden: secret]" in data
     assert [key for key in (b"do-not-show", b"sk-scripted", b"key-of-a-fallback") if key in data] == []
 
 

@@ -157,7 +157,7 @@ def test_a_failed_sample_is_in_the_file_when_the_next_one_begins(tmp_path: Path)
     assert lines == [0, 1, 2]
     text = (tmp_path / "failures.jsonl").read_text(encoding="utf-8")
     assert KEY not in text
-    assert [json.loads(line)["raw_answers"] for line in text.splitlines()] == [["no, [hidden]"]] * 3
+    assert [json.loads(line)["raw_answers"] for line in text.splitlines()] == [["no, [hidden: secret]"]] * 3
 
 
 DYING = """

@@ -13,7 +13,7 @@ from ace.protocols.calling import Calling
 from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.llm import AnyLLMClient, StructuredAnswer, Usage
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
-from ace.protocols.redaction import known_secrets, redact
+from ace.protocols.redaction import known_secrets, redact, redactor_for
 from ace.protocols.role_calls import call_client
 
 __all__ = ["checked_client", "usable_answer"]
@@ -110,8 +110,10 @@ async def _structured_answer(
         answer = await call_client(calling, llm, prompt, response_model)
         if answers.used > used_before:
             return answer
-        text = _without_keys(answer, known_secrets(llm)).model_dump_json()
+        text = json.dumps(redactor_for(llm).redact_value(answer.model_dump(mode="json")))
         known = await calling.function(partial(answers.keep, request, text, kind))
+        if known == text:  # else another process was first, and its answer counts
+            return answer
     else:
         note_model_call(str(getattr(llm, "model", type(llm).__name__)), Usage(calls=1), 0.0, recorded=True)
     return response_model.model_validate_json(known)

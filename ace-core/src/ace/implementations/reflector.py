@@ -16,7 +16,7 @@ from ace.implementations.trace_reading.fitting import fit
 from ace.outputs import AgentOutput, ReflectorOutput
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import AnyLLMClient
-from ace.protocols.redaction import known_secrets, redact
+from ace.protocols.redaction import redactor_for
 from ace.protocols.skillbook import SkillbookReader
 
 __all__ = ["Reflector"]
@@ -171,14 +171,14 @@ class Reflector:
 
     def _record(self, fields: Mapping[str, str], trace: StandardTrace) -> _Record:
         """Fit the fields that the template shows, and of the trace what they do not show yet."""
-        secrets = known_secrets(self.llm)
-        shown = {name: redact(text, secrets) for name, text in fields.items() if name in self._template.placeholders}
+        redactor = redactor_for(self.llm)
+        shown = {name: redactor.redact(text) for name, text in fields.items() if name in self._template.placeholders}
         if "trace" not in self._template.placeholders:
             fitted = fit(list(shown.values()), self._most_bytes())
             return _Record(dict(zip(shown, fitted.texts, strict=True)), fitted.cut_characters)
         known = [name for name in shown if (trace.get(name) or "") == fields[name]]
         sections = [
-            section._replace(text=redact(section.text, secrets)) for section in sections_of(trace, without=known)
+            section._replace(text=redactor.redact(section.text)) for section in sections_of(trace, without=known)
         ]
         fitted = fit([*shown.values(), sections_as_text(sections)], self._most_bytes())
         room = len(fitted.texts[-1].encode())

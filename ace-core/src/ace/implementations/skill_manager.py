@@ -19,7 +19,7 @@ from ace.implementations.trace_reading.fitting import cut_middle
 from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import AnyLLMClient
-from ace.protocols.redaction import known_secrets, redact
+from ace.protocols.redaction import redactor_for
 from ace.protocols.skillbook import SkillbookReader
 from ace.updates import UpdateBatch
 
@@ -139,10 +139,10 @@ class SkillManager:
         self, reflection: ReflectorOutput, skillbook: SkillbookReader, question_context: str, progress: str
     ) -> str:
         # A model may return a reflection of any length; head and tail of it will do.
-        secrets = known_secrets(self.llm)
-        whole = redact(reflection.model_dump_json(exclude={"raw"}, indent=2), secrets)
+        redactor = redactor_for(self.llm)
+        whole = redactor.redact(reflection.model_dump_json(exclude={"raw"}, indent=2))
         found, _ = cut_middle(whole, _LONGEST_REFLECTION)
-        about, _ = cut_middle(redact(question_context, secrets), _LONGEST_CONTEXT)
+        about, _ = cut_middle(redactor.redact(question_context), _LONGEST_CONTEXT)
         fence = Fence([found, about])
         return self._template.fill(
             {

@@ -16,7 +16,7 @@ from ace.implementations.small_model_outputs import Placement
 from ace.outputs import ExtractedLearning, ReflectorOutput, SkillManagerOutput
 from ace.protocols.calling import Calling
 from ace.protocols.llm import AnyLLMClient
-from ace.protocols.redaction import known_secrets, redact
+from ace.protocols.redaction import redactor_for
 from ace.protocols.skillbook import SkillbookReader
 from ace.retrieval import words
 from ace.skill import Skill
@@ -95,7 +95,7 @@ class SmallModelSkillManager(SkillManager):
         shown = " ".join(f"[{skill.id}] {skill.content}" for skill in similar)
         prompt = self._template.fill(
             {
-                "reflection": redact(text, known_secrets(self.llm)),
+                "reflection": redactor_for(self.llm).redact(text),
                 "skillbook": format_optional(shown),
                 "stats": json.dumps(sections, ensure_ascii=False),
                 "progress": format_optional(None),

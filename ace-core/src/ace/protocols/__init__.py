@@ -34,6 +34,7 @@ from ace.protocols.model_prefixes import (
     unregister_model_prefix,
 )
 from ace.protocols.recorded_answers import RecordedAnswers
+from ace.protocols.redaction import redactor_for
 from ace.protocols.reflector import ReflectorLike
 from ace.protocols.skill_manager import SkillManagerLike
 from ace.protocols.skillbook import SkillbookReader
@@ -92,6 +93,7 @@ __all__ = [
     "finished",
     "model_prefixes",
     "note_model_call",
+    "redactor_for",
     "register_embedder",
     "register_model_prefix",
     "register_trace_converter",

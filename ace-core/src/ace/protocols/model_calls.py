@@ -38,6 +38,8 @@ class CallScope:
     """Where the answers of the run are recorded; None where they are not."""
     answers: RecordedAnswers | None = None
     """The answers that are recorded for this role and sample."""
+    allow: frozenset[str] = frozenset()
+    """The classes of sensitive text that are neither redacted nor kept out of the skillbook; see `CopyGuard`."""
 
     def asked_by(self, role: str, *, only_same_text: bool = False) -> CallScope:
         """Return the scope in which a role begins to ask: its recorded answers are gone through from the first.

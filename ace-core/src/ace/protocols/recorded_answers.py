@@ -7,14 +7,16 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol, final
 
 from ace.protocols.llm import LLMResponse, Usage
-from ace.protocols.redaction import redact
+from ace.protocols.model_calls import current_call_scope
+from ace.protocols.redaction import known_secrets, redact
+from ace.redaction import Redactor
 
-__all__ = ["AnswerStore", "RecordedAnswers", "recorded_response", "response_to_record"]
+__all__ = ["AnswerStore", "RecordedAnswers", "keep_response", "recorded_response", "response_to_record"]
 
 
 class AnswerStore(Protocol):
@@ -147,22 +149,50 @@ class _Known:
 
 
 def response_to_record(response: LLMResponse, secrets: Sequence[str] | None = None) -> str:
-    """Return a response as a text for the record, without keys.
+    """Return a response as a text for the record, without secrets and personal data.
 
     Args:
         response: What the model answered.
         secrets: Keys that must not show; by default those of the environment.
     """
     usage = response.usage
+    redactor = Redactor(known_secrets() if secrets is None else secrets, allow=current_call_scope().allow)
     return json.dumps(
         {
-            "text": redact(response.text, secrets),
+            "text": redactor.redact(response.text),
             "finish_reason": response.finish_reason,
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
             "cost": None if usage.unpriced_calls else usage.cost,
         }
     )
+
+
+def keep_response(
+    answers: RecordedAnswers,
+    request: str,
+    response: LLMResponse,
+    *,
+    secrets: Sequence[str] | None = None,
+    kind: str = "",
+) -> LLMResponse:
+    """Record a response, durably, and return the one to use.
+
+    The record lacks secrets and personal data. The run itself uses what the model answered, without known secrets: an
+    agent that was asked for a mail address has to be able to give it.
+
+    Args:
+        answers: The record.
+        request: As for `RecordedAnswers.next`.
+        response: What the model answered.
+        secrets: Keys that must not show; by default those of the environment.
+        kind: As for `RecordedAnswers.next`.
+    """
+    record = response_to_record(response, secrets)
+    kept = answers.keep(request, record, kind)
+    if kept != record:  # another process was first
+        return replace(recorded_response(kept), usage=response.usage)
+    return replace(response, text=redact(response.text, secrets))
 
 
 def recorded_response(record: str) -> LLMResponse:

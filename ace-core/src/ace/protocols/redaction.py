@@ -7,9 +7,19 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
+from ace.protocols.model_calls import current_call_scope
 from ace.redaction import Redactor, SensitiveClass
 
-__all__ = ["HIDDEN", "client_keys", "environment_secrets", "is_secret_name", "known_secrets", "redact", "secrets_in"]
+__all__ = [
+    "HIDDEN",
+    "client_keys",
+    "environment_secrets",
+    "is_secret_name",
+    "known_secrets",
+    "redact",
+    "redactor_for",
+    "secrets_in",
+]
 
 HIDDEN = "[hidden]"
 _SHORTEST_SECRET = 8
@@ -92,6 +102,18 @@ def known_secrets(*clients: object) -> list[str]:
         *clients: Clients, as `client_keys` takes them.
     """
     return [*environment_secrets(), *(key for client in clients for key in client_keys(client))]
+
+
+def redactor_for(*clients: object) -> Redactor:
+    """Return what replaces secrets and personal data in all that is sent to the learning model, or stored.
+
+    It knows the secrets of the environment and the keys of these clients, and leaves alone what the run allows
+    (`CallScope.allow`).
+
+    Args:
+        *clients: Clients, as `client_keys` takes them.
+    """
+    return Redactor(known_secrets(*clients), allow=current_call_scope().allow)
 
 
 def redact(text: str, secrets: Iterable[str] | None = None) -> str:

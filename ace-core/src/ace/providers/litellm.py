@@ -13,7 +13,7 @@ from ace.arguments import checked_arguments
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import current_call_scope, note_model_call
-from ace.protocols.recorded_answers import RecordedAnswers, recorded_response, response_to_record
+from ace.protocols.recorded_answers import keep_response, recorded_response
 from ace.protocols.redaction import known_secrets
 from ace.providers import litellm_library
 from ace.providers.litellm_config import LiteLLMConfig, Message
@@ -236,7 +236,10 @@ class LiteLLMClient:
         started = time.monotonic()
         model, response = await self._chain.ask(calling, messages, kwargs, response_model)
         if answers is not None:
-            response = await calling.function(partial(self._recorded, answers, request, kind, response))
+            secrets = known_secrets(self)
+            response = await calling.function(
+                partial(keep_response, answers, request, response, secrets=secrets, kind=kind)
+            )
         note_model_call(model, response.usage, time.monotonic() - started)
         return response
 
@@ -260,11 +263,6 @@ class LiteLLMClient:
         shape = "" if response_model is None else response_model.__name__
         asked = [[each.model for each in self._chain.configs], shape, settings]
         return json.dumps(asked, sort_keys=True, default=str)
-
-    def _recorded(self, answers: RecordedAnswers, request: str, kind: str, response: LLMResponse) -> LLMResponse:
-        """Record an answer and return the one that counts, which lacks the keys that the model may have seen."""
-        kept = recorded_response(answers.keep(request, response_to_record(response, known_secrets(self)), kind))
-        return response if kept.text == response.text else replace(kept, usage=response.usage)
 
 
 def _messages(prompt: str, settings: dict[str, Any]) -> list[Message]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, final
 from ace.durable_file import append_line
 from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.foreign_data import attribute_of
-from ace.protocols.redaction import redact
+from ace.redaction import Redactor
 from ace.runners.recorded_trace import RecordedTrace
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class DrawnSample:
 
 @dataclass(frozen=True, slots=True)
 class FailedSample:
-    """A sample that failed, for inspection. Keys are hidden."""
+    """A sample that failed, for inspection. Secrets and personal data are replaced."""
 
     trace_id: str
     """The name of the sample or trace."""
@@ -85,7 +84,7 @@ class FailureLog:
         drawn: DrawnSample,
         result: SampleResult[ACEStepContext],
         error: BaseException,
-        secrets: Sequence[str],
+        redactor: Redactor,
     ) -> None:
         """Keep a failed sample. Its line is on the disk when this returns.
 
@@ -93,12 +92,12 @@ class FailureLog:
             drawn: The sample.
             result: Its result.
             error: What went wrong.
-            secrets: Keys that must not show.
+            redactor: Replaces secrets and personal data.
 
         Raises:
             OSError: The file cannot be written; the sample is kept in memory.
         """
-        failed = _failed_sample(drawn, result, error, secrets)
+        failed = _failed_sample(drawn, result, error, redactor)
         logger.warning(
             "Sample %d of epoch %d (%s) failed in %s: %.500s",
             *(failed.index, failed.epoch, failed.trace_id, failed.step, f"{failed.error_type}: {failed.error}"),
@@ -110,30 +109,30 @@ class FailureLog:
 
 
 def _failed_sample(
-    drawn: DrawnSample, result: SampleResult[ACEStepContext], error: BaseException, secrets: Sequence[str]
+    drawn: DrawnSample, result: SampleResult[ACEStepContext], error: BaseException, redactor: Redactor
 ) -> FailedSample:
     unusable = first_cause(error, UnusableAnswerError)
     sample = drawn.sample.record if isinstance(drawn.sample, RecordedTrace) else drawn.sample
     question = attribute_of(sample, "question")
-    shown = question if isinstance(question, str) else _beginning(sample)
+    shown = question if isinstance(question, str) else _beginning(sample, redactor)
     return FailedSample(
-        trace_id=redact(drawn.trace_id, secrets),
-        sample=redact(shown, secrets),
+        trace_id=redactor.redact(drawn.trace_id),
+        sample=redactor.redact(shown),
         epoch=drawn.epoch,
         index=drawn.index,
         step=result.failed_at or "",
         error_type=type(error).__name__,
-        error=redact(str(error), secrets),
+        error=redactor.redact(str(error)),
         role="" if unusable is None else unusable.role,
-        raw_answers=() if unusable is None else tuple(redact(text, secrets) for text in unusable.raw_answers),
+        raw_answers=() if unusable is None else tuple(redactor.redact(text) for text in unusable.raw_answers),
     )
 
 
-def _beginning(sample: object) -> str:
+def _beginning(sample: object, redactor: Redactor) -> str:
     """Return the first part of a record, as the reflector would see it: fields that hold keys are hidden."""
     from ace.implementations.trace_reading.plain import to_plain
 
-    text = json.dumps(to_plain(sample), ensure_ascii=False, default=str)
+    text = json.dumps(redactor.redact_value(to_plain(sample)), ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST_SAMPLE else f"{text[:_LONGEST_SAMPLE]}..."
 
 

@@ -128,7 +128,7 @@ class RunSession:
             extra=extra,
         )
         drawn = self._drawn(items, contexts, lag, skipped)
-        with call_scope(CallScope(run_id=self._id, store=self._skillbook.store)):
+        with call_scope(self._scope()):
             done = self._pipeline.run(
                 drawn,
                 self._options.workers,
@@ -252,11 +252,12 @@ class RunSession:
         if sample is not None:
             self._ends.ended(sample, result)
 
+    def _scope(self) -> CallScope:
+        """Return what the model calls of this run are for."""
+        return CallScope(run_id=self._id, store=self._skillbook.store, allow=self._ends.allow)
+
     def _end_steps(self, *, interrupted: bool) -> None:
         """Let the steps do what they have left; what they ask a model is recorded like all else."""
         learned = self._ends.counts["learned"] + self._ends.counts["already_learned"]
-        scope = CallScope(
-            run_id=self._id, epoch=self._epochs, sample=f"end after {learned}", store=self._skillbook.store
-        )
-        with call_scope(scope):
+        with call_scope(replace(self._scope(), epoch=self._epochs, sample=f"end after {learned}")):
             end_steps(self._pipeline.steps, self._last_index, interrupted=interrupted, on_problem=self._ends.problem)

@@ -12,6 +12,7 @@ from ace.pipeline import PipelineCancelled
 from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.observers import RunEnded, SampleEnded, emit, is_observed
 from ace.protocols.redaction import known_secrets
+from ace.redaction import Redactor
 from ace.runners.failures import first_cause
 from ace.skillbook.errors import SkillbookStoreError
 from ace.steps.agent import AgentStep
@@ -75,6 +76,8 @@ class SampleEnds:
         self._failure_log = failure_log
         self._limits = limits
         self._clients = [client for step in pipeline.steps for client in _clients_of(step)]
+        self.allow = _allowed_in(pipeline)
+        """The classes of sensitive text that the run neither redacts nor keeps out of the skillbook."""
         self._lane_steps = {type(step).__name__ for step in pipeline.steps if getattr(step, "lane", None) is not None}
         # Then a sample is over when it is committed, and that needs no note of its own.
         self._commit_is_last = bool(pipeline.steps) and isinstance(pipeline.steps[-1], ApplyStep)
@@ -155,7 +158,8 @@ class SampleEnds:
         if not_written is not None:
             self._limits.not_written(not_written)
         try:
-            self._failure_log.add(sample.drawn, result, result.error, known_secrets(*self._clients))
+            redactor = Redactor(known_secrets(*self._clients), allow=self.allow)
+            self._failure_log.add(sample.drawn, result, result.error, redactor)
         finally:
             # That the sample could not be kept is not its fault: the answers that were recorded still hold.
             if self._record is not None and not_written is None:
@@ -201,6 +205,12 @@ def _role_to_ask_anew(error: BaseException, failed_at: str | None) -> str:
     if unusable is not None and unusable.role:
         return unusable.role
     return _ROLES.get(failed_at or "", "")
+
+
+def _allowed_in(pipeline: Pipeline[ACEStepContext]) -> frozenset[str]:
+    """Return what the guards of the steps that write the skillbook allow."""
+    guards = [step.guard for step in pipeline.steps if isinstance(step, ApplyStep)]
+    return frozenset(kind for guard in guards for kind in guard.allow)
 
 
 def _clients_of(step: object) -> list[object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,13 +17,16 @@ __all__ = ["asking", "run_of"]
 
 
 @contextmanager
-def asking(ctx: ACEStepContext, role: str, *, only_same_text: bool = False) -> Iterator[None]:
+def asking(
+    ctx: ACEStepContext, role: str, *, only_same_text: bool = False, allow: Collection[str] = ()
+) -> Iterator[None]:
     """Have the model calls inside the block counted, and recorded, for this sample and role.
 
     Args:
         ctx: The context of the sample; runners put `sample_key`, `trace_id` and `attempts` into its metadata.
         role: The name of the role.
         only_same_text: Whether a recorded answer counts for no other request than its own, see `RecordedAnswers`.
+        allow: The classes of sensitive text that are not redacted, besides those that the run allows.
 
     Example:
         >>> from ace.context import ACEStepContext
@@ -34,6 +37,7 @@ def asking(ctx: ACEStepContext, role: str, *, only_same_text: bool = False) -> I
     """
     scope = replace(
         current_call_scope(),
+        allow=current_call_scope().allow | frozenset(allow),
         trace_id=str(ctx.metadata.get("trace_id", "")),
         attempts=ctx.metadata.get("attempts", {}),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
@@ -26,6 +27,8 @@ class ReflectStep:
     Args:
         reflector: The reflector; its `reflect` may be `async def`.
         max_workers: How many reflections this step makes at once; by default three, which all instances share.
+        allow: The classes of sensitive text that are not replaced in what the reflector sends to its model; see
+            `ace.redaction`. Inside a run, they are those of the guard of its `ApplyStep`.
     """
 
     requires = frozenset({"trace", "skillbook"})
@@ -33,8 +36,11 @@ class ReflectStep:
     async_boundary = True
     max_workers = 3
 
-    def __init__(self, reflector: ReflectorLike, *, max_workers: int | None = None) -> None:
+    def __init__(
+        self, reflector: ReflectorLike, *, max_workers: int | None = None, allow: Collection[str] = ()
+    ) -> None:
         self.reflector = reflector
+        self.allow = frozenset(allow)
         if max_workers is not None:
             self.max_workers = max_workers
 
@@ -62,7 +68,7 @@ class ReflectStep:
         trace = needed(ctx.trace, "trace", self)
         # Reading a large trace takes long enough to hold up an event loop.
         read = await calling.function(lambda: read_trace(trace))
-        with asking(ctx, "Reflector"):
+        with asking(ctx, "Reflector", allow=self.allow):
             reflection = await call_reflector(
                 calling,
                 self.reflector,

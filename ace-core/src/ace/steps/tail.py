@@ -53,10 +53,11 @@ def learning_tail(
     Returns:
         Reflect, Tag, Update, Apply, then Deduplicate and Checkpoint where asked for.
     """
+    allow = () if guard is None else guard.allow
     steps: list[StepProtocol[ACEStepContext]] = [
-        ReflectStep(reflector),
+        ReflectStep(reflector, allow=allow),
         TagStep(skillbook),
-        UpdateStep(skill_manager),
+        UpdateStep(skill_manager, allow=allow),
         ApplyStep(skillbook, guard=guard),
     ]
     if dedup_manager is not None:

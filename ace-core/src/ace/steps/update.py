@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.foreign_data import attribute_of, encodable
-from ace.protocols.redaction import known_secrets, redact
+from ace.protocols.redaction import known_secrets, redact, redactor_for
 from ace.protocols.role_calls import call_skill_manager
+from ace.redaction import Redactor
 from ace.retrieval import words
 from ace.skill import InsightSource
 from ace.steps.asking import asking
@@ -33,6 +35,8 @@ class UpdateStep:
 
     Args:
         skill_manager: The skill manager; its `update_skills` may be `async def`.
+        allow: The classes of sensitive text that are neither replaced in what the skill manager is sent nor in the
+            provenance of skills; see `ace.redaction`. Inside a run, they are those of the guard of its `ApplyStep`.
     """
 
     requires = frozenset({"reflection", "skillbook"})
@@ -40,8 +44,9 @@ class UpdateStep:
     lane = "skillbook"
     max_workers = 1
 
-    def __init__(self, skill_manager: SkillManagerLike) -> None:
+    def __init__(self, skill_manager: SkillManagerLike, *, allow: Collection[str] = ()) -> None:
         self.skill_manager = skill_manager
+        self.allow = frozenset(allow)
 
     @property
     def awaited(self) -> Awaited:
@@ -61,9 +66,11 @@ class UpdateStep:
             return ctx
         stop_if_cancelled()
         reflection = needed(ctx.reflection, "reflection", self)
-        secrets = known_secrets(getattr(self.skill_manager, "llm", None))
-        question = encodable(redact(question_of(ctx), secrets))
-        with asking(ctx, "SkillManager"):
+        client = getattr(self.skill_manager, "llm", None)
+        with asking(ctx, "SkillManager", allow=self.allow):
+            redactor = redactor_for(client)
+            # A question may be of any length, and an event loop must not wait for it.
+            question = encodable(await calling.function(partial(redactor.redact, question_of(ctx))))
             output = await call_skill_manager(
                 calling,
                 self.skill_manager,
@@ -73,8 +80,9 @@ class UpdateStep:
                 progress=progress_of(ctx),
             )
         source = _source_of(ctx, question)
+        secrets = known_secrets(client)
         operations = [
-            _without_keys(_with_source(operation, source, reflection), secrets)
+            _redacted(_with_source(operation, source, reflection), secrets, redactor)
             for operation in output.update.operations
         ]
         return ctx.replace(skill_manager_output=UpdateBatch(output.update.reasoning, operations))
@@ -124,8 +132,11 @@ def _with_source(operation: UpdateOperation, source: InsightSource, reflection: 
     return dataclasses.replace(operation, insight_source=learned)
 
 
-def _without_keys(operation: UpdateOperation, secrets: Sequence[str]) -> UpdateOperation:
-    """Return the operation without keys: skills are shared, and kept for long."""
+def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Redactor) -> UpdateOperation:
+    """Return the operation without keys, and its source without personal data: skills are shared, and kept for long.
+
+    An operation whose own text seems to hold personal data, or an unknown secret, is rejected by `ApplyStep`.
+    """
 
     def hidden(text: str | None) -> str | None:
         return None if text is None else redact(text, secrets)
@@ -134,8 +145,10 @@ def _without_keys(operation: UpdateOperation, secrets: Sequence[str]) -> UpdateO
     if source is not None:
         source = dataclasses.replace(
             source,
-            error_identification=redact(source.error_identification, secrets),
-            learning_text=redact(source.learning_text, secrets),
+            trace_id=redactor.redact(source.trace_id),
+            sample_question=redactor.redact(source.sample_question),
+            error_identification=redactor.redact(source.error_identification),
+            learning_text=redactor.redact(source.learning_text),
         )
     return dataclasses.replace(
         operation,

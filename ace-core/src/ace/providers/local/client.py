@@ -15,7 +15,7 @@ from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.errors import LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.protocols.model_calls import current_call_scope, note_model_call
-from ace.protocols.recorded_answers import recorded_response, response_to_record
+from ace.protocols.recorded_answers import keep_response, recorded_response
 from ace.providers.local.catalogue import DEFAULT_MODEL
 from ace.providers.local.constrained import constraint, described
 from ace.providers.local.model_files import model_file
@@ -232,7 +232,12 @@ class LocalLLMClient:
         request = {**self._request, "messages": list(messages), **settings}
         answers = current_call_scope().answers
         asked = "" if answers is None else json.dumps([self.model, request], sort_keys=True, default=str)
-        known = None if answers is None else await calling.function(partial(answers.next, asked))
+        kind = (
+            ""
+            if answers is None
+            else json.dumps([self.model, {**self._request, **settings}], sort_keys=True, default=str)
+        )
+        known = None if answers is None else await calling.function(partial(answers.next, asked, kind))
         if known is not None:
             response = recorded_response(known)
             note_model_call(self.model, response.usage, 0.0, recorded=True)
@@ -240,9 +245,7 @@ class LocalLLMClient:
         started = time.monotonic()
         response = await self._ask(calling, request)
         if answers is not None:
-            record = await calling.function(partial(answers.keep, asked, response_to_record(response)))
-            kept = recorded_response(record)
-            response = response if kept.text == response.text else replace(kept, usage=response.usage)
+            response = await calling.function(partial(keep_response, answers, asked, response, kind=kind))
         note_model_call(self.model, response.usage, time.monotonic() - started)
         return response
 
