@@ -120,8 +120,10 @@ def template(session: nox.Session) -> None:
     with tempfile.TemporaryDirectory(prefix="ace-template-") as name:
         folder = Path(name)
         install_core_with_kit(session, folder)
-        session.run("ace", "plugins", "new", "night-owl", "--out", name)
+        session.run("ace", "plugins", "new", "night-owl", "--output", name)
         test_plugin_from_its_wheel(session, folder / "ace-night-owl")
+        session.run("ace", "plugins", "new", "day-owl", "--with", "command,observer,runner", "--output", name)
+        test_plugin_from_its_wheel(session, folder / "ace-day-owl")
 
 
 @nox.session(python=PYTHONS[OLDEST])

@@ -37,6 +37,16 @@ def test_a_plugin_is_written_into_the_working_folder(name: str, tmp_path: Path) 
         assert "${" not in text and "$" not in text
 
 
+def test_what_else_a_plugin_has_is_chosen(here: Run, tmp_path: Path) -> None:
+    assert here("plugins", "new", "night-owl", "--with", "command,runner", "--with", "observer").code == 0
+    more = {f"src/ace_night_owl/{kind}.py" for kind in ("command", "observer", "runner")}
+    assert set(files_in(tmp_path / "ace-night-owl")) == {*FILES, *more}
+    wrong = here("plugins", "new", "acme", "--with", "comand")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.err == "ace: --with takes command, observer, runner, not 'comand'\n"
+    assert not (tmp_path / "ace-acme").exists()
+
+
 def test_another_folder_is_made(here: Run, tmp_path: Path) -> None:
     assert here("plugins", "new", "acme", "--out", "my/plugins").code == 0
     assert (tmp_path / "my" / "plugins" / "ace-acme" / "pyproject.toml").is_file()
@@ -63,12 +73,24 @@ def test_a_file_in_the_way_is_named(here: Run, tmp_path: Path) -> None:
     [
         (
             "Night Owl",
-            "'Night Owl' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'night_owl'",
+            "'Night Owl' cannot name a plugin: use a-z, 0-9 and single hyphens, such as 'night_owl'",
         ),
-        ("../acme", "'../acme' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'acme'"),
-        ("7", "'7' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'acme'"),
-        ("", "'' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'acme'"),
-        ("a__b", "'a__b' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'a_b'"),
+        (
+            "../acme",
+            "'../acme' cannot name a plugin: use a-z, 0-9 and single hyphens, such as 'acme'",
+        ),
+        (
+            "7",
+            "'7' cannot name a plugin: use a-z, 0-9 and single hyphens, such as 'acme'",
+        ),
+        (
+            "",
+            "'' cannot name a plugin: use a-z, 0-9 and single hyphens, such as 'acme'",
+        ),
+        (
+            "a__b",
+            "'a__b' cannot name a plugin: use a-z, 0-9 and single hyphens, such as 'a_b'",
+        ),
         ("ace-acme", "'ace-acme' gets 'ace-' in front by itself; write 'acme'"),
         ("langchain", "the name 'langchain' belongs to ACE itself; choose another one"),
         ("core", "the name 'core' belongs to ACE itself; choose another one"),

@@ -11,6 +11,7 @@ from ace.protocols.model_calls import CallScope
 from ace.protocols.observers import (
     Event,
     ModelCalled,
+    RunEnded,
     SampleStarted,
     emit,
     is_observed,
@@ -52,6 +53,25 @@ def test_a_failing_observer_is_named_and_the_others_are_told(caplog: pytest.LogC
         unregister_observer("display")
     assert seen == [STARTED]
     assert "'display'" in caplog.text and "the display is gone" in caplog.text
+
+
+@pytest.mark.parametrize("error", [OSError("the display is gone"), SystemExit("the display is gone"), GeneratorExit()])
+def test_a_failing_observer_is_logged_once_in_a_run_and_its_failures_are_counted(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(event: Event) -> None:
+        raise error
+
+    with observing(fails):
+        for _ in range(2):
+            for _ in range(18):
+                emit(STARTED)
+            emit(RunEnded("run", 1, 0, 0, 0, 1.0, ""))
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 4, said
+    for first, counted in (said[:2], said[2:]):
+        assert "failed at SampleStarted: " in first and type(error).__name__ in first and str(error) in first
+        assert counted.endswith("failed 19 times in this run")
 
 
 def test_observers_come_and_go_while_others_emit() -> None:

@@ -90,7 +90,7 @@ def ace_llm_clients() -> Iterable[LLMClientSpec]:
 
 @_hookspec
 def ace_commands() -> Iterable[CommandSpec]:
-    """Give a subcommand, here `ace acme`.
+    """Give a subcommand, here `ace acme`; a parameter of the type `ace.cli.CommandContext` gives it the settings.
 
     Example:
         @hookimpl

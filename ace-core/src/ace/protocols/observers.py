@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ace.lazy_plugins import fill
+from ace.protocols.errors import error_text
 from ace.protocols.events import (
     Event,
     ModelCalled,
@@ -46,6 +47,8 @@ Observer = Callable[[Event], None]
 _logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 _numbers = itertools.count(1)
+_failures: dict[str, int] = {}
+"""How often each observer has failed since the last run ended, under `_lock`."""
 # Replaced, never changed: who emits reads it without the lock.
 _observers: tuple[tuple[str, Observer], ...] = ()
 
@@ -59,8 +62,9 @@ def is_observed() -> bool:
 def emit(event: Event) -> None:
     """Tell every observer, on this thread, in the order of their registration.
 
-    An observer that raises is logged by its name; the others and the run continue. So they do if a handler of
-    the log raises as well: events are emitted from places that have to count a sample as done.
+    An observer that raises is logged with its name and the exception, the first time in a run; how often it failed
+    is logged when the run ends. The others and the run continue. So they do if a handler of the log raises as well:
+    events are emitted from places that have to count a sample as done.
 
     Args:
         event: What happened.
@@ -69,9 +73,34 @@ def emit(event: Event) -> None:
     for name, observer in _observers:
         try:
             observer(event)
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # an observer that calls sys.exit() must not end the run
             with suppress(Exception):
-                _logger.exception("observer %r failed at %s; the run continues", name, type(event).__name__)
+                _log_failure(name, event, error)
+    if _failures and isinstance(event, RunEnded):
+        with suppress(Exception):
+            _log_repeated_failures()
+
+
+def _log_failure(name: str, event: Event, error: BaseException) -> None:
+    with _lock:
+        _failures[name] = _failures.get(name, 0) + 1
+        is_first = _failures[name] == 1
+    if is_first:
+        said = ": ".join(filter(None, (type(error).__name__, error_text(error))))
+        _logger.error(
+            "observer %r failed at %s: %s; the run continues", name, type(event).__name__, said, exc_info=error
+        )
+
+
+def _log_repeated_failures() -> None:
+    with _lock:
+        failures = dict(_failures)
+        _failures.clear()
+    for name, count in failures.items():
+        if count > 1:
+            _logger.error("observer %r failed %d times in this run", name, count)
 
 
 def register_observer(name: str, observer: Observer) -> None:
@@ -107,6 +136,7 @@ def unregister_observer(name: str) -> None:
     global _observers
     with _lock:
         _observers = tuple(item for item in _observers if item[0] != name)
+        _failures.pop(name, None)
 
 
 @contextmanager

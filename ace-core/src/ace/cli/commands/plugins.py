@@ -56,6 +56,7 @@ def new(
     name: str,
     /,
     *,
+    extras: Annotated[tuple[str, ...], Parameter(name="--with", negative="", show_default=False)] = (),
     output: Annotated[Path, Parameter(name=["--output", "-o", "--out"], show_default=False)] = Path(),
     as_json: JsonFlag = False,
 ) -> int:
@@ -64,22 +65,28 @@ def new(
     For example:
 
         ace plugins new acme
-        ace plugins new acme --output ~/projects
+        ace plugins new acme --with command,observer --output ~/projects
 
     Args:
         name: The name of the plugin, such as `acme`; its folder is `ace-acme`.
+        extras: What it provides beside an execute step and a trace converter: command, observer, runner. Give the
+            option several times, or separate them by commas.
         output: The folder to create it in. [default: the current folder]
         as_json: Print the paths of the files as one JSON object.
     """
-    from ace.cli.plugin_template import names_of_plugin, write_plugin
+    from ace.cli.plugin_template import EXTRAS, names_of_plugin, write_plugin
 
+    chosen = [extra.strip() for each in extras for extra in each.split(",")]
+    for extra in chosen:
+        if extra not in EXTRAS:
+            raise UsageError(f"--with takes {', '.join(EXTRAS)}, not {extra!r}")
     try:
         names = names_of_plugin(name)
     except ValueError as error:
         raise UsageError(str(error)) from error
     folder = output / names.distribution
     try:
-        written = write_plugin(names, folder)
+        written = write_plugin(names, folder, chosen)
     except FileExistsError as error:
         raise UsageError(
             f"{folder} is there already, and nothing was written; choose another name or --output"

@@ -45,14 +45,12 @@ def names_of_plugin(name: str) -> PluginNames:
         >>> names_of_plugin("Night Owl")
         Traceback (most recent call last):
         ...
-        ValueError: 'Night Owl' is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as 'night_owl'
+        ValueError: 'Night Owl' cannot name a plugin: use a-z, 0-9 and single hyphens, such as 'night_owl'
     """
     written = name.replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", written) or len(written) > _LONGEST:
         suggested = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789")[:_LONGEST] or "acme"
-        raise ValueError(
-            f"{name!r} is no name for a plugin: write it in lower case, [a-z][a-z0-9_]*, such as {suggested!r}"
-        )
+        raise ValueError(f"{name!r} cannot name a plugin: use a-z, 0-9 and single hyphens, such as {suggested!r}")
     if written.startswith("ace_"):
         raise ValueError(f"{name!r} gets 'ace-' in front by itself; write {written.removeprefix('ace_')!r}")
     if written in (*RESERVED, *BUILT_IN_NAMES, "core"):
