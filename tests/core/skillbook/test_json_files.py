@@ -388,7 +388,7 @@ for number in range(saves):
 
 
 @pytest.mark.parametrize(
-    ("skills", "saves", "repetitions"), [(200, 40, 1), pytest.param(3_000, 200, 10, marks=pytest.mark.thorough)]
+    ("skills", "saves", "repetitions"), [(200, 40, 1), pytest.param(3_000, 60, 1, marks=pytest.mark.thorough)]
 )
 def test_two_processes_that_load_add_and_merge_keep_everything(
     tmp_path: Path, skills: int, saves: int, repetitions: int

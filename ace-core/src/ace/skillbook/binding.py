@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple, final
 
 from ace.collection_pause import paused_collection
 from ace.skillbook import history
 from ace.skillbook.changes import apply_event
-from ace.skillbook.errors import SkillbookStoreError
+from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError
 from ace.skillbook.event_codec import encode_events, event_dict
 from ace.skillbook.events import Embedded, RolledBack, touched_ids
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
@@ -45,8 +47,9 @@ class CommitNote(NamedTuple):
 class StoreBinding:
     """A store and the version that the book in memory stands on."""
 
-    def __init__(self, store: SkillbookStore) -> None:
+    def __init__(self, store: SkillbookStore, location: str | Path) -> None:
         self._store = store
+        self._location = location
         self.is_closed = False
         self.version = 0
 
@@ -78,7 +81,7 @@ class StoreBinding:
 
     def load(self, state: BookState) -> None:
         """Make the book what the store holds."""
-        with paused_collection():
+        with paused_collection(), self._naming_it():
             stored = self.store.load()
             state.become(state_of(stored.skills, stored.decisions, stored.head))
         self.version = stored.head.version
@@ -90,7 +93,8 @@ class StoreBinding:
         mine = journal.undo(state)
         embedded: dict[str, None] = {}
         for stored in self.store.events(self.version):
-            events = history.decoded(stored)
+            with self._naming_it():
+                events = history.decoded(stored)
             if any(isinstance(event, RolledBack) for event in events):
                 self.load(state)
                 break
@@ -166,11 +170,13 @@ class StoreBinding:
 
     def entries(self, after: int) -> list[HistoryEntry]:
         """Return the versions above `after`, oldest first."""
-        return list(history.entries(self.store, after))
+        with self._naming_it():
+            return list(history.entries(self.store, after))
 
     def state_at(self, version: int) -> BookState:
         """Return the book as it was at a version."""
-        return history.state_at(self.store, version)
+        with self._naming_it():
+            return history.state_at(self.store, version)
 
     def difference(self, first: int, second: int) -> SkillbookDiff:
         """Return how the second version differs from the first."""
@@ -178,7 +184,16 @@ class StoreBinding:
 
     def blame(self, skill_id: str) -> list[BlameEntry]:
         """Return every change that touched a skill, oldest first."""
-        return history.blame(self.store, skill_id)
+        with self._naming_it():
+            return history.blame(self.store, skill_id)
+
+    @contextlib.contextmanager
+    def _naming_it(self) -> Iterator[None]:
+        """Add the location to an error that has none."""
+        try:
+            yield
+        except SkillbookFileError as error:
+            raise error if error.path is not None else error.at(self._location) from error
 
     def _take_vectors(self, state: BookState, ids: Iterable[str]) -> None:
         """Take over vectors that others have set, which the history does not hold."""

@@ -242,11 +242,12 @@ class Skillbook(VersionedSkillbook):
     def _bind(self, location: str | Path, store: SkillbookStore) -> None:
         from ace.skillbook.binding import StoreBinding  # for those who use a store
 
-        binding = StoreBinding(store)
+        binding = StoreBinding(store, location)
         try:
             binding.load(self._state)
-        except SkillbookFileError as error:
-            raise error.at(location) from error
+        except BaseException:
+            binding.close()
+            raise
         self._binding = binding
         self._journal = Journal(self._state)
         self._store_place = _store_place(location)

@@ -18,12 +18,30 @@ class SkillbookFileError(SkillbookError, ValueError):
         self.reason = reason
         self.path = path
         self.place = place
-        where = ", ".join(part for part in (shown_location(path) if path is not None else "", place) if part)
-        super().__init__(f"{where}: {reason}" if where else reason)
+        where = ", ".join(
+            part for part in (shown_location(path) if path is not None else "", readable(place, 150)) if part
+        )
+        shown = readable(reason)
+        super().__init__(f"{where}: {shown}" if where else shown)
 
     def at(self, path: str | Path) -> SkillbookFileError:
         """Return the same error with the name of the file."""
         return SkillbookFileError(self.reason, path=path, place=self.place)
+
+
+def readable(text: object, longest: int = 300) -> str:
+    """Return a text that quotes a file in a form that fits a sentence: on one line, printable, and not too long.
+
+    Args:
+        text: The text, or an error that has it.
+        longest: How many characters are kept at most; more are cut in the middle.
+
+    Example:
+        >>> readable(f"two{chr(10)}lines", 20), readable("a" * 30, 20)
+        ('two�lines', 'aaaaaaaaaa...aaaaaaa')
+    """
+    shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in str(text))
+    return shown if len(shown) <= longest else f"{shown[: longest - 10]}...{shown[-7:]}"
 
 
 class SkillbookChangedError(SkillbookError):

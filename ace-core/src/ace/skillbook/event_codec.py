@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from ace.skill import SimilarityDecision, Skill, similarity_pair
-from ace.skillbook.checked import decision_pair
+from ace.skill import TAGS, SimilarityDecision, Skill
+from ace.skillbook.changes import LARGEST_COUNT
+from ace.skillbook.checked import (
+    decision_pair,
+    member_list,
+    object_value,
+    optional_text,
+    shown,
+    text_value,
+    whole_number,
+)
+from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.events import (
     Added,
     Embedded,
@@ -23,6 +33,8 @@ from ace.skillbook.events import (
 from ace.skillbook.foreign_json import read_skill, read_source
 from ace.skillbook.json_write import skill_dict
 
+_TEXTS = ("section", "content", "justification", "evidence")
+
 
 def encode_events(events: Sequence[Event]) -> str:
     """Return the events as one compact JSON text."""
@@ -30,8 +42,17 @@ def encode_events(events: Sequence[Event]) -> str:
 
 
 def decode_events(text: str) -> tuple[Event, ...]:
-    """Return the events of a text that `encode_events` wrote."""
-    return tuple(_event(fields) for fields in json.loads(text))
+    """Return the events of a text that `encode_events` wrote.
+
+    Raises:
+        ValueError: If it is not such a text.
+        KeyError: If a field is missing.
+        RecursionError: If it is nested too deeply.
+    """
+    events = json.loads(text)
+    if not isinstance(events, list):
+        raise SkillbookFileError(f"this must be a list of events, not {shown(events)}")
+    return tuple(_event(object_value(fields, f"event {place}")) for place, fields in enumerate(events))
 
 
 def event_dict(event: Event) -> dict[str, Any]:
@@ -83,40 +104,81 @@ def event_dict(event: Event) -> dict[str, Any]:
 def _event(fields: dict[str, Any]) -> Event:
     match fields["kind"]:
         case "add":
-            return Added(_skill(fields["skill"]), fields["number"])
+            number = None if fields["number"] is None else _number(fields, "number")
+            return Added(_skill(fields["skill"]), number)
         case "update":
             source = fields["source"]
+            texts = object_value(fields["texts"], "texts")
             return Updated(
-                fields["skill_id"],
-                fields["texts"],
-                fields["counters"],
+                _text(fields, "skill_id"),
+                {_one_of(_TEXTS, name): text_value(text, name) for name, text in texts.items()},
+                _counters(fields),
                 None if source is None else read_source(source, "source", strict=True),
-                fields["at"],
+                _text(fields, "at"),
             )
         case "tag":
-            return Tagged(fields["skill_id"], fields["counters"], fields["at"])
+            return Tagged(_text(fields, "skill_id"), _counters(fields), _text(fields, "at"))
         case "remove":
-            return Removed(fields["skill_id"], fields["soft"], fields["at"])
+            if not isinstance(fields["soft"], bool):
+                raise SkillbookFileError(f"this must be true or false, not {shown(fields['soft'])}", place="soft")
+            return Removed(_text(fields, "skill_id"), fields["soft"], _text(fields, "at"))
         case "merge":
-            return Merged(fields["keep_id"], tuple(fields["merged_ids"]), fields["content"], fields["at"])
+            at = _text(fields, "at")
+            merged_ids = tuple(member_list(fields["merged_ids"], "merged_ids"))
+            return Merged(_text(fields, "keep_id"), merged_ids, optional_text(fields["content"], "content"), at)
         case "keep":
             (first, second), decision = _pair(fields)
             return Kept(first, second, decision)
         case "import":
-            decisions = tuple((*pair, decision) for pair, decision in map(_pair, fields["decisions"]))
-            return Imported(tuple(map(_skill, fields["skills"])), decisions, fields["next_id"])
+            decisions = tuple((*pair, decision) for pair, decision in map(_pair, _list(fields, "decisions")))
+            return Imported(tuple(map(_skill, _list(fields, "skills"))), decisions, _number(fields, "next_id"))
         case "embed":
-            return Embedded(tuple((id, None, checksum) for id, checksum in fields["skills"]))
+            return Embedded(tuple(map(_vector, _list(fields, "skills"))))
         case "rollback":
-            return RolledBack(fields["version"])
+            return RolledBack(_number(fields, "version"))
         case kind:
             raise ValueError(f"an event of the unknown kind {kind!r}; a newer ace wrote it")
 
 
-def _pair(fields: dict[str, Any]) -> tuple[tuple[str, str], SimilarityDecision]:
-    rest = {name: value for name, value in fields.items() if name != "kind"}
-    return decision_pair(",".join(similarity_pair(*fields["skill_ids"])), rest)
+def _pair(fields: object) -> tuple[tuple[str, str], SimilarityDecision]:
+    rest = {name: value for name, value in object_value(fields, "decision").items() if name != "kind"}
+    ids = member_list(rest["skill_ids"], "skill_ids")
+    return decision_pair(",".join(sorted(ids)), rest)
 
 
-def _skill(fields: dict[str, Any]) -> Skill:
-    return read_skill(fields["id"], fields, strict=True)
+def _skill(fields: object) -> Skill:
+    values = object_value(fields, "skill")
+    return read_skill(_text(values, "id"), values, strict=True)
+
+
+def _vector(entry: object) -> tuple[str, None, int]:
+    match entry:
+        case [str(id), int(checksum)]:
+            return id, None, checksum
+    raise SkillbookFileError(f"this must be an id and a checksum, not {shown(entry)}", place="skills")
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    return text_value(fields[name], name)
+
+
+def _number(fields: dict[str, Any], name: str) -> int:
+    return whole_number(fields[name], name, largest=LARGEST_COUNT)
+
+
+def _list(fields: dict[str, Any], name: str) -> list[Any]:
+    value = fields[name]
+    if not isinstance(value, list):
+        raise SkillbookFileError(f"this must be a list, not {shown(value)}", place=name)
+    return value
+
+
+def _counters(fields: dict[str, Any]) -> dict[str, int]:
+    counters = object_value(fields["counters"], "counters")
+    return {_one_of(TAGS, tag): _number(counters, tag) for tag in counters}
+
+
+def _one_of(names: Collection[str], name: str) -> str:
+    if name not in names:
+        raise SkillbookFileError(f"{shown(name)} is not one of {', '.join(names)}")
+    return name

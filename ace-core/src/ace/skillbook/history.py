@@ -108,7 +108,9 @@ def decoded(stored: StoredEvent) -> tuple[Event, ...]:
     """
     try:
         return decode_events(stored.operations)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except KeyError as error:
+        raise _damaged(stored.version, f"it cannot be read: {error} is missing") from error
+    except (ValueError, RecursionError) as error:
         raise _damaged(stored.version, f"it cannot be read: {error}") from error
 
 
@@ -194,8 +196,18 @@ def _entry(stored: StoredEvent) -> HistoryEntry:
         stored.author,
         stored.key,
         decoded(stored),
-        tuple(json.loads(stored.skipped)),
+        tuple(_skipped(stored)),
     )
+
+
+def _skipped(stored: StoredEvent) -> list[dict[str, Any]]:
+    try:
+        notes = json.loads(stored.skipped)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(stored.version, f"what was skipped cannot be read: {error}") from error
+    if not isinstance(notes, list) or not all(isinstance(note, dict) for note in notes):
+        raise _damaged(stored.version, "what was skipped is not a list of objects")
+    return notes
 
 
 def _damaged(version: int, reason: str) -> SkillbookFileError:

@@ -77,7 +77,7 @@ def _naming_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise SkillbookFileError(f"the store cannot be opened: {error}", path=path) from error
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # an error text may quote what is not UTF-8
         raise SkillbookFileError(f"not a skillbook in SQLite: {error}", path=path) from error
     except OSError as error:
         raise SkillbookFileError(f"the store cannot be opened: {error.strerror}", path=path) from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, final
 
 from ace.durable_file import make_folder
-from ace.skillbook.errors import SkillbookStoreError
+from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError, readable
 from ace.skillbook.sqlite_connection import has_tables, open_connection, prepare_to_write
 from ace.skillbook.sqlite_schema import blank_tables
 
@@ -130,8 +130,10 @@ class SqliteFile:
     def _naming_errors(self, what: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            raise SkillbookStoreError(f"the store {self.path} {what}: {error}") from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # an error text may quote what is not UTF-8
+            raise SkillbookStoreError(f"the store {self.path} {what}: {readable(error)}") from error
+        except SkillbookFileError as error:
+            raise error if error.path is not None else error.at(self.path) from error
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Final
 
 from ace.durable_file import create_private
@@ -69,6 +70,9 @@ COLUMNS: Final = {
 }
 """What is read and written of each table of the newest version."""
 
+_WORDS: Final = {bytes: "bytes", str: "a text", int: "a whole number", float: "a fraction", NoneType: "nothing"}
+"""The types of SQLite's values."""
+
 
 def bring_up_to_date(
     connection: sqlite3.Connection,
@@ -127,8 +131,35 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
     try:
         for table, columns in COLUMNS.items():
             connection.execute(f"SELECT {columns} FROM {table} LIMIT 0")
-    except sqlite3.OperationalError as error:
+    except (sqlite3.OperationalError, UnicodeDecodeError) as error:
         raise SkillbookFileError(f"the store is damaged: {error}", path=path) from error
+
+
+def check_values(table: str, rows: Sequence[tuple[object, ...]], **types: type | tuple[type, ...]) -> None:
+    """Refuse values of types that this store does not write: SQLite takes any value in any column.
+
+    Args:
+        table: The table that the rows were read from.
+        rows: The rows.
+        **types: What each column of the rows may hold, in their order.
+
+    Raises:
+        SkillbookFileError: A value has another type; the error names the column.
+    """
+    for (column, allowed), values in zip(types.items(), zip(*rows, strict=True), strict=False):
+        for found in set(map(type, values)):
+            if not issubclass(found, allowed):
+                raise damaged(f"it holds {_WORDS[found]}", f"{table}.{column}")
+
+
+def damaged(reason: str, place: str) -> SkillbookFileError:
+    """Return the error of a store that does not hold what this ace writes.
+
+    Args:
+        reason: What is wrong.
+        place: The table, or its column.
+    """
+    return SkillbookFileError(f"the store is damaged: {reason}", place=place)
 
 
 def blank_tables() -> sqlite3.Connection:

@@ -9,9 +9,13 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import final
 
+from ace.skillbook.changes import LARGEST_COUNT
+from ace.skillbook.checked import shown
 from ace.skillbook.sqlite_file import SqliteFile
+from ace.skillbook.sqlite_schema import COLUMNS, check_values, damaged
 from ace.skillbook.sqlite_vectors import delete_vectors, read_vectors, vectors_of, write_vectors
 from ace.skillbook.store import (
     AlreadyCommittedError,
@@ -27,6 +31,17 @@ from ace.skillbook.store import (
 
 _COMMITTED = "SELECT version FROM event WHERE run = ? AND epoch = ? AND sample = ?"
 _ROWS = "SELECT id, position, data FROM skill"
+_OPTIONAL_NUMBER = (int, NoneType)
+_EVENT_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "version": int,
+    "at": str,
+    "author": str,
+    "operations": str,
+    "skipped": str,
+    "run": (str, NoneType),
+    "epoch": _OPTIONAL_NUMBER,
+    "sample": (str, NoneType),
+}
 
 
 @final
@@ -48,9 +63,14 @@ class SqliteStore:
         """Return the newest state, read in one go."""
         with self._file.reading() as connection:
             head = self._head(connection)
+            newest = connection.execute("SELECT coalesce(max(version), 0) FROM event").fetchone()[0]
+            if newest != head.version:
+                raise damaged(f"the newest event has version {shown(newest)}", "head.version")
             skills = connection.execute(f"{_ROWS} ORDER BY position").fetchall()
             vectors = read_vectors(connection)
             decisions = connection.execute("SELECT first_id, second_id, data FROM decision ORDER BY 1, 2").fetchall()
+        check_values("skill", skills, id=str, position=int, data=str)
+        check_values("decision", decisions, first_id=str, second_id=str, data=str)
         return StoredBook(
             head, [SkillRow(id, position, data, vectors.get(id)) for id, position, data in skills], decisions
         )
@@ -60,13 +80,14 @@ class SqliteStore:
         with self._file.reading() as connection:
             found = [connection.execute(f"{_ROWS} WHERE id = ?", (id,)).fetchone() for id in ids]
             rows = [row for row in found if row is not None]
+            check_values("skill", rows, id=str, position=int, data=str)
             vectors = vectors_of(connection, [row[0] for row in rows])
         return [SkillRow(id, position, data, vectors.get(id)) for id, position, data in rows]
 
     def version(self) -> int:
         """Return the newest version; 0 if nothing has been committed."""
-        version: int = self._file.query("SELECT version FROM head")[0][0]
-        return version
+        with self._file.reading() as connection:
+            return self._head(connection).version
 
     def append(self, commit: Commit) -> None:
         """Write the batch in one transaction; see the protocol."""
@@ -86,7 +107,10 @@ class SqliteStore:
         newest = until if until is not None else 2**62
         while True:
             rows = self._file.query(query, (after, newest))
+            check_values("event", rows, **_EVENT_TYPES)
             for version, at, author, operations, skipped, run, epoch, sample in rows:
+                if (run is None) != (epoch is None) or (run is None) != (sample is None):
+                    raise damaged("only a part of the key of a sample is there", f"event {version}")
                 key = None if run is None else SampleKey(run, epoch, sample)
                 yield StoredEvent(version, at, author, operations, skipped, key)
             if not rows:
@@ -95,8 +119,8 @@ class SqliteStore:
 
     def committed_version(self, key: SampleKey) -> int | None:
         """Return the version of the batch with this key, or None."""
-        rows = self._file.query(_COMMITTED, (key.run, key.epoch, key.sample))
-        return rows[0][0] if rows else None
+        with self._file.reading() as connection:
+            return self._committed(connection, key)
 
     def note_progress(self, key: SampleKey, note: str, at: str) -> None:
         """Keep a note about a sample; a later one replaces it."""
@@ -110,6 +134,7 @@ class SqliteStore:
             "LEFT JOIN event e USING (run, epoch, sample) WHERE p.run = ? ORDER BY p.rowid"
         )
         rows = self._file.query(query, (run,))
+        check_values("progress", rows, epoch=int, sample=str, at=str, note=str, version=_OPTIONAL_NUMBER)
         return [
             ProgressRow(SampleKey(run, epoch, sample), at, note, version) for epoch, sample, at, note, version in rows
         ]
@@ -119,29 +144,41 @@ class SqliteStore:
         row = (key, answer, at, json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True))
         with self._file.writing() as connection:
             connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
-            first: str = connection.execute("SELECT answer FROM answer WHERE key = ?", (key,)).fetchone()[0]
+            rows = connection.execute("SELECT answer FROM answer WHERE key = ?", (key,)).fetchall()
+            check_values("answer", rows, answer=str)
+            first: str = rows[0][0]
             return first
 
     def recorded_answer(self, key: str) -> str | None:
         """Return the answer recorded under the key, or None."""
         rows = self._file.query("SELECT answer FROM answer WHERE key = ?", (key,))
+        check_values("answer", rows, answer=str)
         return rows[0][0] if rows else None
 
     def recorded_answers(self) -> Iterator[tuple[str, str]]:
         """Yield all recorded answers with their keys, in the order of the keys."""
-        yield from self._file.query("SELECT key, answer FROM answer ORDER BY key")
+        rows = self._file.query("SELECT key, answer FROM answer ORDER BY key")
+        check_values("answer", rows, key=str, answer=str)
+        yield from rows
 
     def close(self) -> None:
         """Release the file. A later call opens it again."""
         self._file.close()
 
     def _head(self, connection: sqlite3.Connection) -> Head:
-        row = connection.execute("SELECT version, next_id, id_floor, next_position FROM head").fetchone()
-        return Head(*row)
+        rows = connection.execute(f"SELECT {COLUMNS['head']} FROM head").fetchall()
+        if len(rows) != 1:
+            raise damaged(f"it has {len(rows)} rows instead of one", "head")
+        check_values("head", rows, **dict.fromkeys(Head._fields, int))
+        for name, number in zip(Head._fields, rows[0], strict=True):
+            if not 0 <= number <= LARGEST_COUNT:
+                raise damaged(f"{number} is not a number from 0 to {LARGEST_COUNT}", f"head.{name}")
+        return Head(*rows[0])
 
     def _committed(self, connection: sqlite3.Connection, key: SampleKey) -> int | None:
-        row = connection.execute(_COMMITTED, (key.run, key.epoch, key.sample)).fetchone()
-        return None if row is None else row[0]
+        rows = connection.execute(_COMMITTED, (key.run, key.epoch, key.sample)).fetchall()
+        check_values("event", rows, version=int)
+        return rows[0][0] if rows else None
 
     def _write(self, connection: sqlite3.Connection, commit: Commit) -> None:
         head, key = commit.head, commit.key

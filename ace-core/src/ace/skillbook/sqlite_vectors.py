@@ -12,6 +12,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from ace.skillbook.changes import LARGEST_COUNT
+from ace.skillbook.errors import SkillbookFileError
+
 TABLES: Final = (
     "CREATE TABLE vector_block (number INTEGER PRIMARY KEY, layout TEXT NOT NULL, vectors BLOB NOT NULL)",
     "CREATE TABLE vector_place (id TEXT PRIMARY KEY, block INTEGER NOT NULL) WITHOUT ROWID",
@@ -28,8 +31,8 @@ Block = dict[str, bytes]
 def read_vectors(connection: sqlite3.Connection) -> Block:
     """Return all vectors by skill id."""
     found: Block = {}
-    for layout, vectors in connection.execute("SELECT layout, vectors FROM vector_block"):
-        found |= _unpacked(layout, vectors)
+    for number, layout, vectors in connection.execute("SELECT number, layout, vectors FROM vector_block"):
+        found |= _unpacked(number, layout, vectors)
     return found
 
 
@@ -37,7 +40,7 @@ def vectors_of(connection: sqlite3.Connection, ids: Iterable[str]) -> Block:
     """Return those of the vectors that there are."""
     places = _places(connection, list(ids))
     blocks = {number: _read_block(connection, number) for number in set(places.values())}
-    return {id: blocks[number][id] for id, number in places.items()}
+    return {id: _vector_in(blocks[number], number, id) for id, number in places.items()}
 
 
 def delete_vectors(connection: sqlite3.Connection) -> None:
@@ -58,7 +61,7 @@ def write_vectors(connection: sqlite3.Connection, changes: Mapping[str, bytes | 
         if number not in blocks:
             blocks[number] = _read_block(connection, number)
         block, vector = blocks[number], changes[id]
-        if vector == block[id]:
+        if vector == _vector_in(block, number, id):
             continue
         touched[number] = block
         if vector is None:
@@ -80,7 +83,9 @@ def move_single_vectors(connection: sqlite3.Connection) -> None:
 
 def _placed(connection: sqlite3.Connection, new: Block, touched: Mapping[int, Block]) -> dict[int, Block]:
     """Give new vectors a place: in the last block while it has room, then in new ones. Returns those blocks."""
-    number: int = connection.execute("SELECT coalesce(max(number), 0) FROM vector_block").fetchone()[0]
+    number = connection.execute("SELECT coalesce(max(number), 0) FROM vector_block").fetchone()[0]
+    if not isinstance(number, int) or not 0 <= number <= LARGEST_COUNT:
+        raise _damaged(number, "this is not the number of a block")
     last = touched.get(number) if number in touched else _read_block(connection, number)
     blocks = {number: last} if last else {}
     for id, vector in new.items():
@@ -112,15 +117,32 @@ def _places(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int
 
 def _read_block(connection: sqlite3.Connection, number: int) -> Block:
     row = connection.execute("SELECT layout, vectors FROM vector_block WHERE number = ?", (number,)).fetchone()
-    return {} if row is None else dict(_unpacked(*row))
+    return {} if row is None else dict(_unpacked(number, *row))
 
 
 def _layout(block: Block) -> str:
     return json.dumps([[id, len(vector)] for id, vector in block.items()], separators=(",", ":"), ensure_ascii=False)
 
 
-def _unpacked(layout: str, vectors: bytes) -> Iterator[tuple[str, bytes]]:
-    entries = json.loads(layout)
-    ends = list(itertools.accumulate(size for _, size in entries))
-    for (id, size), end in zip(entries, ends, strict=True):
-        yield id, vectors[end - size : end]
+def _vector_in(block: Block, number: int, id: str) -> bytes:
+    if id not in block:
+        raise _damaged(number, f"there is no vector of {id!r}")
+    return block[id]
+
+
+def _unpacked(number: int, layout: str, vectors: bytes) -> Iterator[tuple[str, bytes]]:
+    try:
+        entries = json.loads(layout)
+        ends = list(itertools.accumulate(size for _, size in entries))
+        for (id, size), end in zip(entries, ends, strict=True):
+            if not isinstance(id, str) or size <= 0 or size % 4 or not isinstance(vectors, bytes):
+                raise ValueError(f"{size!r} is not the length of a vector")
+            yield id, vectors[end - size : end]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(number, f"the layout cannot be read: {error}") from error
+    if len(vectors) != (ends[-1] if ends else 0):
+        raise _damaged(number, f"it has {len(vectors)} bytes of vectors, and its layout tells of others")
+
+
+def _damaged(number: object, reason: str) -> SkillbookFileError:
+    return SkillbookFileError(f"the store is damaged: {reason}", place=f"vector_block {number!r}")

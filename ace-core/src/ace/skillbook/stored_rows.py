@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from ace.skill import SimilarityDecision, Skill
-from ace.skillbook.checked import decision_pair
+from ace.skillbook.changes import LARGEST_COUNT
+from ace.skillbook.checked import decision_pair, object_value
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.json_read import read_entries
 from ace.skillbook.json_write import skill_dict
@@ -37,30 +39,38 @@ def state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]]
         SkillbookFileError: If a row is not as this store writes it; it tells which.
     """
     state = BookState()
-    skills = read_entries({row.id: fields for row, fields in zip(rows, _fields(rows), strict=True)})
+    for row in rows:
+        if not 0 <= row.position <= LARGEST_COUNT:
+            raise SkillbookFileError(f"{row.position} is not a position", place=f"skills[{row.id!r}]")
+    entries = {row.id: fields for row, fields in zip(rows, _fields(rows), strict=True)}
+    if len(entries) != len(rows):
+        raise SkillbookFileError("an id is there twice", place="skills")
+    skills = read_entries(entries)
     for row, skill in zip(rows, skills, strict=True):
         if row.embedding is not None:
             skill = skill.replace(embedding=row.embedding)
         state.put(skill, row.position)
     for first, second, data in decisions:
-        pair, decision = decision_pair("", {**json.loads(data), "skill_ids": [first, second]})
+        place = f"similarity_decisions[{f'{first},{second}'!r}]"
+        fields = object_value(_parsed(data, place), place)
+        pair, decision = decision_pair(f"{first},{second}", {**fields, "skill_ids": [first, second]})
         state.decisions[pair] = decision
     state.next_id, state.id_floor, state.next_position = head.next_id, head.id_floor, head.next_position
     return state
 
 
-def _fields(rows: Sequence[SkillRow]) -> list[dict[str, object]]:
+def _fields(rows: Sequence[SkillRow]) -> list[Any]:
     """Return the fields of all rows: in one go, and one by one to find what is wrong."""
     try:
-        together: list[dict[str, object]] = json.loads(f"[{','.join(row.data for row in rows)}]")
-        return together
-    except json.JSONDecodeError:
-        return [_field_values(row) for row in rows]
+        together: list[Any] = json.loads(f"[{','.join(row.data for row in rows)}]")
+    except (ValueError, RecursionError):
+        together = []
+    # A row that holds the half of an object, or two of them, is found by the number of objects.
+    return together if len(together) == len(rows) else [_parsed(row.data, f"skills[{row.id!r}]") for row in rows]
 
 
-def _field_values(row: SkillRow) -> dict[str, object]:
+def _parsed(data: str, place: str) -> Any:
     try:
-        fields: dict[str, object] = json.loads(row.data)
-    except json.JSONDecodeError as error:
-        raise SkillbookFileError(f"no valid JSON: {error}", place=f"skills[{row.id!r}]") from error
-    return fields
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise SkillbookFileError(f"no valid JSON: {error}", place=place) from error
