@@ -15,6 +15,7 @@ from ace.deduplication import DeduplicationConfig, SimilarityDetector
 from ace.deduplication.lexical import lexically_similar
 from ace.deduplication.vector_search import near_vectors
 from ace.deduplication.wording import telling_words
+from ace.protocols.embedders import register_embedder, unregister_embedder
 from ace.providers import LiteLLMEmbedder
 from ace.retrieval import words
 from ace.skillbook import Skillbook
@@ -190,3 +191,50 @@ def test_vectors_on_this_machine_need_their_package() -> None:
     )
     said = run_python(code).stdout
     assert "needs the package 'wordllama': pip install 'ace-core[embeddings]'" in said
+
+
+def is_similar(pair: tuple[str, str], detector: SimilarityDetector) -> bool:
+    book = book_with(*pair)
+    detector.ensure_embeddings(book)
+    return bool(detector.detect_similar_pairs(book))
+
+
+class Judging:
+    """Vectors whose cosine is 0.7."""
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 0.0], [0.7, math.sqrt(1 - 0.7**2)]][: len(texts)]
+
+
+class JudgingFrom(Judging):
+    similarity_threshold = 0.6
+
+
+def test_an_embedder_names_its_threshold_and_the_settings_go_first() -> None:
+    pair = ("One.", "Two.")
+    for config, plain, own in (
+        (DeduplicationConfig(), False, True),
+        (DeduplicationConfig(similarity_threshold=0.85), False, False),
+        (DeduplicationConfig(similarity_threshold=0.5), True, True),
+    ):
+        assert is_similar(pair, SimilarityDetector(config, embedder=Judging())) is plain
+        assert is_similar(pair, SimilarityDetector(config, embedder=JudgingFrom())) is own
+    assert DeduplicationConfig() == DeduplicationConfig(similarity_threshold=0.85)
+
+
+def test_a_provider_of_a_plugin_resolves_by_its_name_and_an_error_says_how_to_get_it() -> None:
+    with pytest.raises(ValueError, match=r"(?s)'sentence_transformers'; .*install a plugin.*register_embedder"):
+        DeduplicationConfig(embedding_provider="sentence_transformers")
+    made: list[str | None] = []
+
+    def factory(model: str | None) -> JudgingFrom:
+        made.append(model)
+        return JudgingFrom()
+
+    register_embedder("sentence_transformers", factory)
+    try:
+        config = DeduplicationConfig(embedding_provider="sentence_transformers", embedding_model="all-MiniLM-L6-v2")
+        assert is_similar(("One.", "Two."), SimilarityDetector(config))
+    finally:
+        unregister_embedder("sentence_transformers")
+    assert made == ["all-MiniLM-L6-v2"]

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from ace.context import ACEStepContext
+from ace.deduplication import DeduplicationManager
 from ace.environments import Sample, SimpleEnvironment
 from ace.implementations import Agent, Reflector, SkillManager
+from ace.pipeline import Pipeline
 from ace.protocols import DeduplicationConfig, LLMCallError
 from ace.runners import ACE, SkillbookNotWrittenError, TraceAnalyser
 from ace.skillbook import Skillbook
-from ace.steps import CheckpointStep, ObservabilityStep, PersistStep
+from ace.steps import CheckpointStep, ObservabilityStep, PersistStep, learning_tail
 from tests.support import secrets_world
 from tests.support.clients import client_for
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
@@ -195,6 +197,45 @@ def test_settings_for_deduplication_make_the_manager() -> None:
         *("Look under the third stone.", "The secret of thing0 is value-of-thing0."),
     ]
     assert "DeduplicateStep" not in [type(step).__name__ for step in off]
+
+
+ALIKE = ("Look under the third stone.", "Look under the third big stone.", "Look below the third stone.")
+
+
+@pytest.mark.parametrize("how", ["dedup_manager", "dedup_config", "own_skill_manager", "learning_tail"])
+def test_doubtful_pairs_are_put_to_the_skill_manager(how: str) -> None:
+    book = Skillbook()
+    for content in ALIKE:
+        book.add_skill("secrets", content)
+    questions: list[str] = []
+
+    def script(request: ScriptedRequest) -> dict[str, Any]:
+        if "consolidation_operations" in request.text:
+            questions.append(request.model)
+            return {"reasoning": "they differ", "consolidation_operations": []}
+        return secrets_world.answer(request)
+
+    with ScriptedServer(script) as server:
+        client, other = client_for(server), client_for(server, model="openai/other")
+        config = DeduplicationConfig(embedding_provider="lexical", similarity_threshold=0.6)
+        manager = DeduplicationManager(config, SkillManager(other) if how == "own_skill_manager" else None)
+        reflector, skill_manager = Reflector(client), SkillManager(client)
+        if how == "learning_tail":
+            tail = learning_tail(reflector, skill_manager, book, dedup_manager=manager, dedup_interval=2)
+            runner = TraceAnalyser(Pipeline(tail), book)
+        else:
+            runner = TraceAnalyser.from_roles(
+                reflector=reflector,
+                skill_manager=skill_manager,
+                skillbook=book,
+                dedup_interval=2,
+                dedup_manager=None if how == "dedup_config" else manager,
+                dedup_config=config if how == "dedup_config" else None,
+            )
+        runner.run([{"question": "Where?", "answer": f"There {number}."} for number in range(4)])
+        assert manager.skill_manager is None or how == "own_skill_manager", "the manager of the caller stays as it is"
+    assert questions and set(questions) == {"other" if how == "own_skill_manager" else questions[0]}
+    assert (questions[0] == "other") is (how == "own_skill_manager")
 
 
 def test_a_model_that_cannot_judge_at_the_end_costs_no_save(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ace.deduplication.lexical import lexically_similar
-from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike
+from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, EmbeddersOwn
 from ace.protocols.embedders import find_embedder
 from ace.retrieval.embedded_texts import embedded_texts
 from ace.skill import Skill
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SimilarPair", "SimilarityDetector"]
 
+LEXICAL_THRESHOLD = 0.6
+"""What skills that say the same in other words have in common, without a model that knows the words."""
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 
 
@@ -106,15 +108,15 @@ class SimilarityDetector:
 
         Args:
             skillbook: The book; it is not changed.
-            threshold: The least similarity, from 0 to 1; by default that of the settings.
+            threshold: The least similarity, from 0 to 1; by default that of the settings, or the one that fits the
+                embedder.
         """
-        least = self.config.similarity_threshold if threshold is None else threshold
         with self._lock:
             used: Resident = {}
             pairs = [
                 pair
                 for name, skills in self._compared_groups(skillbook.skills()).items()
-                for pair in self._similar(name, skills, least, used)
+                for pair in self._similar(name, skills, threshold, used)
                 if not skillbook.has_keep_decision(pair.first.id, pair.second.id)
             ]
             self._resident = used
@@ -133,12 +135,25 @@ class SimilarityDetector:
             groups.setdefault(skill.section if self.config.within_section_only else "", []).append(skill)
         return groups
 
-    def _similar(self, group: str, skills: Sequence[Skill], threshold: float, used: Resident) -> Iterator[SimilarPair]:
-        if self._compares_vectors(skills):
+    def _similar(
+        self, group: str, skills: Sequence[Skill], threshold: float | None, used: Resident
+    ) -> Iterator[SimilarPair]:
+        compares_vectors = self._compares_vectors(skills)
+        if threshold is None:
+            threshold = self._default_threshold(compares_vectors=compares_vectors)
+        if compares_vectors:
             yield from self._near(group, skills, threshold, used)
             return
         for first, second, similarity in lexically_similar([skill.content for skill in skills], threshold):
             yield SimilarPair(skills[first], skills[second], similarity)
+
+    def _default_threshold(self, *, compares_vectors: bool) -> float:
+        """Return the threshold of the settings; where they name none, the one that fits what is compared."""
+        threshold = self.config.similarity_threshold
+        if not isinstance(threshold, EmbeddersOwn):
+            return threshold
+        own: object = getattr(self._embedder, "similarity_threshold", None) if compares_vectors else LEXICAL_THRESHOLD
+        return float(own) if isinstance(own, int | float) else float(threshold)
 
     def _near(self, group: str, skills: Sequence[Skill], threshold: float, used: Resident) -> Iterator[SimilarPair]:
         from ace.deduplication.resident_vectors import ResidentVectors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,7 +66,8 @@ class DeduplicationManager:
 
     Args:
         config: The settings; None takes the defaults.
-        skill_manager: Who judges similar skills; it is asked if it has `consolidate_skills`.
+        skill_manager: Who judges similar skills; it is asked if it has `consolidate_skills`. A runner that is given
+            a manager without one has its own skill manager asked.
         embedder: What makes vectors; by default as the settings say.
 
     Example:
@@ -88,6 +90,20 @@ class DeduplicationManager:
         self.config = config if config is not None else DeduplicationConfig()
         self.skill_manager = skill_manager
         self.detector = SimilarityDetector(self.config, embedder=embedder)
+
+    def with_skill_manager(self, skill_manager: object) -> DeduplicationManager:
+        """Return a manager that asks this skill manager, or this one if it has a skill manager of its own.
+
+        Both share the settings, the embedder and the vectors that are in memory.
+
+        Args:
+            skill_manager: Who judges similar skills.
+        """
+        if self.skill_manager is not None:
+            return self
+        other = copy.copy(self)
+        other.skill_manager = skill_manager
+        return other
 
     def get_similarity_report(self, skillbook: Skillbook) -> str | None:
         """Return a text on the similar skills of a book, or None if there are none.

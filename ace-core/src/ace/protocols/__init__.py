@@ -4,6 +4,7 @@ from ace.protocols.agent import AgentLike
 from ace.protocols.answer_budget import AnswerBudget, answer_budget, current_answer_budget
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, within_seconds
 from ace.protocols.deduplication import (
+    AsksSkillManagerLike,
     DeduplicationConfig,
     DeduplicationManagerLike,
     EmbedderLike,
@@ -56,6 +57,7 @@ __all__ = [
     "AmbiguousTraceError",
     "AnswerBudget",
     "AnyLLMClient",
+    "AsksSkillManagerLike",
     "AsyncLLMClientLike",
     "CallScope",
     "Calling",

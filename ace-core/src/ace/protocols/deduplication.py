@@ -11,9 +11,29 @@ from ace.arguments import checked_class
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook
 
-__all__ = ["DeduplicationConfig", "DeduplicationManagerLike", "EmbedderLike", "SkillConsolidatorLike"]
+__all__ = [
+    "DEFAULT_THRESHOLD",
+    "AsksSkillManagerLike",
+    "DeduplicationConfig",
+    "DeduplicationManagerLike",
+    "EmbedderLike",
+    "SkillConsolidatorLike",
+]
 
 BUILT_IN_PROVIDERS: Final = ("auto", "litellm", "local", "lexical")
+
+
+class EmbeddersOwn(float):
+    """A number that applies to embedders that do not name one of their own."""
+
+    __slots__ = ()
+
+
+DEFAULT_THRESHOLD: Final = EmbeddersOwn(0.85)
+"""The cosine from which skills count as similar, for embedders without a `similarity_threshold` of their own.
+
+It fits large embedding models. Smaller ones give less to rewordings of one skill.
+"""
 
 
 @checked_class
@@ -27,8 +47,9 @@ class DeduplicationConfig:
 
     enabled: bool = True
     """False switches deduplication off."""
-    similarity_threshold: float = 0.85
-    """Cosine similarity from 0 to 1, from which two skills count as similar."""
+    similarity_threshold: float = DEFAULT_THRESHOLD
+    """Cosine similarity from 0 to 1, from which two skills count as similar. By default the one that fits the
+    embedder: its `similarity_threshold`, such as 0.6 for `local`, else 0.85; `lexical` has 0.6."""
     within_section_only: bool = True
     """True compares only skills of one section."""
     embedding_provider: str = "auto"
@@ -46,13 +67,18 @@ class DeduplicationConfig:
         from ace.protocols.embedders import embedder_names, find_embedder  # it imports this module
 
         if find_embedder(self.embedding_provider) is None:
+            provider = self.embedding_provider
             known = ", ".join(repr(name) for name in dict.fromkeys([*BUILT_IN_PROVIDERS, *embedder_names()]))
-            raise ValueError(f"embedding_provider must be one of {known}, got {self.embedding_provider!r}")
+            raise ValueError(
+                f"embedding_provider must be one of {known}, got {provider!r}; to use another one, install a plugin "
+                f"that provides an embedder named {provider!r}, or register your own with "
+                f"ace.protocols.register_embedder({provider!r}, factory)"
+            )
 
 
 @runtime_checkable
 class DeduplicationManagerLike(Protocol):
-    """Finds similar skills. Nobody has to inherit from this class."""
+    """Finds similar skills. Inheritance is not needed."""
 
     def get_similarity_report(self, skillbook: Skillbook) -> str | None:
         """Return a text on the similar skills of a book, or None if there are none."""
@@ -60,8 +86,24 @@ class DeduplicationManagerLike(Protocol):
 
 
 @runtime_checkable
+class AsksSkillManagerLike(DeduplicationManagerLike, Protocol):
+    """A manager that can ask a skill manager about doubtful pairs."""
+
+    def with_skill_manager(self, skill_manager: object) -> DeduplicationManagerLike:
+        """Return a manager that asks this skill manager, unless this one has a skill manager of its own.
+
+        Args:
+            skill_manager: Who judges similar skills.
+        """
+        ...
+
+
+@runtime_checkable
 class EmbedderLike(Protocol):
-    """Turns texts into vectors. Nobody has to inherit from this class."""
+    """Turns texts into vectors. Inheritance is not needed.
+
+    An embedder may have a `similarity_threshold`: the cosine from which two skills count as similar by default.
+    """
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector for each text, in order, all of one length.

@@ -57,6 +57,12 @@ class CachedEmbedder:
         self.model = model
         self.path = Path(path)
 
+    @property
+    def similarity_threshold(self) -> float | None:
+        """The cosine from which the embedder that makes the vectors counts texts as similar, if it names one."""
+        threshold: float | None = getattr(self.embedder, "similarity_threshold", None)
+        return threshold
+
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector for each text, in order; only texts that are not in the cache go to the model.
 

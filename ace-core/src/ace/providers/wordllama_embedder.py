@@ -30,6 +30,9 @@ class WordLlamaEmbedder:
         WordLlamaEmbedder()
     """
 
+    similarity_threshold = 0.6
+    """Rewordings of one skill have a cosine of 0.55 to 0.95, skills about different things one of up to 0.4."""
+
     def __init__(self, model: str | None = None) -> None:
         if model is not None:
             raise ValueError(f"there are no word vectors {model!r}; leave embedding_model out")

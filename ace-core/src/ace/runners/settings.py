@@ -67,7 +67,7 @@ class LearningSettings:
     """Its file: `.db` is a store with history, as is one of a plugin, such as `acme://team/skills`; `.json` is read
     if it is there, and saved."""
     dedup_manager: DeduplicationManagerLike | None = None
-    """Who merges similar skills."""
+    """Merges similar skills. One without a skill manager of its own asks that of the runner, as with `dedup_config`."""
     dedup_config: DeduplicationConfig | None = None
     """Settings for a manager that is made here."""
     dedup_interval: int = 10

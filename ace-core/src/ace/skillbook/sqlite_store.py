@@ -13,7 +13,6 @@ from types import NoneType
 from typing import final
 
 from ace.skillbook.changes import LARGEST_COUNT
-from ace.skillbook.checked import shown
 from ace.skillbook.sqlite_file import SqliteFile
 from ace.skillbook.sqlite_schema import COLUMNS, check_values, damaged
 from ace.skillbook.sqlite_vectors import delete_vectors, read_vectors, vectors_of, write_vectors
@@ -63,9 +62,6 @@ class SqliteStore:
         """Return the newest state, read in one go."""
         with self._file.reading() as connection:
             head = self._head(connection)
-            newest = connection.execute("SELECT coalesce(max(version), 0) FROM event").fetchone()[0]
-            if newest != head.version:
-                raise damaged(f"the newest event has version {shown(newest)}", "head.version")
             skills = connection.execute(f"{_ROWS} ORDER BY position").fetchall()
             vectors = read_vectors(connection)
             decisions = connection.execute("SELECT first_id, second_id, data FROM decision ORDER BY 1, 2").fetchall()

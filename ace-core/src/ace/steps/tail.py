@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
+from ace.protocols.deduplication import AsksSkillManagerLike
 from ace.steps.apply import ApplyStep
 from ace.steps.checkpoint import CheckpointStep
 from ace.steps.deduplicate import DeduplicateStep
@@ -43,7 +44,8 @@ def learning_tail(
         reflector: Who finds out what a trace teaches.
         skill_manager: Who turns that into operations.
         skillbook: The book that learns.
-        dedup_manager: Who merges similar skills, if anybody.
+        dedup_manager: Merges similar skills. One that has no skill manager of its own, and can be given one
+            (`with_skill_manager`), asks `skill_manager` about doubtful pairs.
         dedup_interval: After how many samples.
         checkpoint_dir: Where copies of the book go, if anywhere.
         checkpoint_interval: After how many samples.
@@ -61,6 +63,8 @@ def learning_tail(
         ApplyStep(skillbook, guard=guard),
     ]
     if dedup_manager is not None:
+        if isinstance(dedup_manager, AsksSkillManagerLike):
+            dedup_manager = dedup_manager.with_skill_manager(skill_manager)
         steps.append(DeduplicateStep(dedup_manager, skillbook, interval=dedup_interval))
     if checkpoint_dir is not None:
         steps.append(CheckpointStep(checkpoint_dir, skillbook, interval=checkpoint_interval))

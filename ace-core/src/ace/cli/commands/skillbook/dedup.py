@@ -33,7 +33,7 @@ _DONE = {"MERGE": "merged", "DELETE": "removed", "UPDATE": "reworded", "KEEP": "
 
 def command(
     *,
-    threshold: float = 0.85,
+    threshold: float | None = None,
     across_sections: Annotated[bool, Flag] = False,
     embedding_provider: str = "auto",
     embedding_model: str | None = None,
@@ -55,7 +55,8 @@ def command(
         ace skillbook dedup --threshold 0.7 --model anthropic/claude-sonnet-4-5
 
     Args:
-        threshold: The similarity, from 0 to 1, from which two skills count as similar.
+        threshold: The similarity, from 0 to 1, from which two skills count as similar; by default what fits the
+            embedder: 0.6 for local and lexical, else 0.85.
         across_sections: Also compare skills of different sections.
         embedding_provider: The source of the vectors: auto, litellm, local, lexical, or the name of a plugin.
         embedding_model: The embedding model for litellm.
@@ -101,12 +102,13 @@ def command(
     return WITH_FAILURES if result.problem else DONE
 
 
-def _config(threshold: float, across_sections: bool, provider: str, model: str | None) -> DeduplicationConfig:
+def _config(threshold: float | None, across_sections: bool, provider: str, model: str | None) -> DeduplicationConfig:
     from ace.deduplication import DeduplicationConfig
+    from ace.protocols.deduplication import DEFAULT_THRESHOLD
 
     try:
         return DeduplicationConfig(
-            similarity_threshold=threshold,
+            similarity_threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
             within_section_only=not across_sections,
             embedding_provider=provider,
             embedding_model=model,
