@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,70 @@ OWN = {"arguments", "lazy_plugins"}
 def test_every_package_is_reached_through_ace(name: str) -> None:
     code = f"import ace; print(ace.{name}.__name__)"
     assert run_python(code).stdout == f"ace.{name}\n"
+
+
+REPOSITORY = Path(__file__).parents[2]
+IMPORT = re.compile(r"^[ >]*from (ace(?:\.[a-z_.]+)?) import (\([^)]*\)|[^\n#]*)", re.MULTILINE)
+SPECIAL = ("ace.plugins", "ace.testing", "ace.evaluation", "ace.protocols.observers", "ace.providers.local")
+"""Packages for people who extend, measure or watch: their names stay in them, but for the few that `ace` lists."""
+IN_THEIR_PACKAGE = {"has_run", "unfinished_runs", "skill_use"}
+
+
+def shown_imports() -> Iterator[tuple[str, str]]:
+    """Yield what the READMEs, the docs and the examples import, as module and name."""
+    pages = [REPOSITORY / "README.md", *REPOSITORY.glob("ace-*/README.md")]
+    pages += [*(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / "examples").rglob("*.md")]
+    pages += (REPOSITORY / "examples").rglob("*.py")
+    for page in pages:
+        for module, names in IMPORT.findall(page.read_text(encoding="utf-8")):
+            for name in names.strip("()").split(","):
+                if name.strip():
+                    yield module, name.split(" as ")[0].strip()
+
+
+def test_what_the_documentation_imports_is_there_and_in_ace() -> None:
+    shown = sorted(set(shown_imports()))
+    assert len(shown) > 50
+    for module, name in shown:
+        found = getattr(importlib.import_module(module), name)
+        if not module.startswith(SPECIAL) and name not in IN_THEIR_PACKAGE:
+            assert getattr(ace, name) is found, f"{name} of {module} cannot be imported from ace"
+
+
+@pytest.mark.parametrize(
+    "name", ["LLMResponse", "AgentOutput", "DeduplicationConfig", "wrap_skillbook_context", "LLMCallError", "RoleError"]
+)
+def test_what_a_first_program_needs_is_listed(name: str) -> None:
+    assert name in ace.__all__
+    assert getattr(ace, name).__name__ == name or name == "wrap_skillbook_context"
+
+
+def test_the_classes_of_the_integrations_are_where_the_specification_says() -> None:
+    assert ace.runners.LangChain is ace.LangChain
+    assert ace.providers.LangChainLiteLLMClient.__name__ == "LangChainLLMClient"
+    assert ace.providers.ClaudeCodeLLMClient.__name__ == "ClaudeCodeLLMClient"
+    assert ace.providers.LLMResponse is ace.LLMResponse
+
+
+@pytest.mark.parametrize(
+    ("name", "distribution"),
+    [("LangChainLiteLLMClient", "ace-langchain"), ("ClaudeCodeLLMClient", "ace-claude-code")],
+)
+def test_a_client_that_is_not_installed_is_named(name: str, distribution: str) -> None:
+    package = distribution.replace("-", "_")
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        f"try:\n    from ace.providers import {name}\nexcept ImportError as error:\n    print(error)"
+    )
+    assert f"install it with: pip install {distribution}" in run_python(code).stdout
+
+
+def test_older_names_of_methods() -> None:
+    operation = {"type": "ADD", "section": "a", "content": "b"}
+    assert ace.UpdateOperation.from_json(operation) == ace.UpdateOperation.from_dict(operation)
+    assert ace.UpdateBatch.from_json([operation]) == ace.UpdateBatch.from_dict([operation])
+    facade = ace.ACELiteLLM.from_model("gpt-4o-mini")
+    assert facade.is_learning is facade.learning_enabled is True
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

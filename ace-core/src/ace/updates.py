@@ -84,6 +84,9 @@ class UpdateOperation:
             insight_source=_insight_source(data.get("insight_source")),
         )
 
+    from_json = from_dict
+    """The name of `from_dict` in other frameworks."""
+
     def to_dict(self) -> dict[str, Any]:
         """Return the operation as a dict that `from_dict` reads, without what is not set."""
         fields: dict[str, Any] = {"type": self.type, "section": self.section}
@@ -148,6 +151,9 @@ class UpdateBatch:
         if not isinstance(operations, Sequence) or isinstance(operations, str | bytes):
             raise ValueError(f"'operations' is a list, not {shown(operations)}")
         return cls(reasoning, tuple(_operation_at(place, item) for place, item in enumerate(operations)))
+
+    from_json = from_dict
+    """The name of `from_dict` in other frameworks."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the batch as a dict that `from_dict` reads."""

@@ -293,3 +293,16 @@ def _task(request: ScriptedRequest) -> str:
 
 def _same(raw: str, sent: str) -> bool:
     return raw == sent or json.loads(raw) == json.loads(sent)
+
+
+@pytest.mark.parametrize("role", ["Agent", "Reflector", "SkillManager"])
+def test_a_lost_call_names_its_role_too(role: str) -> None:
+    def script(request: ScriptedRequest) -> Reply | dict[str, Any]:
+        titles = {"agent": "Agent", "reflector": "Reflector", "skill_manager": "SkillManager"}
+        return HttpError(400, "no good") if titles[request.role] == role else secrets_world.answer(request)
+
+    with ScriptedServer(script) as server:
+        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment())
+        runner.run(secrets_world.samples(1))
+    [failed] = runner.failures
+    assert (failed.role, failed.error_type) == (role, "LLMCallError")

@@ -1,5 +1,13 @@
-"""Clients of language models. Importing them loads neither litellm nor instructor."""
+"""Clients of language models. Importing them loads neither litellm nor instructor.
 
+`ClaudeCodeLLMClient`, `LangChainLLMClient` and `LangChainLiteLLMClient` are here too where their packages are
+installed.
+"""
+
+import importlib
+from typing import Any
+
+from ace.protocols.llm import LLMResponse
 from ace.providers.embedding_cache import CachedEmbedder
 from ace.providers.instructor import InstructorClient, wrap_with_instructor
 from ace.providers.litellm import LiteLLMClient, LiteLLMConfig
@@ -11,6 +19,7 @@ from ace.providers.wordllama_embedder import WordLlamaEmbedder
 __all__ = [
     "CachedEmbedder",
     "InstructorClient",
+    "LLMResponse",
     "LiteLLMClient",
     "LiteLLMConfig",
     "LiteLLMEmbedder",
@@ -20,3 +29,26 @@ __all__ = [
     "valid_answer",
     "wrap_with_instructor",
 ]
+
+_INTEGRATIONS = {
+    "ClaudeCodeLLMClient": "ace-claude-code",
+    "LangChainLLMClient": "ace-langchain",
+    "LangChainLiteLLMClient": "ace-langchain",
+}
+"""Clients of other distributions, by name."""
+
+
+def __getattr__(name: str) -> Any:  # a class of another distribution
+    if name not in _INTEGRATIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    distribution = _INTEGRATIONS[name]
+    package = distribution.replace("-", "_")
+    try:
+        return getattr(importlib.import_module(package), name)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise ImportError(
+            f"{name} is in the distribution {distribution}, which is not installed; install it with: "
+            f"pip install {distribution}"
+        ) from error

@@ -67,7 +67,13 @@ _HOMES = {
 }
 
 
+_INTEGRATIONS = frozenset({"BrowserUse", "ClaudeCode", "LangChain", "OpenClaw"})
+"""Runners of plugins, which `ace` looks up."""
+
+
 def __getattr__(name: str) -> object:
+    if name in _INTEGRATIONS:
+        return getattr(importlib.import_module("ace"), name)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
 from ace.durable_file import append_line
-from ace.protocols.errors import UnusableAnswerError
+from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.foreign_data import attribute_of
 from ace.redaction import Redactor
 from ace.runners.recorded_trace import RecordedTrace
@@ -61,7 +61,7 @@ class FailedSample:
     error: str
     """What it says."""
     role: str
-    """The role whose model answer could not be used; empty if it was something else."""
+    """The role whose model gave no answer, or none that can be used; empty if it was something else."""
     raw_answers: tuple[str, ...]
     """What the model answered, exactly, oldest first; empty if it was something else."""
 
@@ -123,9 +123,14 @@ def _failed_sample(
         step=result.failed_at or "",
         error_type=type(error).__name__,
         error=redactor.redact(str(error)),
-        role="" if unusable is None else unusable.role,
+        role=_role_in(error),
         raw_answers=() if unusable is None else tuple(redactor.redact(text) for text in unusable.raw_answers),
     )
+
+
+def _role_in(error: BaseException) -> str:
+    found = first_cause(error, UnusableAnswerError) or first_cause(error, LLMCallError)
+    return "" if found is None else found.role
 
 
 def _beginning(sample: object, redactor: Redactor) -> str:

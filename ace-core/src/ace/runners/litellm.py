@@ -189,6 +189,11 @@ class ACELiteLLM:
         """Whether learning is switched on; it is at first."""
         return self._learning_enabled
 
+    @property
+    def is_learning(self) -> bool:
+        """The name of `learning_enabled` in other frameworks."""
+        return self.learning_enabled
+
     def enable_learning(self) -> None:
         """Switch learning on."""
         self._learning_enabled = True
