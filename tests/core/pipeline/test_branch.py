@@ -6,10 +6,20 @@ from typing import Any, cast
 
 import pytest
 
-from ace.pipeline import Branch, BranchError, MergeConflictError, MergeStrategy, Pipeline, PipelineError, StepContext
+from ace.pipeline import (
+    Branch,
+    BranchError,
+    MergeConflictError,
+    MergeStrategy,
+    Pipeline,
+    PipelineCancelled,
+    PipelineError,
+    StepContext,
+)
 from ace.pipeline.branch import _merge_last_write_wins, _merge_namespaced, _merge_raise_on_conflict
 
-from .sample_steps import CountWords, Do, DoAsync, FindTitle, PageContext, pages
+from .sample_steps import AnyDo, CountWords, Do, DoAsync, FindTitle, PageContext, pages, variant
+from .test_sample_ends import Call, kinds, ways
 
 
 @dataclass(frozen=True)
@@ -241,3 +251,51 @@ def test_children_may_return_contexts_with_fields_that_are_no_strings() -> None:
             return ctx.replace(found=(1, 2))
 
     assert Branch(Find(), Find())(ListContext(sample=1)).found == (1, 2)
+
+
+def cancelled(number: int) -> None:
+    raise PipelineCancelled(f"page {number} is not wanted")
+
+
+@kinds
+@ways
+def test_a_branch_whose_failures_are_all_cancellations_is_cancelled(way: Call, step: AnyDo) -> None:
+    for branch in (Branch(step(cancelled), step()), Branch(step(cancelled), step(cancelled))):
+        for pipeline in (Pipeline[PageContext]([branch]), Pipeline[PageContext]([Pipeline[PageContext]([branch])])):
+            [result] = way(pipeline, pages(1))
+            assert isinstance(result.error, PipelineCancelled)
+            assert str(result.error) == "page 0 is not wanted"
+            assert (result.output, result.cause) == (None, None)
+            assert result.failed_at == type(pipeline.steps[0]).__name__
+
+
+@kinds
+def test_a_branch_with_a_failure_beside_a_cancellation_has_failed(step: AnyDo) -> None:
+    def fail(number: int) -> None:
+        raise ValueError(number)
+
+    [result] = Pipeline[PageContext]([Branch(step(cancelled), step(fail))]).run(pages(1))
+    assert isinstance(result.error, BranchError)
+    assert [type(error) for error in result.error.failures] == [PipelineCancelled, ValueError]
+
+
+@kinds
+def test_a_branch_in_a_branch_and_behind_the_boundary_is_cancelled_too(step: AnyDo) -> None:
+    inner = Branch(step(cancelled), step())
+    behind = variant(step, boundary=True)()
+    pipeline = Pipeline[PageContext]([behind, Branch(inner, step())])
+    [result] = pipeline.run(pages(1))
+    pipeline.wait_for_background()
+    assert isinstance(result.error, PipelineCancelled)
+    with pytest.raises(PipelineCancelled):
+        Branch(inner, step())(pages(1)[0])
+
+
+@pytest.mark.parametrize("wrong", [5, {}, PageContext, None, "text"])
+def test_a_merge_function_that_returns_no_context_is_an_error_that_says_what_it_returned(wrong: object) -> None:
+    branch = Branch(Do(), Do(), merge=lambda contexts: wrong)  # type: ignore[arg-type, return-value]  # on purpose
+    [result] = Pipeline[PageContext]([branch]).run(pages(1))
+    assert isinstance(result.error, PipelineError)
+    assert "Branch returned" in str(result.error)
+    with pytest.raises(PipelineError, match="Branch returned"):
+        branch(pages(1)[0])

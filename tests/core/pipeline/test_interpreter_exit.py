@@ -74,7 +74,7 @@ def test_pending_background_work_is_drained_with_a_logged_line(ending: str, retu
     assert [line for line in lines if line.startswith("awaited")] == [f"awaited {n}" for n in range(5)]
     assert process.returncode == returncode
     assert "the interpreter exits: waiting for" in process.stderr
-    assert "samples in the background of a pipeline (Ctrl-C gives up on them)" in process.stderr
+    assert "samples in the background of a pipeline (Ctrl-C gives up)" in process.stderr
 
 
 def test_nothing_is_logged_where_nothing_is_pending() -> None:
@@ -136,3 +136,25 @@ def test_ctrl_c_gives_up_on_the_background_and_says_how_much_was_lost(tmp_path: 
         os.kill(process.pid, signal.SIGINT)
         assert process.stderr.read() == "interrupted: 3 samples in the background were not finished\n"
         assert process.wait() == 0
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_the_exit_message_of_a_runner_counts_its_samples_and_nothing_else(count: int) -> None:
+    code = f"""
+        import time
+        from ace import TraceAnalyser
+        from ace.testing.scripted_roles import ScriptedReflector, ScriptedSkillManager
+
+        class SlowReflector(ScriptedReflector):
+            def reflect(self, *args, **kwargs):
+                time.sleep(0.1)
+                return super().reflect(*args, **kwargs)
+
+        runner = TraceAnalyser.from_roles(reflector=SlowReflector(), skill_manager=ScriptedSkillManager())
+        runner.run([{{"n": number}} for number in range({count})], wait=False)
+    """
+    process = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, encoding="utf-8"
+    )
+    assert process.stderr.startswith(f"the interpreter exits: waiting for {count} sample")
+    assert process.returncode == 0

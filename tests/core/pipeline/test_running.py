@@ -6,10 +6,11 @@ import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import pytest
 
-from ace.pipeline import Pipeline, PipelineError, SampleResult, StepContext
+from ace.pipeline import Branch, Pipeline, PipelineError, SampleResult, StepContext
 
 from .sample_steps import (
     AnyDo,
@@ -180,19 +181,61 @@ class FindNothing(Do):
     requires = frozenset({"text"})
 
 
-@pytest.mark.parametrize("returned", ["nothing", "coroutine"])
-def test_a_step_that_returns_no_context_is_told_so(returned: str) -> None:
-    class Forgetful(Do):
-        def __call__(self, ctx: PageContext) -> PageContext:
-            if returned == "coroutine":
-                return DoAsync()(ctx)  # type: ignore[return-value]  # the mistake that is tested
-            return None  # type: ignore[return-value]  # the mistake that is tested
+class Unshowable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
 
-    [result] = Pipeline([Forgetful(), Do()]).run(pages(1))
-    assert isinstance(result.error, PipelineError)
-    assert result.failed_at == "Forgetful"
-    expected = "returned None instead of a context" if returned == "nothing" else "returned a coroutine"
-    assert expected in str(result.error)
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (None, "returned None instead of a context"),
+        (5, "returned 5 instead of a context"),
+        ({}, "returned {} instead of a context"),
+        ("text", "returned 'text' instead of a context"),
+        (PageContext, "PageContext'> instead of a context"),
+        (Unshowable(), "Unshowable whose repr raised RuntimeError> instead of a context"),
+        ("a coroutine", "returned a coroutine that nobody awaits"),
+    ],
+)
+@pytest.mark.parametrize("place", ["first", "last", "nested", "child", "lane", "background", "background lane"])
+@pytest.mark.parametrize("is_observed", [False, True])
+def test_a_step_that_returns_no_context_is_told_so(returned: object, said: str, place: str, is_observed: bool) -> None:
+    class Forgetful(Do):
+        lane = "book" if "lane" in place else None
+        async_boundary = "background" in place
+
+        def __call__(self, ctx: PageContext) -> PageContext:
+            wrong: object = DoAsync()(ctx) if returned == "a coroutine" else returned
+            return wrong  # type: ignore[return-value]  # the mistake that is tested
+
+    class ForgetfulAsync(Forgetful):
+        async def __call__(self, ctx: PageContext) -> PageContext:  # type: ignore[override]  # awaited by the engine
+            return super().__call__(ctx)
+
+    for forgetful in (Forgetful(), ForgetfulAsync()):
+        steps: list[Any] = [forgetful, Do()]
+        if place == "last":
+            steps = [Do(), forgetful]
+        elif place == "nested":
+            steps = [Pipeline([forgetful]), Do()]
+        elif place == "child":
+            steps = [Branch(Do(), forgetful)]
+        observer = IgnoreSteps() if is_observed else None
+        pipeline = Pipeline[PageContext](steps, step_observer=observer)
+        [result] = pipeline.run(pages(1))
+        pipeline.wait_for_background()
+        assert isinstance(result.error, PipelineError)
+        assert said in str(result.error)
+        assert f"step {type(forgetful).__name__} returned" in str(result.error)
+
+
+class IgnoreSteps:
+    def step_started(self, step_name: str, ctx: StepContext, background: bool) -> None: ...
+
+    def step_ended(
+        self, step_name: str, ctx: StepContext, background: bool, seconds: float, error: BaseException | None
+    ) -> None: ...
 
 
 @pytest.mark.parametrize("step", [Do, DoAsync])

@@ -191,6 +191,10 @@ class Background(Generic[C]):
             )
         self._make_late_calls()
 
+    def drain(self) -> None:
+        """Block until nothing is inside."""
+        self.wait()
+
     def wait_for(self, in_flight: InFlight[C]) -> None:
         """Block until nothing of one run is inside."""
         self._changes.wait_until(lambda: in_flight.inside_background == 0)
@@ -199,6 +203,11 @@ class Background(Generic[C]):
     def _make_late_calls(self) -> None:
         for loop in list(self.untold):
             loop.make_late_calls()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether samples are inside."""
+        return self._inside > 0
 
     @property
     def pending(self) -> int:

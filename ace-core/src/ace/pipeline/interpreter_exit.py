@@ -9,6 +9,8 @@ import threading
 from typing import Protocol
 from weakref import WeakSet
 
+from .problem_reports import log_problem
+
 logger = logging.getLogger(__name__)
 
 
@@ -16,15 +18,19 @@ class Pending(Protocol):
     """Something that may still be at work when the interpreter exits."""
 
     @property
+    def is_busy(self) -> bool:
+        """Whether it is at work."""
+
+    @property
     def pending(self) -> int:
-        """How many samples are not done."""
+        """How many samples are not done; 0 for work that is not a sample."""
 
     @property
     def failed(self) -> int:
         """How many samples failed so far."""
 
-    def wait(self, timeout: float | None = None) -> None:
-        """Block until they are."""
+    def drain(self) -> None:
+        """Block until it is not at work any more; what went wrong is not raised."""
 
 
 _watched: WeakSet[Pending] = WeakSet()
@@ -54,7 +60,7 @@ def _register() -> None:
     try:
         register_early(drain)
     except RuntimeError:  # the exit has already begun; the registration below still counts
-        logger.debug("a pipeline was first used while the interpreter exits")
+        log_problem(logger, logging.DEBUG, "a pipeline was first used while the interpreter exits")
     atexit.register(drain)
 
 
@@ -62,23 +68,26 @@ def drain() -> None:
     """Wait for all background work, and say so. Ctrl-C gives up on it."""
     global _given_up
     try:
-        while not _given_up and (busy := [each for each in _snapshot() if each.pending]):
+        while not _given_up and (busy := [each for each in _snapshot() if each.is_busy]):
             count = sum(each.pending for each in busy)
-            logger.warning(
-                "the interpreter exits: waiting for %d %s in the background of a pipeline (Ctrl-C gives up on them)",
-                count,
-                "sample" if count == 1 else "samples",
-            )
+            if count:
+                message = "the interpreter exits: waiting for %d %s in the background of a pipeline (Ctrl-C gives up)"
+                log_problem(logger, logging.WARNING, message, count, "sample" if count == 1 else "samples")
+            else:
+                message = "the interpreter exits: waiting for the end of a run (Ctrl-C gives up)"
+                log_problem(logger, logging.WARNING, message)
             failed_before = sum(each.failed for each in busy)
             for each in busy:
-                each.wait()
+                each.drain()
             failed = sum(each.failed for each in busy) - failed_before
             if failed:
-                logger.error("%d of them failed; wait_for_background() before the exit shows why", failed)
+                message = "%d of them failed; wait_for_background() before the exit shows why"
+                log_problem(logger, logging.ERROR, message, failed)
     except KeyboardInterrupt:
         _given_up = True
         count = sum(each.pending for each in _snapshot())
-        logger.error("interrupted: %d samples in the background were not finished", count)
+        message = "interrupted: %d samples in the background were not finished"
+        log_problem(logger, logging.ERROR, message, count)
 
 
 def _snapshot() -> list[Pending]:

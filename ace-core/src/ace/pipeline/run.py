@@ -63,6 +63,7 @@ class Run(Generic[C]):
         self.stopped = False
         self.is_left_behind = False  # nobody waits for its workers
         self.in_flight = InFlight(max_in_flight, token, on_sample_end)
+        self._tells_ends = self.in_flight.is_watched
         self.failure: BaseException | None = None
         self.variables = contextvars.copy_context()
         if token is not None:
@@ -124,7 +125,7 @@ class Run(Generic[C]):
         if self._on_sample_done is not None:
             announce("on_sample_done", self._on_sample_done, result, self._announcing, self.caller)
         if self.background is None or self.order is None:
-            if self.in_flight.is_watched:
+            if self._tells_ends:
                 self.in_flight.end(result, self.caller)
             return None
         variables = contextvars.copy_context()
@@ -137,7 +138,7 @@ class Run(Generic[C]):
         self.give_up(index)
         if self._on_sample_done is not None:
             announce("on_sample_done", self._on_sample_done, result, self._announcing, self.caller)
-        if self.in_flight.is_watched:
+        if self._tells_ends:
             self.in_flight.end(result, self.caller)
 
     def give_up(self, index: int) -> None:

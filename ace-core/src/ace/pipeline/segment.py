@@ -55,16 +55,16 @@ class Segment(Generic[C]):
         return ctx
 
     def _run_observed(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Hooks) -> C:
-        context_class = ctx.__class__
+        context_class, before, after = ctx.__class__, hooks.before, hooks.after
         for name, call in self._calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
-            hooks.before(name, ctx)
+            before(name, ctx)
             ctx = call(ctx)
             if ctx.__class__ is not context_class:
                 context_class = returned_context(ctx, name).__class__
-            hooks.after(name, ctx)
+            after(name, ctx)
         return ctx
 
     async def run_async(
