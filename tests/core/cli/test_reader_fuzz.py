@@ -171,11 +171,11 @@ def damaged_value(chance: random.Random, value: object) -> object:
             continue
         act = chance.randrange(4)
         if act == 0:
-            del here[key]  # type: ignore[arg-type]
+            del here[key]
         elif act == 1 and isinstance(here, dict):
             here[chance.choice(["", "role", "type", "content", "id", "steps", "\ud800", "kind"])] = here.pop(key)
         else:
-            here[key] = copy.deepcopy(chance.choice(WEIRD_VALUES))  # type: ignore[call-overload]
+            here[key] = copy.deepcopy(chance.choice(WEIRD_VALUES))
         return whole
     return copy.deepcopy(chance.choice(WEIRD_VALUES))
 
@@ -279,7 +279,7 @@ class Fuzz:
         data = self.content()
         self.written(".stdin", data)
         before = sys.stdin
-        sys.stdin = SimpleNamespace(buffer=io.BytesIO(data))  # type: ignore[assignment]  # all that is used of it
+        sys.stdin = SimpleNamespace(buffer=io.BytesIO(data))
         try:
             self.gathered(["-"])
         finally:
@@ -392,8 +392,12 @@ def watched() -> Iterator[Callable[[], None]]:
         raise AssertionError(f"no end after {WATCHDOG} s")
 
     before = signal.signal(signal.SIGALRM, bark)
+
+    def start() -> None:
+        signal.setitimer(signal.ITIMER_REAL, WATCHDOG)
+
     try:
-        yield lambda: signal.setitimer(signal.ITIMER_REAL, WATCHDOG) and None
+        yield start
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

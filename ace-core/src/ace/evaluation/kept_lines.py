@@ -37,7 +37,7 @@ def read_kept_lines(
         try:
             data = json.loads(line)
             found.append(read(str(data.pop(first)), data))
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             text = line.strip()
             if isinstance(error, json.JSONDecodeError) and text.startswith(beginning[: len(text)]):
                 continue

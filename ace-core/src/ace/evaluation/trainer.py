@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -99,7 +98,8 @@ class Trainer:
             samples: What is learned from.
             validation: What is validated on; none of `samples` may be among them.
             epochs: How often the samples are gone through.
-            order: A seed that shuffles the samples; by default they keep their order.
+            order: A seed for the order of the samples, which is another one in every epoch; by default they keep
+                their order.
             lag: How many earlier samples may not be learned yet when an agent starts; see `ACE.run`.
             workers: How many agents run at once.
             max_cost: US dollars, validation included. When so much is spent, no further sample begins.
@@ -118,9 +118,6 @@ class Trainer:
         check_disjoint(samples, validation)
         if resume and self.log_path is None:
             raise ValueError("a training is resumed from its log; give the trainer the log_path of the first call")
-        ordered = list(samples)
-        if order is not None:
-            random.Random(order).shuffle(ordered)
         log = TrainingLog(self.log_path)
         name = run_id or (log.last_run if resume else None) or uuid.uuid4().hex
         path = options.get("skillbook_path")
@@ -141,8 +138,9 @@ class Trainer:
         results = run_validated(
             self._runner(settings, book, options),
             course,
-            ordered,
+            samples,
             epochs,
+            shuffle=order,
             lag=lag,
             workers=workers,
             max_cost=max_cost,

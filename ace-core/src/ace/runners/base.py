@@ -11,7 +11,7 @@ from ace.arguments import checked_arguments, instance_of
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import Pipeline, SampleResult, StepProtocol
 from ace.runners.failures import FailedSample, FailureLog
-from ace.runners.inputs import check_items
+from ace.runners.inputs import check_items, in_order_of_epoch
 from ace.runners.rebinding import check_books, rebound_steps, recomposed, with_save_path
 from ace.runners.run_options import RunSettings
 from ace.runners.run_session import RunSession
@@ -158,7 +158,7 @@ class ACERunner:
                 for epoch in range(1, epochs + 1):
                     if epoch > 1:
                         used.wait_for_background()
-                    results += session.run_epoch(items, epoch, extra)
+                    results += session.run_epoch(in_order_of_epoch(items, options.shuffle, epoch), epoch, extra)
             except BaseException:
                 session.finish(interrupted=True)
                 raise

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ace.arguments import whole_number
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import Pipeline
 
-__all__ = ["check_context", "check_items"]
+__all__ = ["check_context", "check_items", "in_order_of_epoch"]
 
 _NEVER_NONE = ("sample", "trace", "skillbook")
 
@@ -40,6 +41,31 @@ def check_items(items: object, epochs: int) -> None:
     missing = [index for index, item in enumerate(items, 1) if item is None]
     if missing:
         raise ValueError(f"inputs {', '.join(map(str, missing[:10]))} of {len(items)} are None")
+
+
+def in_order_of_epoch(items: Iterable[Any], seed: int | None, epoch: int) -> Iterable[Any]:
+    """Return the inputs in the order of an epoch.
+
+    Args:
+        items: The inputs.
+        seed: Determines the orders; None keeps the order of the inputs.
+        epoch: The epoch, from 1.
+
+    Raises:
+        ValueError: They cannot be put into another order.
+
+    Example:
+        >>> in_order_of_epoch(["a", "b", "c"], 1, 1), in_order_of_epoch(["a", "b", "c"], 1, 2)
+        (['b', 'c', 'a'], ['c', 'b', 'a'])
+    """
+    if seed is None:
+        return items
+    if not isinstance(items, Sequence):
+        raise ValueError(f"shuffle needs inputs that can be reordered; a {type(items).__name__} cannot: pass a list")
+    ordered = list(items)
+    # A text as seed gives the same numbers on every machine and for every release of Python that we support.
+    random.Random(seed if epoch == 1 else f"{seed} {epoch}").shuffle(ordered)
+    return ordered
 
 
 def check_context(ctx: ACEStepContext, pipeline: Pipeline[ACEStepContext], runner: str, index: int) -> None:

@@ -49,6 +49,9 @@ class RunOptions(TypedDict, total=False):
     """Whether to skip what any earlier run into this skillbook has learned, compared by content; feedback belongs to
     the content. Of a recorded trace that has grown, only what is new is learned. It needs a skillbook in a store. The
     epochs of one run are unaffected."""
+    shuffle: int | None
+    """A seed: every epoch takes the inputs in a random order of its own, which the seed determines on every machine,
+    also when the run is resumed. It needs the inputs as a sequence; their places count in that order."""
     max_consecutive_failures: int
     """After how many samples in a row whose model could not be reached the run stops; 5 by default. It always stops
     when the server refuses the key. A run that was stopped can be resumed."""
@@ -73,6 +76,7 @@ class RunSettings:
     max_cost: float | None = None
     fail_fast: bool = False
     once: bool = False
+    shuffle: int | None = None
     max_consecutive_failures: int = 5
 
     @classmethod
@@ -92,6 +96,8 @@ class RunSettings:
         whole_number("workers", self.workers)
         if self.lag is not None:
             whole_number("lag", self.lag, least=0, of="samples")
+        if self.shuffle is not None:
+            instance_of("shuffle", self.shuffle, int)
         if self.cancel_token is not None:
             instance_of("cancel_token", self.cancel_token, CancellationToken)
         if self.on_sample_done is not None and not callable(self.on_sample_done):

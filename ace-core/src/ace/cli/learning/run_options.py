@@ -22,7 +22,7 @@ class RunOptions:
     epochs: int | None = None
     """The number of passes over the inputs. [env: ACE_EPOCHS] [default: 1]"""
     shuffle: int | None = None
-    """Process the inputs in a random order, determined by this seed."""
+    """Process the inputs in a random order of each epoch, determined by this seed."""
     workers: int | None = None
     """The number of inputs to process at once. [env: ACE_WORKERS]"""
     lag: int | None = None

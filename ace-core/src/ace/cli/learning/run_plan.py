@@ -160,6 +160,7 @@ class RunPlan:
             self.settings,
             place,
             lag=self.settings.lag,
+            shuffle=self.options.shuffle,
             max_cost=self.settings.max_cost,
             fail_fast=self.options.fail_fast,
             cancel_token=token,
