@@ -165,7 +165,7 @@ def damaged_value(chance: random.Random, value: object) -> object:
     while isinstance(here, dict | list) and here:
         keys = list(here) if isinstance(here, dict) else list(range(len(here)))
         key = chance.choice(keys)
-        inner = here[key]  # type: ignore[call-overload]  # an index of a list, a name of a dict
+        inner = here[key]
         if isinstance(inner, dict | list) and inner and chance.random() < 0.7:
             here = inner
             continue
