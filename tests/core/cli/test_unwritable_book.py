@@ -12,7 +12,7 @@ import pytest
 
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
-from tests.support.command_line import Run, ace
+from tests.support.command_line import Done, Run, ace
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -82,3 +82,37 @@ def test_a_json_file_is_saved_elsewhere(tmp_path: Path, server: ScriptedServer) 
     [place] = re.findall(r"what was learned is in '(.*)', until you move it", done.err)
     assert len(Skillbook.load_from_file(place)) == 10
     assert len(server.requests) < 30
+
+
+def learn_into(skillbook: str, tmp_path: Path, server: ScriptedServer) -> Done:
+    learn = ("learn", "log.jsonl", "--skillbook", skillbook, "--model", "openai/scripted")
+    return ace(*learn, "--api-base", server.api_base, folder=tmp_path)
+
+
+@pytest.mark.parametrize("length", [256, 300])
+def test_a_name_that_is_too_long_is_refused_before_the_first_call(
+    tmp_path: Path, server: ScriptedServer, length: int
+) -> None:
+    done = learn_into(f"{'a' * (length - 5)}.json", tmp_path, server)
+    assert done.code == 2
+    assert "name too long" in done.err.lower() and done.err.count("\n") == 1
+    assert server.requests == []
+
+
+def test_the_longest_name_that_a_file_can_have_is_saved(tmp_path: Path, server: ScriptedServer) -> None:
+    path = tmp_path / f"{'a' * 250}.json"
+    done = learn_into(path.name, tmp_path, server)
+    assert done.code == 0, done.err
+    assert len(Skillbook.load_from_file(path)) > 0
+
+
+def test_a_file_whose_fields_would_be_lost_is_refused_before_the_first_call(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    text = '{"skills": {"a-1": {"section": "a", "content": "Theirs."}}, "owner": "another framework"}'
+    (tmp_path / "theirs.json").write_text(text, encoding="utf-8")
+    done = learn_into("theirs.json", tmp_path, server)
+    assert done.code == 2
+    assert "theirs.json" in done.err and "owner" in done.err
+    assert server.requests == []
+    assert (tmp_path / "theirs.json").read_text(encoding="utf-8") == text

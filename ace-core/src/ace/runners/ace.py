@@ -82,7 +82,7 @@ class ACE(ACERunner):
             environment: Who judges the answers, if anybody.
             retrieval: Chooses the skills that the agent sees; by default it sees them all.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
-                checkpoint_interval, extra_steps, allow; see `LearningSettings`.
+                checkpoint_interval, extra_steps, allow, max_adds; see `LearningSettings`.
 
         Raises:
             TypeError: One of the roles is none.

@@ -41,7 +41,7 @@ class ACELiteLLM:
         reflector: Another reflector than `Reflector(llm)`.
         skill_manager: Another skill manager than `SkillManager(llm)`.
         **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
-            checkpoint_interval, extra_steps, allow; see `LearningSettings`.
+            checkpoint_interval, extra_steps, allow, max_adds; see `LearningSettings`.
 
     Raises:
         ValueError: Two options exclude each other.

@@ -34,6 +34,7 @@ class StepOptions(TypedDict, total=False):
     checkpoint_interval: int
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None
     allow: Collection[GuardedKind]
+    max_adds: int | None
     hooks: Sequence[PipelineHook] | None
     background_limit: int
     failures_path: str | Path | None
@@ -81,6 +82,9 @@ class LearningSettings:
     allow: Collection[GuardedKind] = ()
     """What may be learned although it copies the right answer (`copied_answer`) or a prompt (`copied_prompt`), or looks
     like `personal_data` or a `secret`; see `CopyGuard`."""
+    max_adds: int | None = 50
+    """How many skills one answer of the skill manager may add; further ones are skipped and reported. None sets no
+    limit."""
     hooks: Sequence[PipelineHook] | None = None
     """Observers of the foreground steps."""
     background_limit: int = 1000
@@ -105,6 +109,8 @@ class LearningSettings:
             instance_of("dedup_config", self.dedup_config, DeduplicationConfig)
         whole_number("dedup_interval", self.dedup_interval, of="samples")
         whole_number("checkpoint_interval", self.checkpoint_interval, of="samples")
+        if self.max_adds is not None:
+            whole_number("max_adds", self.max_adds, of="skills")
         if self.skillbook is not None and self.skillbook_path is not None:
             raise ValueError("give skillbook or skillbook_path, not both")
         if self.dedup_manager is not None and self.dedup_config is not None:
@@ -149,6 +155,7 @@ class LearningSettings:
             checkpoint_dir=self.checkpoint_dir,
             checkpoint_interval=self.checkpoint_interval,
             guard=CopyGuard(self.allow),
+            max_adds=self.max_adds,
         )
         path = self.skillbook_path
         if path is not None and find_store(path) is None:

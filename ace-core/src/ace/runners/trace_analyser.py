@@ -68,7 +68,7 @@ class TraceAnalyser(ACERunner):
             reflector: Who finds out what a trace teaches.
             skill_manager: Who turns that into operations.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
-                checkpoint_interval, extra_steps, allow; see `LearningSettings`.
+                checkpoint_interval, extra_steps, allow, max_adds; see `LearningSettings`.
 
         Raises:
             TypeError: One of the roles is none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ace.arguments import instance_of
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ace.skillbook.store import SampleKey
 
 logger = logging.getLogger(__name__)
+
+_MANY = 5
+"""More operations than these with the same reason are logged in one line."""
 
 
 class WritableSkillbook(ConsolidatingSkillbook):
@@ -195,15 +198,14 @@ class WritableSkillbook(ConsolidatingSkillbook):
                 problem = None if problem_with is None else problem_with(operation)
                 if problem is not None:
                     skipped.append(SkippedOperation(index, without_texts(operation), problem))
-                    logger.warning("Operation %d (%s) was skipped: %s", index, operation.type, problem)
                     continue
                 try:
                     made = self._make(operations.event_of(self._state, operation, at))
                 except EventRefusedError as error:
                     skipped.append(SkippedOperation(index, operation, str(error)))
-                    logger.warning("Operation %d (%s) was skipped: %s", index, operation.type, error)
                 else:
                     applied.append(AppliedOperation(index, operation, touched_ids(made)[0]))
+            _log_skipped(skipped)
             report = UpdateReport(tuple(applied), tuple(skipped))
             if self._binding is None or (self._deferring and key is None):
                 return report
@@ -211,3 +213,17 @@ class WritableSkillbook(ConsolidatingSkillbook):
             rebase = self._commit(at, author, key, progress, notes)
             refused = {id: reason for event, reason in rebase.refused for id in touched_ids(event)}
             return report.with_commit(self._binding.version, rebase.renamed, refused)
+
+
+def _log_skipped(skipped: Sequence[SkippedOperation]) -> None:
+    """Log each operation that was skipped, or their number where the same reason holds for many."""
+    by_reason: dict[str, list[SkippedOperation]] = {}
+    for item in skipped:
+        by_reason.setdefault(item.reason, []).append(item)
+    for reason, items in by_reason.items():
+        if len(items) > _MANY:
+            first, last = items[0].index, items[-1].index
+            logger.warning("%d operations, from %d to %d, were skipped: %s", len(items), first, last, reason)
+            continue
+        for item in items:
+            logger.warning("Operation %d (%s) was skipped: %s", item.index, item.operation.type, reason)

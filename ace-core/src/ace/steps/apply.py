@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
+from ace.arguments import whole_number
 from ace.context import ACEStepContext
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
@@ -18,8 +19,12 @@ from ace.steps.used_skills import used_skills
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
+    from ace.updates import UpdateOperation
 
-__all__ = ["ApplyStep"]
+__all__ = ["MAX_ADDS", "ApplyStep"]
+
+MAX_ADDS: Final = 50
+"""How many skills one answer of a model may add by default. A useful answer adds a few; a derailed one, thousands."""
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +40,11 @@ class ApplyStep:
     Args:
         skillbook: The book to write.
         guard: Says what is left out.
+        max_adds: How many skills the operations of one answer may add; further ADD operations are skipped and
+            reported. None sets no limit.
+
+    Raises:
+        ValueError: `max_adds` is below 1.
     """
 
     requires = frozenset({"skill_manager_output"})
@@ -42,9 +52,12 @@ class ApplyStep:
     lane = "skillbook"
     max_workers = 1
 
-    def __init__(self, skillbook: Skillbook, *, guard: CopyGuard | None = None) -> None:
+    def __init__(
+        self, skillbook: Skillbook, *, guard: CopyGuard | None = None, max_adds: int | None = MAX_ADDS
+    ) -> None:
         self.skillbook = self.lane_key = skillbook
         self.guard = CopyGuard() if guard is None else guard
+        self.max_adds = None if max_adds is None else whole_number("max_adds", max_adds, of="skills")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Write; the context stays as it is."""
@@ -67,13 +80,33 @@ class ApplyStep:
                 author=str(ctx.metadata.get("integration", "")),
                 key=key if isinstance(key, SampleKey) else None,
                 progress=json.dumps(progress),
-                problem_with=lambda operation: self.guard.problem_with(operation, answers),
+                problem_with=self._problem_with(answers),
             )
         except AlreadyCommittedError as error:
             logger.info("Nothing was written again: %s", error)
         else:
             _tell(ctx, report)
         return ctx
+
+    def _problem_with(self, answers: Sequence[str]) -> Callable[[UpdateOperation], str | None]:
+        """Return what says why an operation of one answer is skipped, asked in their order."""
+        adds = 0
+
+        def problem_with(operation: UpdateOperation) -> str | None:
+            nonlocal adds
+            problem = self.guard.problem_with(operation, answers)
+            if problem is None and _adds(operation):
+                adds += 1
+                if self.max_adds is not None and adds > self.max_adds:
+                    return f"one answer may add {self.max_adds} skills at most (max_adds)"
+            return problem
+
+        return problem_with
+
+
+def _adds(operation: UpdateOperation) -> bool:
+    given: object = operation.type  # the constructor takes anything
+    return isinstance(given, str) and given.strip().upper() == "ADD"
 
 
 def _right_answers(ctx: ACEStepContext) -> Sequence[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
 from ace.protocols.deduplication import AsksSkillManagerLike
-from ace.steps.apply import ApplyStep
+from ace.steps.apply import MAX_ADDS, ApplyStep
 from ace.steps.checkpoint import CheckpointStep
 from ace.steps.deduplicate import DeduplicateStep
 from ace.steps.reflect import ReflectStep
@@ -37,6 +37,7 @@ def learning_tail(
     checkpoint_dir: str | Path | None = None,
     checkpoint_interval: int = 10,
     guard: CopyGuard | None = None,
+    max_adds: int | None = MAX_ADDS,
 ) -> list[StepProtocol[ACEStepContext]]:
     """Return the standard steps that learn from a trace.
 
@@ -51,6 +52,7 @@ def learning_tail(
         checkpoint_interval: After how many samples.
         guard: Says which operations are left out; by default those that copy the right answer or a prompt, or hold
             personal data or secrets.
+        max_adds: How many skills one answer may add; None sets no limit.
 
     Returns:
         Reflect, Tag, Update, Apply, then Deduplicate and Checkpoint where asked for.
@@ -60,7 +62,7 @@ def learning_tail(
         ReflectStep(reflector, allow=allow),
         TagStep(skillbook),
         UpdateStep(skill_manager, allow=allow),
-        ApplyStep(skillbook, guard=guard),
+        ApplyStep(skillbook, guard=guard, max_adds=max_adds),
     ]
     if dedup_manager is not None:
         if isinstance(dedup_manager, AsksSkillManagerLike):

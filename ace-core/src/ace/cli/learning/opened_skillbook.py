@@ -11,6 +11,7 @@ from pathlib import Path
 from ace.cli.errors import UsageError
 from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.skillbooks.opening import open_at
+from ace.skillbook import SkillbookError
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 
 __all__ = ["opened_skillbook", "saved_elsewhere"]
@@ -35,9 +36,11 @@ def opened_skillbook(
     """
     if place.file is not None:
         _check_file(place.file, must_exist=must_exist)
-        if not is_dry_run:
-            _check_folder(place.file.parent, is_written=not place.keeps_history)
+        if not is_dry_run and not place.file.parent.is_dir():
+            raise UsageError(f"there is no folder {str(place.file.parent)!r} for the skillbook; make it first")
     with _copied(place) if is_dry_run else nullcontext(place) as used, open_at(used.location) as book:
+        if not is_dry_run and not place.keeps_history:
+            _check_save(book, place)
         yield book, used
 
 
@@ -50,12 +53,11 @@ def _check_file(path: Path, *, must_exist: bool) -> None:
         raise UsageError(f"there is no skillbook {str(path)!r}; learn one with `ace learn`, or give --skillbook")
 
 
-def saved_elsewhere(book: Skillbook, place: SkillbookPlace) -> Path:
+def saved_elsewhere(book: Skillbook) -> Path:
     """Save a skillbook that its own file does not take in a new temporary folder, so that it is not lost.
 
     Args:
         book: The skillbook.
-        place: Its own place.
 
     Returns:
         The new file.
@@ -63,23 +65,20 @@ def saved_elsewhere(book: Skillbook, place: SkillbookPlace) -> Path:
     Raises:
         OSError: It cannot be saved there either.
     """
-    target = Path(tempfile.mkdtemp(prefix="ace-skillbook-")) / place.name
+    # The own name may be what cannot be written.
+    target = Path(tempfile.mkdtemp(prefix="ace-skillbook-")) / "skills.json"
     book.save_to_file(target)
     return target
 
 
-def _check_folder(folder: Path, *, is_written: bool) -> None:
+def _check_save(book: Skillbook, place: SkillbookPlace) -> None:
     """A file is first written at a checkpoint: without this, all of a run could be paid for and lost."""
-    if not folder.is_dir():
-        raise UsageError(f"there is no folder {str(folder)!r} for the skillbook; make it first")
-    if not is_written:
-        return
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
+        book.check_save(place.location, merge=True)
+    except (OSError, SkillbookError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(
-            f"the skillbook cannot be saved in the folder {str(folder)!r} ({error.strerror}); "
+            f"the skillbook {place.name!r} cannot be saved ({reason}); "
             "see to it that you may write there, or give --skillbook elsewhere"
         ) from error
 

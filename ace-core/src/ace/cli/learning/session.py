@@ -69,7 +69,7 @@ def run_learning(
             progress.close()
             note(f"ace: {error.reason}")
             if not place.keeps_history:
-                note(f"ace: what was learned is in {str(saved_elsewhere(book, place))!r}, until you move it")
+                note(f"ace: what was learned is in {str(saved_elsewhere(book))!r}, until you move it")
             return "skillbook_not_written"
     return token.reason
 
