@@ -176,6 +176,7 @@ class ScriptedServer:
         self._requests: list[ScriptedRequest] = []
         self._lock = threading.Lock()
         self._errors: list[BaseException] = []
+        self.is_closing = threading.Event()
         self._http = _HttpServer(("127.0.0.1", 0), _handler_for(self))
         self._scheme = "http" if tls is None else "https"
         if tls is not None:
@@ -193,6 +194,7 @@ class ScriptedServer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.is_closing.set()
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
@@ -377,9 +379,11 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             for byte in body:
                 self.wfile.write(bytes([byte]))
-                time.sleep(reply.seconds_between)
+                if self.scripted.is_closing.wait(reply.seconds_between):
+                    break
         except OSError:  # the client gave up
-            self.close_connection = True
+            pass
+        self.close_connection = True
 
     def _send_bytes(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         self._send_head(status, len(body), headers)

@@ -17,7 +17,7 @@ from ace.pipeline import Pipeline, SampleResult, StepProtocol
 from ace.protocols import DeduplicationConfig, RoleError
 from ace.runners import ACE, ACELiteLLM
 from ace.skillbook import Skillbook
-from ace.steps import AgentStep, EvaluateStep, learning_tail
+from ace.steps import AgentStep, DeduplicateStep, EvaluateStep, learning_tail
 from ace.updates import UpdateBatch, UpdateOperation
 
 METHODS = {
@@ -254,6 +254,38 @@ def test_consolidating() -> None:
         assert len(consolidator.questions) == 1
         assert problem in found.problem
         assert len(found.applied) == (0 if problem else 1)
+
+
+@pytest.mark.parametrize("method", ["consolidate", "get_similarity_report"])
+def test_a_deduplication_manager_of_other_people(method: str) -> None:
+    asked: list[object] = []
+
+    async def answer(self: object, *, skillbook: Skillbook) -> object:
+        asked.append(skillbook)
+        return "2 skills are alike"
+
+    def answer_badly(self: object, *, skills: Skillbook) -> object:
+        raise AssertionError("its parameter has another name")
+
+    book = Skillbook()
+    context = ACEStepContext(global_sample_index=1)
+    good: Any = type("Good", (), {method: answer})()
+    DeduplicateStep(good, book, interval=1)(context)
+    assert asked == [book]
+    bad: Any = type("Bad", (), {method: answer_badly})()
+    with pytest.raises(RoleError, match=rf"the deduplication manager: Bad\.{method}\(\) cannot be called with"):
+        DeduplicateStep(bad, book, interval=1)(context)
+
+
+def test_a_report_that_is_no_text_is_named() -> None:
+    class Counting:
+        def get_similarity_report(self, skillbook: Skillbook) -> Any:
+            return 3
+
+    with pytest.raises(
+        RoleError, match=r"Counting\.get_similarity_report\(\) returned an int, 3; it must return a str"
+    ):
+        DeduplicateStep(Counting(), Skillbook(), interval=1)(ACEStepContext(global_sample_index=1))
 
 
 def test_an_agent_awaited_by_a_run_belongs_to_the_loop_of_the_caller() -> None:

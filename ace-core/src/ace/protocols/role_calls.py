@@ -32,6 +32,7 @@ __all__ = [
     "call_reflector",
     "call_role",
     "call_skill_manager",
+    "checked",
 ]
 
 T = TypeVar("T")

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ace.arguments import whole_number
 from ace.context import ACEStepContext
+from ace.protocols.calling import BLOCKING, finished
 from ace.protocols.errors import LLMError
 from ace.protocols.model_calls import call_scope, current_call_scope
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
+from ace.protocols.role_calls import call_role, checked
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.asking import asking
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["DeduplicateStep"]
 
 logger = logging.getLogger(__name__)
+
+_ROLE = "deduplication manager"
 
 
 @runtime_checkable
@@ -79,16 +83,21 @@ class DeduplicateStep:
             return
         manager: object = self.manager
         if isinstance(manager, Consolidates):
-            report = manager.consolidate(self.skillbook)
+            report = self._asked("consolidate")
             if self.skillbook.has_uncommitted_changes and not self._commit(key):
                 return
             _tell(report)
             if report:
                 logger.info("Deduplication: %s", report)
         else:
-            similar = self.manager.get_similarity_report(self.skillbook)
+            similar = self._asked("get_similarity_report")
+            if similar is not None:
+                checked(_ROLE, self.manager, "get_similarity_report", str, similar)
             if similar:
                 logger.info("Similar skills, which nobody merges: %s", similar)
+
+    def _asked(self, method: str) -> object:
+        return finished(call_role(BLOCKING, _ROLE, self.manager, method, object, {"skillbook": self.skillbook}))
 
     def _commit(self, key: SampleKey | None) -> bool:
         """Commit the merge; return False if another process has merged for the same sample in the meantime."""
