@@ -153,3 +153,28 @@ def test_the_step_takes_results_and_histories_and_adds_the_ground_truth() -> Non
     assert again == history_to_trace(HISTORIES / "booked.json")
     with pytest.raises(TypeError, match="is no history"):
         step(ACEStepContext(sample="x", trace="Berth 7".encode))
+
+
+SECRET = "Summer*2026! ~tom&jerry"
+
+
+@pytest.mark.parametrize("sensitive", [{"pw": SECRET, "ok": "ok"}, {"https://harbour.test": {"pw": SECRET}}])
+def test_secrets_in_a_stored_history_are_replaced_by_their_names(sensitive: dict[str, Any], tmp_path: Path) -> None:
+    record = stored("booked.json")
+    written = "Summer*2026%21+%7Etom%26jerry"  # as Chromium writes a form
+    record["history"][1]["state"]["url"] = f"http://harbour.test/?pw={written}&token=1"
+    record["history"][1]["state_message"] = (
+        f"<browser_state>{'x' * 1990}{SECRET} Summer*2026! ~tom&amp;jerry</browser_state>"
+    )
+    record["history"][-1]["result"][-1]["extracted_content"] = f"I typed {SECRET}."
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    trace = history_to_trace(path, f"Log in with {SECRET}", sensitive_data=sensitive)
+    told = json.dumps(trace)
+    assert "pw=<secret>pw</secret>&token=1" in told
+    assert trace["answer"] == "I typed <secret>pw</secret>."
+    assert trace["question"] == "Log in with <secret>pw</secret>"
+    assert "Summer" not in told and "jerry" not in told
+    step = BrowserToTrace(sensitive_data=sensitive)
+    assert "Summer" not in json.dumps(step(ACEStepContext(trace=path)).trace)
+    assert "Summer" in json.dumps(history_to_trace(path))

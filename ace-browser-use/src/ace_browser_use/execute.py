@@ -18,7 +18,7 @@ from ace_browser_use.framework import load
 from ace_browser_use.history import read_history
 from ace_browser_use.outcome import outcome_of
 from ace_browser_use.page_status import PageStatuses
-from ace_browser_use.redaction import Secrets
+from ace_browser_use.redaction import secrets_redactor
 from ace_browser_use.result import BrowserResult
 from ace_browser_use.session import OpenSession, is_shared, open_session
 from ace_browser_use.trace_steps import words_of
@@ -166,18 +166,16 @@ class BrowserExecuteStep:
         statuses: PageStatuses,
         seconds: float,
     ) -> BrowserResult:
-        seen = read_history(agent.history)
-        secrets = Secrets(self.agent_kwargs.get("sensitive_data"))
+        secrets = secrets_redactor(self.agent_kwargs.get("sensitive_data"))
+        seen = read_history(agent.history, secrets)
         history = replace(
             seen,
-            steps=secrets.taken_out(statuses.put_into(seen.steps)),
-            last_word=secrets.taken_out(seen.last_word),
-            judgement=secrets.taken_out(seen.judgement),
+            steps=secrets.redact_value(statuses.put_into(seen.steps)),
         )
-        outcome = outcome_of(history, broke_off=secrets.taken_out(broke_off), max_steps=self.max_steps)
+        outcome = outcome_of(history, broke_off=secrets.redact(broke_off), max_steps=self.max_steps)
         cited = extract_cited_skill_ids(f"{words_of(history.steps)}\n{history.last_word}")
         return BrowserResult(
-            task=secrets.taken_out(question),
+            task=secrets.redact(question),
             success=outcome.success,
             output=history.last_word,
             error=outcome.error,
@@ -188,7 +186,7 @@ class BrowserExecuteStep:
             chronological_steps=history.steps,
             raw_history=agent.history,
             problems=outcome.problems,
-            context=secrets.taken_out(context),
+            context=secrets.redact(context),
             usage=history.usage,
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ace.redaction import Redactor
 from ace_browser_use.result import BrowserAction, BrowserStep
 from ace_browser_use.shortening import shortened
 
@@ -64,11 +65,12 @@ def is_history(record: object) -> bool:
     )
 
 
-def read_history(record: object) -> History:
+def read_history(record: object, redactor: Redactor | None = None) -> History:
     """Read a history.
 
     Args:
         record: An `AgentHistoryList`, or the dict that its JSON file holds.
+        redactor: What replaces secrets, before any text is shortened: half a secret would not be found.
 
     Raises:
         TypeError: It is no history of browser-use.
@@ -78,6 +80,8 @@ def read_history(record: object) -> History:
     dumped: Any = record if isinstance(record, Mapping) else record.model_dump()  # type: ignore[attr-defined]  # live
     # Through JSON, so that a live history reads just like the file it would be saved to.
     items = json.loads(json.dumps(dumped["history"], default=str))
+    if redactor is not None:
+        items = redactor.redact_value(items)
     ran_out_of_steps = bool(items) and _is_end_mark(items[-1])
     real = items[:-1] if ran_out_of_steps else items
     last = (_results(real[-1]) or [{}])[-1] if real and not ran_out_of_steps else {}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ace.context import ACESample, ACEStepContext
 from ace.implementations.helpers import extract_cited_skill_ids
+from ace.redaction import Redactor
 from ace.traces import StandardTraceDict, steps_as_text
 from ace_browser_use.history import read_history
 from ace_browser_use.outcome import outcome_of
+from ace_browser_use.redaction import secrets_redactor
 from ace_browser_use.result import BrowserResult
 from ace_browser_use.stored import load_history
 from ace_browser_use.trace_steps import trace_steps, words_of
@@ -18,10 +23,17 @@ class BrowserToTrace:
     """Turns the `BrowserResult` on the trace into the standard trace dict; it takes histories, too.
 
     Where the input was a sample with a ground truth, the trace has it too.
+
+    Args:
+        sensitive_data: What the agent was given as `sensitive_data`. A history holds these values wherever a page or
+            an address showed them; they are replaced by their names.
     """
 
     requires = frozenset({"trace"})
     provides = frozenset({"trace"})
+
+    def __init__(self, *, sensitive_data: Mapping[str, Any] | None = None) -> None:
+        self.sensitive_data = sensitive_data
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Put the standard trace on the context.
@@ -30,19 +42,27 @@ class BrowserToTrace:
             TypeError: What is on the trace is neither a result nor a history of browser-use.
         """
         found = ctx.trace
-        trace = result_to_trace(found) if isinstance(found, BrowserResult) else history_to_trace(found)
+        if isinstance(found, BrowserResult):
+            trace = secrets_redactor(self.sensitive_data).redact_value(result_to_trace(found))
+        else:
+            trace = history_to_trace(found, sensitive_data=self.sensitive_data)
         if isinstance(ctx.sample, ACESample) and ctx.sample.ground_truth is not None:
             trace["ground_truth"] = ctx.sample.ground_truth
         return ctx.replace(trace=trace)
 
 
-def history_to_trace(history: object, task: str = "") -> StandardTraceDict:
+def history_to_trace(
+    history: object, task: str = "", *, sensitive_data: Mapping[str, Any] | None = None
+) -> StandardTraceDict:
     """Return the standard trace dict of a history of browser-use.
 
     Args:
         history: An `AgentHistoryList`; the file that its `save_to_file` wrote, by its path; or what that file holds,
             as text or parsed.
         task: What the agent was asked; a history usually holds it.
+        sensitive_data: What the agent was given as `sensitive_data`, as browser-use takes it: names and values, also
+            by site. A stored history holds these values wherever a page or an address showed them, also one of
+            `save_to_file(sensitive_data=...)`; here they are replaced by their names.
 
     Raises:
         TypeError: It is no history.
@@ -55,7 +75,8 @@ def history_to_trace(history: object, task: str = "") -> StandardTraceDict:
         >>> trace["question"], trace["answer"], trace["success"]
         ('Book.', 'Berth 7', True)
     """
-    return result_to_trace(_result_of(history, task))
+    redactor = secrets_redactor(sensitive_data)
+    return redactor.redact_value(result_to_trace(_result_of(history, redactor.redact(task), redactor)))
 
 
 def result_to_trace(result: BrowserResult) -> StandardTraceDict:
@@ -81,8 +102,8 @@ def result_to_trace(result: BrowserResult) -> StandardTraceDict:
     )
 
 
-def _result_of(record: object, task: str) -> BrowserResult:
-    history = read_history(load_history(record))
+def _result_of(record: object, task: str, redactor: Redactor) -> BrowserResult:
+    history = read_history(load_history(record), redactor)
     outcome = outcome_of(history)
     return BrowserResult(
         task=task or history.task,
