@@ -176,3 +176,49 @@ def test_the_settings_of_the_user_can_name_it(folder: Path, run: Run, tmp_path: 
     done = run("skillbook", "import", "rules.md")
     assert done.code == 0, done.err
     assert kept(tmp_path) == ["Check the units."]
+
+
+SECRET_PLACE = "vault://ann:s3cr3tpw9@team/skills"
+
+
+def test_no_command_shows_the_password_of_a_location(
+    folder: Path, run: Run, model: list[str], server: ScriptedServer
+) -> None:
+    write_lessons(folder / "runs.jsonl")
+    (folder / "rules.md").write_text("- Check the units.\n- Check the sums.\n", encoding="utf-8")
+    commands = [
+        ["learn", "runs.jsonl", "--lag", "0", *model],
+        ["learn", "runs.jsonl", "--dry-run", *model],
+        ["train", "runs.jsonl", *model],
+        ["eval", "runs.jsonl", *model],
+        ["ask", "What?", *model],
+        ["config"],
+        *(
+            ["skillbook", *rest]
+            for rest in (
+                ["import", "rules.md"],
+                ["show"],
+                ["log"],
+                ["blame", "imported-00001"],
+                ["diff", "1"],
+                ["diff", "1", "2"],
+                ["export", "out.json"],
+                ["merge", "rules.md", "--output", SECRET_PLACE],
+                ["dedup", "--dry-run"],
+                ["prune", "--dry-run"],
+                ["add", "Check the date.", "--section", "dates"],
+                ["rollback", "1", "--yes"],
+                ["rollback", "99", "--yes"],
+                ["show", "no-such-skill"],
+            )
+        ),
+    ]
+    for place in (SECRET_PLACE, SECRET_PLACE.replace("vault", "volt"), "vault://sealed:s3cr3tpw9@x/y"):
+        for command in commands:
+            for flags in ([], ["--json"]):
+                given = [] if command[1:2] == ["merge"] else ["--skillbook", place]
+                if command == ["config"]:
+                    given = []
+                done = run(*command, *given, *flags)
+                assert "s3cr3tpw9" not in done.out + done.err, (command, flags, done.out, done.err)
+    assert "[hidden]" in run("skillbook", "log", "--skillbook", SECRET_PLACE, "--json").data["skillbook"]

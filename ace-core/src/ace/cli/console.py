@@ -27,6 +27,9 @@ __all__ = [
 _NUMBER = re.compile(r"[-+$]?\d[\d.,]*(e-?\d+)?( ?%)?( \[[^\[\]]*\])?")
 """A number, with its unit and the interval in which it lies."""
 
+_NOT_ASCII = re.compile(r"[^\n -~]")
+"""What may be a control character beside those that JSON escapes anyway."""
+
 JSON_SCHEMA = 1
 """The number in every `--json` object. It rises when a field is removed or changes its meaning."""
 
@@ -83,16 +86,19 @@ def print_json(result: Mapping[str, object]) -> None:
           "traces": 2
         }
     """
-    print_text(json.dumps({"schema": JSON_SCHEMA, **result}, indent=2, ensure_ascii=False))
+    text = json.dumps({"schema": JSON_SCHEMA, **result}, indent=2, ensure_ascii=False)
+    # Escaped as JSON escapes it, so that what is copied from the terminal is the same object.
+    print_text(_NOT_ASCII.sub(_json_escape, text) if sys.stdout.isatty() else text)
 
 
 def print_text(text: str) -> None:
-    """Print text as it is to standard output. What the terminal cannot show is escaped.
+    """Print text to standard output: as it is to a file or a pipe, and to a terminal with control characters escaped.
 
     Args:
         text: The text, without the line feed at its end.
     """
-    print(_writable(text, sys.stdout), flush=True)  # noqa: T201  # the command line talks to its user
+    safe = _safe(text, sys.stdout)
+    print(_writable(safe, sys.stdout), flush=True)  # noqa: T201  # the command line talks to its user
 
 
 def note(text: str) -> None:
@@ -104,7 +110,7 @@ def note(text: str) -> None:
     Args:
         text: The line.
     """
-    _write_note(f"{text}\n")
+    _write_note(text, end="\n")
 
 
 def last_note(text: str) -> None:
@@ -116,7 +122,7 @@ def last_note(text: str) -> None:
         text: The line.
     """
     with suppress(OSError):
-        os.write(2, f"{text}\n".encode("utf-8", "backslashreplace"))
+        os.write(2, f"{visible(text)}\n".encode("utf-8", "backslashreplace"))
 
 
 def redraw_note(text: str) -> None:
@@ -125,13 +131,13 @@ def redraw_note(text: str) -> None:
     Args:
         text: The new line.
     """
-    _write_note(f"\r\x1b[K{text}")
+    _write_note(text, start="\r\x1b[K")
 
 
-def _write_note(text: str) -> None:
+def _write_note(text: str, *, start: str = "", end: str = "") -> None:
     stream = sys.stderr
     try:
-        stream.write(_writable(text, stream))
+        stream.write(f"{start}{_writable(_safe(text, stream), stream)}{end}")
         stream.flush()
     except (OSError, ValueError):  # its reader is gone, its disk is full, or it was closed
         abandon(stream)
@@ -173,7 +179,7 @@ def _print_drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left")
+    table = Table(title=Text(visible(title)) if title else None, title_justify="left")
     for place, column in enumerate(columns):
         table.add_column(column, overflow="fold", justify="right" if _is_of_numbers(rows, place) else "left")
     for row in rows:
@@ -205,6 +211,15 @@ def visible(text: str) -> str:
         character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
         for character in text
     )
+
+
+def _safe(text: str, stream: TextIO) -> str:
+    """Return a text as it may be written to a stream: whatever is in it must not steer a terminal."""
+    return visible(text) if stream.isatty() else text
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
 def _writable(text: str, stream: TextIO) -> str:
