@@ -167,7 +167,7 @@ def _warn_of_learned(samples: Sequence[Sample], target: SkillbookPlace, book: Sk
     learned = [sample for sample in samples if sample.question in taught]
     if learned:
         note(
-            f"ace: warning: {len(learned)} of {len(samples)} samples taught a skill of {target.location!r}, "
+            f"ace: warning: {len(learned)} of {len(samples)} samples taught a skill of {str(target)!r}, "
             f"such as {learned[0].id}; use samples that no skill was learned from"
         )
 

@@ -117,12 +117,12 @@ class RunPlan:
             raise UsageError("--resume needs a skillbook that keeps what each run has done: give --skillbook NAME.db")
         if not self.command.can_resume(place):
             raise UsageError(
-                f"--resume needs the log of the validations, which is kept beside a file, and {place.location!r} is "
+                f"--resume needs the log of the validations, which is kept beside a file, and {str(place)!r} is "
                 "none: leave out --validate, or train into a .db file"
             )
         if self.options.dry_run and place.file is None:
             raise UsageError(
-                f"a dry run on {place.location!r} is made on a copy that does not know what was broken off: "
+                f"a dry run on {str(place)!r} is made on a copy that does not know what was broken off: "
                 "leave out --resume or --dry-run"
             )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ace.cli.skillbooks.opening import is_store
-from ace.skillbook.stores import has_scheme
+from ace.skillbook.stores import has_scheme, shown_location
 
 __all__ = ["SkillbookPlace"]
 
@@ -21,7 +21,7 @@ class SkillbookPlace:
     """As the user gave it."""
 
     def __str__(self) -> str:
-        return self.location
+        return shown_location(self.location)
 
     @property
     def file(self) -> Path | None:
@@ -40,7 +40,7 @@ class SkillbookPlace:
     @property
     def name(self) -> str:
         """Its name in sentences."""
-        return self.location if self.file is None else self.file.name
+        return shown_location(self.location) if self.file is None else self.file.name
 
     @property
     def failures_file(self) -> Path | None:

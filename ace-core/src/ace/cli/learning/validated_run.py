@@ -54,7 +54,7 @@ class ValidationOptions:
             raise UsageError("the options --gate and --patience need samples to validate on: give --validate FILE")
         if self.gate and not skillbook.keeps_history:
             raise UsageError(
-                f"--gate needs a skillbook with a history, and {skillbook.location!r} has none; "
+                f"--gate needs a skillbook with a history, and {str(skillbook)!r} has none; "
                 "give a skillbook that ends in .db"
             )
         check_from_one({"--validation-interval": self.validation_interval, "--patience": self.patience})

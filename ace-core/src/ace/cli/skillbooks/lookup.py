@@ -7,6 +7,7 @@ import difflib
 from ace.cli.errors import UsageError
 from ace.skill import Skill
 from ace.skillbook import Skillbook
+from ace.skillbook.stores import shown_location
 
 __all__ = ["bare_id", "find_active", "find_skill", "unknown_skill"]
 
@@ -71,4 +72,4 @@ def unknown_skill(book: Skillbook, location: str, skill_id: str) -> UsageError:
     known = [skill.id for skill in book.skills(include_invalid=True)]
     near = difflib.get_close_matches(bare_id(skill_id), known, n=1)
     what_to_do = f"did you mean {near[0]!r}?" if near else "`ace skillbook show --all` lists what there is"
-    return UsageError(f"the skillbook {location!r} has no skill {skill_id!r}; {what_to_do}")
+    return UsageError(f"the skillbook {shown_location(location)!r} has no skill {skill_id!r}; {what_to_do}")

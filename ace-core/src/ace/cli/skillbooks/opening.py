@@ -12,7 +12,7 @@ from ace.cli.errors import UsageError
 from ace.cli.settings import load_settings
 from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.book import TEXT_SUFFIXES
-from ace.skillbook.stores import find_store, has_scheme
+from ace.skillbook.stores import find_store, has_scheme, shown_location
 
 __all__ = ["check_writable", "is_store", "location_of", "open_at", "open_or_start", "opened", "save", "text_or_stdin"]
 
@@ -148,6 +148,7 @@ def open_at(location: str) -> Iterator[Skillbook]:
     except SkillbookFileError as error:
         raise UsageError(f"{error}; the file is left as it is: mend it, or give another one") from error
     except OSError as error:
-        raise UsageError(f"{location}: {error.strerror or error}; check that you may read it") from error
+        where = shown_location(location)
+        raise UsageError(f"{where}: {error.strerror or error}; check that you may read it") from error
     with book:
         yield book

@@ -14,7 +14,7 @@ from ace.cli.skillbooks.opening import is_store
 from ace.marked_block import MarkedBlockError, read_marked_block
 from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.json_file import whole_file
-from ace.skillbook.stores import has_scheme
+from ace.skillbook.stores import has_scheme, shown_location
 
 __all__ = ["SourceBook", "read_source_books"]
 
@@ -64,8 +64,9 @@ def _read(location: str) -> SourceBook:
     except (SkillbookFileError, MarkedBlockError) as error:
         raise UsageError(f"{error}; nothing was taken from any file") from error
     except OSError as error:
-        raise UsageError(f"{location}: {error.strerror or error}; check that you may read it") from error
-    return SourceBook(location, book, tuple(notes))
+        where = shown_location(location)
+        raise UsageError(f"{where}: {error.strerror or error}; check that you may read it") from error
+    return SourceBook(shown_location(location), book, tuple(notes))
 
 
 def _copy_of_store(location: str) -> Skillbook:

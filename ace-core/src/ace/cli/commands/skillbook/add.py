@@ -12,6 +12,7 @@ from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import location_of, open_or_start, save, text_or_stdin
 from ace.cli.skillbooks.skill_output import skill_as_json
+from ace.skillbook.stores import shown_location
 
 __all__ = ["command"]
 
@@ -58,7 +59,7 @@ def command(
         print_json(
             {
                 "command": "skillbook add",
-                "skillbook": location,
+                "skillbook": shown_location(location),
                 "version": version,
                 "skill": skill_as_json(skill),
                 "undo": undo,

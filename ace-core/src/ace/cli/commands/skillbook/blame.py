@@ -14,6 +14,7 @@ from ace.cli.wording import shown_time
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.events import Imported
 from ace.skillbook.history import BlameEntry
+from ace.skillbook.stores import shown_location
 
 __all__ = ["command"]
 
@@ -39,7 +40,9 @@ def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: Jso
             raise unknown_skill(book, location, skill_id)
     if as_json:
         changes = [_as_json(entry, wanted) for entry in entries]
-        print_json({"command": "skillbook blame", "skillbook": location, "skill": wanted, "changes": changes})
+        print_json(
+            {"command": "skillbook blame", "skillbook": shown_location(location), "skill": wanted, "changes": changes}
+        )
         return DONE
     print_table(
         ["version", "time (UTC)", "by", "sample", "change"],
@@ -53,7 +56,7 @@ def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: Jso
             ]
             for entry in entries
         ],
-        title=f"{wanted} in {location}",
+        title=f"{wanted} in {shown_location(location)}",
     )
     return DONE
 

@@ -15,6 +15,7 @@ from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.wording import counted
 from ace.skillbook import Skillbook
+from ace.skillbook.stores import shown_location
 
 if TYPE_CHECKING:
     from ace.deduplication import (
@@ -87,7 +88,7 @@ def command(
         print_json(
             {
                 "command": "skillbook dedup",
-                "skillbook": location,
+                "skillbook": shown_location(location),
                 "version": version,
                 "dry_run": dry_run,
                 **_as_json(result),

@@ -17,6 +17,7 @@ from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.skillbooks.skill_output import skill_as_json
 from ace.skill import Skill
 from ace.skillbook import Skillbook
+from ace.skillbook.stores import shown_location
 
 __all__ = ["command"]
 
@@ -68,7 +69,7 @@ def command(
         print_json(
             {
                 "command": "skillbook edit",
-                "skillbook": location,
+                "skillbook": shown_location(location),
                 "version": version,
                 "is_changed": after != now,
                 "skill": skill_as_json(after),

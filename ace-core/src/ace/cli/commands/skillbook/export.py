@@ -77,7 +77,7 @@ def command(
         print_json(
             {
                 "command": "skillbook export",
-                "skillbook": location,
+                "skillbook": shown_location(location),
                 "path": str(file),
                 "format": chosen,
                 "skills": written,

@@ -59,7 +59,9 @@ def command(
         ]
     if as_json:
         files = [report_as_json(report) for report in reports]
-        print_json({"command": "skillbook import", "skillbook": location, "version": version, "files": files})
+        print_json(
+            {"command": "skillbook import", "skillbook": shown_location(location), "version": version, "files": files}
+        )
         return DONE
     print_reports(reports, verbose=verbose)
     number = sum(len(intake.taken) for intake in intakes)

@@ -12,6 +12,7 @@ from ace.cli.skillbooks.opening import location_of, opened
 from ace.cli.wording import shown_time
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.history import HistoryEntry
+from ace.skillbook.stores import shown_location
 
 __all__ = ["command"]
 
@@ -38,12 +39,15 @@ def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: Json
         entries = book.history(after)[::-1]
     if as_json:
         versions = [_as_json(entry) for entry in entries]
-        print_json({"command": "skillbook log", "skillbook": location, "version": newest, "versions": versions})
+        print_json(
+            {"command": "skillbook log", "skillbook": shown_location(location), "version": newest, "versions": versions}
+        )
         return DONE
     print_table(
         ["version", "time (UTC)", "by", "sample", "changes"],
         [_row(entry) for entry in entries],
-        title=f"{location} at version {newest}" + (f" ({after} older versions not shown)" if after else ""),
+        title=f"{shown_location(location)} at version {newest}"
+        + (f" ({after} older versions not shown)" if after else ""),
     )
     return DONE
 

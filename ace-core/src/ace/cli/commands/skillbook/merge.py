@@ -59,7 +59,13 @@ def command(
     if as_json:
         files = [report_as_json(report) for report in reports]
         print_json(
-            {"command": "skillbook merge", "output": output, "version": version, "skills": skills, "files": files}
+            {
+                "command": "skillbook merge",
+                "output": shown_location(output),
+                "version": version,
+                "skills": skills,
+                "files": files,
+            }
         )
         return DONE
     print_reports(reports, verbose=verbose)

@@ -17,6 +17,7 @@ from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.skillbooks.pruning import PrunedSkill, PruneRules, skills_to_prune
 from ace.cli.wording import counted
 from ace.skillbook import Skillbook
+from ace.skillbook.stores import shown_location
 
 __all__ = ["command"]
 
@@ -75,7 +76,7 @@ def command(
         print_json(
             {
                 "command": "skillbook prune",
-                "skillbook": location,
+                "skillbook": shown_location(location),
                 "version": version,
                 "is_done": is_done,
                 "skills": found,

@@ -16,6 +16,7 @@ from ace.cli.skillbooks.lookup import find_active
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.skillbooks.skill_output import skill_as_json
 from ace.cli.wording import counted
+from ace.skillbook.stores import shown_location
 
 __all__ = ["command"]
 
@@ -50,7 +51,7 @@ def command(
         if not yes and can_ask():
             for skill in skills:
                 note(f"[{skill.id}] {visible(' '.join(skill.content.split()))}")
-        ask(f"{counted(len(skills), 'skill')} will be removed from {location}", assume_yes=yes)
+        ask(f"{counted(len(skills), 'skill')} will be removed from {shown_location(location)}", assume_yes=yes)
         with book.deferred_commits():
             for skill in skills:
                 book.remove_skill(skill.id, soft=True)
@@ -60,7 +61,7 @@ def command(
         print_json(
             {
                 "command": "skillbook remove",
-                "skillbook": location,
+                "skillbook": shown_location(location),
                 "version": version,
                 "skills": [skill_as_json(skill) for skill in skills],
                 "undo": undo,

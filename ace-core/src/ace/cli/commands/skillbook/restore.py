@@ -17,6 +17,7 @@ from ace.cli.skillbooks.part import part_of
 from ace.cli.skillbooks.skill_output import skill_as_json
 from ace.skill import ACTIVE, Skill
 from ace.skillbook import Skillbook
+from ace.skillbook.stores import shown_location
 
 __all__ = ["command"]
 
@@ -55,7 +56,7 @@ def command(
         print_json(
             {
                 "command": "skillbook restore",
-                "skillbook": location,
+                "skillbook": shown_location(location),
                 "version": version,
                 "skills": [skill_as_json(skill) for skill in skills],
                 "undo": undo,

@@ -41,7 +41,7 @@ def command(
         if version != newest:
             change = book.diff(newest, version)
             ask(
-                f"restoring version {version} of {location}, which is at version {newest}, will add "
+                f"restoring version {version} of {shown_location(location)}, which is at version {newest}, will add "
                 f"{counted(len(change.added), 'skill')}, remove {len(change.removed)} and change {len(change.changed)}",
                 assume_yes=yes,
             )
@@ -52,7 +52,7 @@ def command(
         print_json(
             {
                 "command": "skillbook rollback",
-                "skillbook": location,
+                "skillbook": shown_location(location),
                 "rolled_back_to": version,
                 "version": made,
                 "skills": skills,
@@ -60,7 +60,7 @@ def command(
             }
         )
     elif made == newest:
-        print_text(f"{location} is at version {version} already; nothing was changed")
+        print_text(f"{shown_location(location)} is at version {version} already; nothing was changed")
     else:
         print_text(f"restored version {version} of {shown_location(location)}, with {counted(skills, 'skill')}")
         print_undo(location, made, undo)

@@ -19,6 +19,7 @@ from ace.cli.skillbooks.skill_output import print_skill, print_skills, skill_as_
 from ace.cli.wording import counted
 from ace.skill import Skill
 from ace.skillbook import Skillbook
+from ace.skillbook.stores import shown_location
 
 if TYPE_CHECKING:
     from ace.runners import SkillUse
@@ -93,7 +94,9 @@ def _wanted(
     known = {skill.section for skill in book.skills(include_invalid=True)}
     for name in sections:
         if name not in known:
-            raise UsageError(f"the skillbook {location!r} has no section {name!r}; there are {_listed(known)}")
+            raise UsageError(
+                f"the skillbook {shown_location(location)!r} has no section {name!r}; there are {_listed(known)}"
+            )
     return [skill for skill in skills if skill.section in sections]
 
 
@@ -115,7 +118,7 @@ def _print_json(book: Skillbook, location: str, skills: Sequence[Skill]) -> None
     print_json(
         {
             "command": "skillbook show",
-            "skillbook": location,
+            "skillbook": shown_location(location),
             "version": book.version,
             "skills": [{**skill_as_json(skill), "use": _use_as_json(uses.get(skill.id))} for skill in skills],
         }
@@ -134,4 +137,5 @@ def _use_as_json(use: SkillUse | None) -> dict[str, int] | None:
 
 def _title(location: str, book: Skillbook, skills: Sequence[Skill]) -> str:
     version = "" if book.version is None else f" at version {book.version}"
-    return f"{location}{version}: {len(skills)} of {counted(len(book.skills(include_invalid=True)), 'skill')}"
+    of_all = counted(len(book.skills(include_invalid=True)), "skill")
+    return f"{shown_location(location)}{version}: {len(skills)} of {of_all}"
