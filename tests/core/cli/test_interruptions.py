@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ import pytest
 from ace.skillbook import Skillbook
 from tests.support.command_line import ACE, ace, command_environment
 from tests.support.learning_script import learning_script
+from tests.support.local_models import needed_model
 from tests.support.scripted_server import Reply, ScriptedRequest, ScriptedServer
 
 pytestmark = pytest.mark.thorough
@@ -136,3 +138,101 @@ def test_a_signal_before_the_run_begins_nothing(tmp_path: Path, many: Path, numb
     assert process.returncode == 130
     assert err.splitlines()[-1] == "ace: interrupted"
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ask", "What about w1?", "--skillbook", "known.db"],
+        ["eval", "samples.jsonl", "--skillbook", "known.db", "--workers", "3"],
+        ["learn", "many.jsonl", "--skillbook", "learned.db"],
+        ["learn", "many.jsonl", "--skillbook", "learned.json"],
+        ["train", "samples.jsonl", "--skillbook", "trained.db", "--workers", "3"],
+    ],
+    ids=" ".join,
+)
+def test_the_second_signal_ends_any_command_whose_model_never_answers(
+    tmp_path: Path, many: Path, command: list[str]
+) -> None:
+    with Skillbook.open(tmp_path / "known.db") as book:
+        book.add_skill("lessons", "Remember LESSON w1.")
+    samples = [{"question": f"What about w{number}?", "ground_truth": "w"} for number in range(8)]
+    (tmp_path / "samples.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in samples), encoding="utf-8")
+    release = threading.Event()
+
+    def script(request: ScriptedRequest) -> str:
+        if request.role:
+            release.wait(600)
+        return "ready"
+
+    with ScriptedServer(script) as server:
+        process = subprocess.Popen(
+            [str(ACE), *command, "--model", "openai/scripted", "--api-base", server.api_base],
+            cwd=tmp_path,
+            env=command_environment(tmp_path),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            while not [request for request in server.requests if request.role]:
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate()
+        finally:
+            release.set()
+    assert process.returncode == 130
+    assert "Traceback" not in err and "Exception ignored" not in err
+    assert "stop" in err or "interrupted" in err
+
+
+IN_NATIVE_CODE = """
+import ctypes, os, sys
+from ace.cli.signals import on_forced_exit, run_heeding_signals
+
+def command():
+    with on_forced_exit(lambda: os.write(1, b"restored")):
+        os.write(1, b"begun\\n")
+        lock = ctypes.create_string_buffer(64)  # a pthread_mutex_t, all zero; the second time, it is waited for
+        for _ in range(2):
+            ctypes.CDLL(None).pthread_mutex_lock(lock)
+
+sys.exit(run_heeding_signals(command))
+"""
+
+
+def test_the_second_signal_ends_a_process_that_is_in_native_code() -> None:
+    process = subprocess.Popen([sys.executable, "-c", IN_NATIVE_CODE], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert process.poll() is None, "the handler cannot run yet"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate()
+    assert (process.returncode, out) == (130, "restored")
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.2, 0.6, 1.2])
+def test_a_signal_while_a_local_model_is_loaded_ends_the_command(tmp_path: Path, delay: float) -> None:
+    name = needed_model("smollm2-135m")
+    code = (
+        "import sys\nfrom ace.cli.signals import run_heeding_signals\n"
+        "from ace.providers.local import LocalLLMClient\n"
+        "def command():\n"
+        "    print('begun', flush=True)\n"
+        "    LocalLLMClient(sys.argv[1]).load()\n"
+        "    import time; time.sleep(600)\n"
+        "sys.exit(run_heeding_signals(command))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    time.sleep(delay)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    assert (process.returncode, err) == (130, "ace: interrupted\n")
