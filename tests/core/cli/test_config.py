@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Run
+from tests.support.scripted_server import ScriptedServer
 
 KEY = "sk-very-secret-0123456789"
 
@@ -99,3 +100,38 @@ def test_the_project_file_is_found_above_inside_a_repository_only(
     settings = here("config", "--json").data["settings"]
     assert settings["model"]["value"] == "openai/above"
     assert settings["skillbook"]["value"] == str(tmp_path / "team.db")
+
+
+def test_what_is_allowed_is_a_setting_and_a_variable(
+    tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / ".config/ace/config.toml", 'allow = ["email_address", "secret"]\n')
+    assert here("config", "--json").data["settings"]["allow"]["value"] == "email_address,secret"
+    write(tmp_path / "ace.toml", 'allow = ["copied_answer"]\n')
+    assert here("config", "--json").data["settings"]["allow"]["value"] == "copied_answer"
+    monkeypatch.setenv("ACE_ALLOW", "personal_data, copied_prompt")
+    assert here("config", "--json").data["settings"]["allow"]["value"] == "personal_data,copied_prompt"
+    monkeypatch.setenv("ACE_ALLOW", "everything")
+    done = here("config")
+    assert done.code == 2 and "ACE_ALLOW knows copied_answer, " in done.err and "'everything'" in done.err
+
+
+@pytest.mark.parametrize("value", ['"secret"', '["copied_answer", "email_address"]', '"personal_data"'])
+def test_a_project_cannot_have_your_personal_data_sent(tmp_path: Path, here: Run, value: str) -> None:
+    write(tmp_path / "ace.toml", f"allow = {value}\n")
+    done = here("config")
+    assert done.code == 2 and "'allow' in the file of a project" in done.err and "ACE_ALLOW" in done.err
+
+
+@pytest.mark.parametrize("given", ["flag", "variable", "nothing"])
+def test_a_class_that_is_allowed_is_sent(
+    given: str, tmp_path: Path, here: Run, model: list[str], server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "run.json", '{"question": "Mail jane@acme.com?", "answer": "LESSON w1"}')
+    flags = ["--allow", "email_address"] if given == "flag" else []
+    if given == "variable":
+        monkeypatch.setenv("ACE_ALLOW", "email_address")
+    done = here("learn", "run.json", "--yes", *model, *flags)
+    assert done.code == 0, done.err
+    sent = "".join(request.text for request in server.requests)
+    assert ("jane@acme.com" in sent) == (given != "nothing")

@@ -35,8 +35,8 @@ class RunOptions:
     fail_fast: Annotated[bool, Flag] = False
     """Stop at the first input that fails."""
     allow: Annotated[list[GuardedKind], Parameter(negative="", show_default=False)] = field(default_factory=list)
-    """Also learn skills that are otherwise rejected, because they copy the right answer or the prompt, or contain
-    personal data or a secret."""
+    """Send, store and learn what is otherwise replaced or rejected: personal data or one class of it, secrets, copies
+    of the right answer or of a prompt. [env: ACE_ALLOW]"""
     no_merge: Annotated[bool, Flag] = False
     """Do not merge duplicate skills."""
     resume: Annotated[bool, Flag] = False
@@ -51,4 +51,10 @@ class RunOptions:
             UsageError: Another one makes no sense.
         """
         check_from_one({"--limit": self.limit})
-        return {"epochs": self.epochs, "workers": self.workers, "lag": self.lag, "max_cost": self.max_cost}
+        return {
+            "epochs": self.epochs,
+            "workers": self.workers,
+            "lag": self.lag,
+            "max_cost": self.max_cost,
+            "allow": ",".join(self.allow) or None,
+        }

@@ -69,7 +69,9 @@ class RunPlan:
             self._announce(len(inputs))
             name, resume = self._run_name(book)
             self._check(client, counts)
-            runner = self.command.runner(client, book, place, merge=not self.options.no_merge, allow=self.options.allow)
+            runner = self.command.runner(
+                client, book, place, merge=not self.options.no_merge, allow=self.settings.allowed
+            )
             results: list[Results] = []
             stopped_by = run_learning(
                 lambda token: results.append(self._run(runner, inputs, place, token, name, resume=resume)),

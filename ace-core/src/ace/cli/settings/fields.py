@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ace.steps.copy_guard import guarded_kinds
+
 __all__ = ["FIELDS", "SettingField", "SettingValue"]
 
 _MOST_BITS: Final = 62
@@ -34,6 +36,8 @@ class SettingField:
     """The largest number that is accepted."""
     is_secret: bool = False
     """Whether the value is never shown."""
+    words: Sequence[str] = ()
+    """What a value is made of, with commas between them; a settings file may also have a list."""
 
     @property
     def variable(self) -> str:
@@ -49,6 +53,8 @@ class SettingField:
         Raises:
             ValueError: It has another type, or is out of range. The text says what is accepted.
         """
+        if self.words:
+            return self._checked_words(value)
         if self.kind is str and isinstance(value, str):
             if value.strip():
                 return value
@@ -63,6 +69,16 @@ class SettingField:
             return self.kind(value)
         shown = "" if self.is_secret else f", got {_short(value)}"
         raise ValueError(f"must be {self._wanted}{shown}")
+
+    def _checked_words(self, value: object) -> str | None:
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+            raise ValueError(f"must be a list of words, got {_short(value)}")
+        found = [word.strip() for word in given if word.strip()]
+        for word in found:
+            if word not in self.words:
+                raise ValueError(f"knows {', '.join(self.words)}, not {_short(word)}")
+        return ",".join(found) or None
 
     def _is_in_range(self, value: float) -> bool:
         return (
@@ -130,6 +146,12 @@ FIELDS: Final[Sequence[SettingField]] = (
         help="How many earlier inputs may still be unlearned when an input starts; 0 makes runs repeatable.",
         least=0,
         most=1_000_000,
+    ),
+    SettingField(
+        name="allow",
+        kind=str,
+        help="Classes of sensitive text that are neither replaced nor kept out of the skillbook.",
+        words=guarded_kinds(),
     ),
     SettingField(name="max_cost", kind=float, help="The cost in USD at which a run starts no new inputs.", above=0),
     SettingField(

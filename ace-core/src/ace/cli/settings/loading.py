@@ -14,6 +14,7 @@ from ace.cli.errors import UsageError
 from ace.cli.settings.fields import FIELDS, SettingField, SettingValue
 from ace.cli.settings.files import FileValue, read_settings_file
 from ace.cli.settings.places import project_file, user_file
+from ace.steps.copy_guard import GuardedKind
 
 __all__ = ["Settings", "load_settings"]
 
@@ -65,6 +66,8 @@ class Settings:
     """The size of the largest file or stream that is read, in megabytes."""
     max_cost: float | None
     """US dollars after which a run begins nothing new."""
+    allow: str | None
+    """The classes of sensitive text to leave alone, with commas between them; None is none."""
     origins: Mapping[str, str]
     """Where each value came from, by name, in words for people."""
 
@@ -72,6 +75,12 @@ class Settings:
     def max_input_bytes(self) -> int:
         """The size of the largest file or stream that is read."""
         return int(self.max_input_mb * 1_000_000)
+
+    @property
+    def allowed(self) -> list[GuardedKind]:
+        """The words of `allow`."""
+        words: list[Any] = [] if self.allow is None else self.allow.split(",")  # each was checked against its field
+        return words
 
 
 def load_settings(
@@ -126,6 +135,7 @@ def _trusted(path: Path, entries: Mapping[str, FileValue]) -> Mapping[str, FileV
         "api_base": _problem_with_address,
         "model": _problem_with_model,
         "skillbook": _problem_with_skillbook,
+        "allow": _problem_with_allowed,
     }
     for name, problem_with in refusals.items():
         if name not in entries:
@@ -160,6 +170,13 @@ def _problem_with_skillbook(location: str) -> str | None:
     if not has_scheme(location):
         return None
     return "'skillbook' in the file of a project may only name a file, since questions from your traces go there"
+
+
+def _problem_with_allowed(words: str) -> str | None:
+    private = [word for word in words.split(",") if not word.startswith("copied_")]
+    if not private:
+        return None
+    return f"'allow' in the file of a project may not contain {private[0]!r}, since your own data would be sent"
 
 
 def _problem_with_model(model: str) -> str | None:
