@@ -11,6 +11,7 @@ from pathlib import Path
 from ace.context import ACEStepContext
 from ace.durable_file import append_line
 from ace.json_fields import list_in, mapping_in, number_in, text_in
+from ace.protocols import redactor_for
 from ace.skillbook import Skillbook
 
 __all__ = ["LearnedTurn", "NoteLearnedStep", "read_learned"]
@@ -59,7 +60,8 @@ class NoteLearnedStep:
                 trace_id=trace_id,
                 session_id=text_in(metadata, "session_id"),
                 turn=int(number_in(metadata, "turn") or 0),
-                question=" ".join(text_in(ctx.trace, "question").split())[:_SHOWN_QUESTION],
+                # Redacted before it is cut: half a key would not be recognised.
+                question=" ".join(redactor_for().redact(text_in(ctx.trace, "question")).split())[:_SHOWN_QUESTION],
                 skill_ids=tuple(skill.id for skill in self.skillbook.source_filter(trace_id=trace_id)),
                 at=datetime.now(UTC).isoformat(timespec="seconds"),
             )
