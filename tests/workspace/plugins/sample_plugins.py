@@ -164,8 +164,53 @@ CALLER = SamplePlugin(
     },
 )
 
+NOISY = SamplePlugin(
+    "sample_noisy",
+    "noisy",
+    dedent("""
+        import os
+
+        if os.environ.get("NOISE"):
+            print("noise of the hook module")
+
+        @hookimpl
+        def ace_trace_converters():
+            yield TraceConverterSpec(name="noisy", target="sample_noisy.steps:NoisyToTrace",
+                                     recognises="sample_noisy.steps:score")
+
+        @hookimpl
+        def ace_observers():
+            yield ObserverSpec(name="noisy", target="sample_noisy.steps:observe")
+    """),
+    {
+        "steps": dedent("""
+            import os
+
+            def make_noise(of):
+                if os.environ.get("NOISE"):
+                    print(f"noise of the {of}")
+
+            make_noise("import")
+
+            class NoisyToTrace:
+                requires = provides = frozenset({"trace"})
+
+                def __call__(self, ctx):
+                    raise ValueError("nothing is claimed")
+
+            def score(record):
+                make_noise("recogniser")
+                return 0.0
+
+            def observe(event):
+                make_noise("observer")
+        """),
+    },
+)
+
 SAMPLES = (
     GOOD,
+    NOISY,
     CALLER,
     SamplePlugin(
         "sample_learn",

@@ -37,7 +37,7 @@ NEVER_IMPORTED = {
 
 
 def test_every_broken_sample_is_in_the_table() -> None:
-    well = {"good_one", "caller", "learn", "dies", "sleeps", "interrupts"}
+    well = {"good_one", "noisy", "caller", "learn", "dies", "sleeps", "interrupts"}
     assert {sample.name for sample in SAMPLES} - set(ERRORS) == well
 
 
@@ -188,6 +188,25 @@ def test_the_check_survives_plugins_that_end_or_hang_their_process(environment: 
     assert checked["plugins"][0]["status"] == "ok"
 
 
+def test_what_a_plugin_prints_stays_out_of_the_result(environment: Environment, tmp_path: Path) -> None:
+    def answer(role: str, prompt: str) -> dict[str, object] | str:
+        if role == "reflector":
+            return {"reasoning": "r", "correct_approach": "c", "key_insight": "Look twice.", "extracted_learnings": []}
+        if role == "skill_manager":
+            return {"reasoning": "r", "operations": []}
+        return "ready"
+
+    (tmp_path / "trace.json").write_text('{"task": "Look.", "feedback": "wrong"}', encoding="utf-8")
+    environ = {"OPENAI_API_KEY": "k", "HOME": str(tmp_path), "ACE_PLUGINS": "noisy", "NOISE": "1"}
+    with ScriptedModel(answer) as model:
+        options = ("--model", "openai/x", "--api-base", model.api_base, "--json")
+        done = environment.command("ace", "learn", "trace.json", *options, environ=environ, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["traces"]["learned"] == 1
+    for noise in ("hook module", "import", "recogniser", "observer"):
+        assert f"noise of the {noise}" in done.stderr
+
+
 def test_import_ace_imports_no_plugin(environment: Environment) -> None:
     environment.python("import ace, ace.plugins; ace.TraceAnalyser; ace.plugins.list_plugins()")
     assert environment.imported() == []
@@ -250,12 +269,12 @@ def test_what_is_wrong_is_skipped_with_one_warning_or_raised(environment: Enviro
     code = "from ace.protocols import trace_converters; print([found.name for found in trace_converters()])"
     said = ERRORS["bad_converter"][1]
     done = environment.command("python", "-I", "-c", code)
-    assert (done.returncode, done.stdout) == (0, "['good_one']\n")
+    assert (done.returncode, done.stdout) == (0, "['good_one', 'noisy']\n")
     # What they give is not known of those whose source is broken, so they are told as well.
     unknown = [ERRORS[name][1] for name in ("broken_source", "misspelt", "undecorated")]
     assert done.stderr.splitlines() == [said, *unknown]
     # Those that give nothing of this kind are not imported.
-    assert environment.imported() == ["sample_bad_converter", "sample_good"]
+    assert environment.imported() == ["sample_bad_converter", "sample_good", "sample_noisy"]
     again = f"from ace.protocols import embedder_names; embedder_names(); {code}"
     assert environment.command("python", "-I", "-c", again).stderr.splitlines() == [*unknown, said]
     strict = environment.command("python", "-I", "-c", code, environ={"ACE_PLUGINS_STRICT": "1"})

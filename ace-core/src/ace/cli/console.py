@@ -6,8 +6,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TextIO
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "print_table",
     "print_text",
     "redraw_note",
+    "result_stream",
+    "results_only",
     "visible",
 ]
 
@@ -64,6 +66,31 @@ def abandon(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
+_result_stream: TextIO | None = None
+"""Standard output, while `results_only` keeps it for results."""
+
+
+def result_stream() -> TextIO:
+    """Return the stream that takes the results of a command."""
+    return sys.stdout if _result_stream is None else _result_stream
+
+
+@contextmanager
+def results_only() -> Iterator[None]:
+    """Keep standard output for what this module prints, while the block runs.
+
+    Whatever else is printed, by a plugin or by a framework that it imports, goes to standard error: a program may
+    read the result. The block is a whole command, entered once, so no other thread replaces `sys.stdout` meanwhile.
+    """
+    global _result_stream  # there is one standard output in a process
+    before, _result_stream = _result_stream, result_stream()
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _result_stream = before
+
+
 def is_terminal(stream: TextIO) -> bool:
     """Tell whether a person looks at a stream.
 
@@ -97,8 +124,8 @@ def print_text(text: str) -> None:
     Args:
         text: The text, without the line feed at its end.
     """
-    safe = _safe(text, sys.stdout)
-    print(_writable(safe, sys.stdout), flush=True)  # noqa: T201  # the command line talks to its user
+    stream = result_stream()
+    print(_writable(_safe(text, stream), stream), file=stream, flush=True)  # the command line talks to its user
 
 
 def note(text: str) -> None:
@@ -158,7 +185,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
         id         section
         geo-00001  geo
     """
-    if is_terminal(sys.stdout):
+    if is_terminal(result_stream()):
         _print_drawn(columns, rows, title)
         return
     lines = [list(columns), *([_one_line(cell) for cell in row] for row in rows)]
@@ -184,7 +211,7 @@ def _print_drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
         table.add_column(column, overflow="fold", justify="right" if _is_of_numbers(rows, place) else "left")
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
-    Console(soft_wrap=False).print(table)
+    Console(soft_wrap=False, file=result_stream()).print(table)
 
 
 def _is_of_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from cyclopts import App, Parameter
 
+from ace.cli.console import results_only
 from ace.cli.errors import WITH_FAILURES, print_error
 
 if TYPE_CHECKING:
@@ -163,7 +164,9 @@ def call_command(
         for parameter, annotation in ignored.items()
         if annotation in (CommandContext, CommandContext | None)
     }
-    returned = command(*bound.args, **bound.kwargs, **contexts)
+    is_built_in = getattr(command, "__module__", "").startswith("ace.cli.commands")
+    with results_only() if is_built_in else nullcontext():
+        returned = command(*bound.args, **bound.kwargs, **contexts)
     if inspect.iscoroutine(returned):
         import asyncio
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ace.cli.console import is_terminal, note
+from ace.cli.console import is_terminal, note, result_stream
 from ace.cli.errors import UsageError
 
 __all__ = ["can_ask", "edited", "says_yes"]
@@ -80,7 +80,7 @@ def _run_editor(command: list[str], file: Path) -> None:
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         # What an editor draws must not end up in a pipe that takes our result.
-        done = subprocess.run([*command, str(file)], stdout=None if is_terminal(sys.stdout) else 2, check=False)
+        done = subprocess.run([*command, str(file)], stdout=None if is_terminal(result_stream()) else 2, check=False)
     except OSError as error:
         raise UsageError(
             f"the editor {command[0]!r} cannot be started ({error.strerror}), so nothing was changed"
