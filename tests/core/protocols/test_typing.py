@@ -19,7 +19,7 @@ from ace.protocols import (
     StructuredAnswer,
 )
 from ace.providers import LiteLLMClient, wrap_with_instructor
-from ace.runners import ACE
+from ace.runners import ACE, ACELiteLLM
 from ace.skillbook import Skillbook
 from ace.updates import UpdateBatch
 
@@ -96,4 +96,5 @@ def test_clients_of_every_kind_have_the_types_of_their_protocols() -> None:
     client: AsyncLLMClientLike = AsyncClient()
     output = Agent(client).generate("2+2?", "", Skillbook())
     assert_type(output, AgentOutput)
+    assert ACELiteLLM(client).ask("2+2?") == "4"
     assert output.final_answer == "4"

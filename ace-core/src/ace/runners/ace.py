@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
     from ace.pipeline import SampleResult, StepProtocol
     from ace.protocols.agent import AgentLike
-    from ace.protocols.llm import LLMClientLike
+    from ace.protocols.llm import AnyLLMClient
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
     from ace.skillbook import Skillbook
@@ -97,7 +97,7 @@ class ACE(ACERunner):
     @checked_arguments(LearningOptions)
     def from_client(
         cls,
-        client: LLMClientLike,
+        client: AnyLLMClient,
         *,
         environment: TaskEnvironment | None = None,
         retrieval: Retrieval | None = None,

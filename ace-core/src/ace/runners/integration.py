@@ -17,7 +17,7 @@ from ace.runners.settings import LearningOptions, LearningSettings
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
-    from ace.protocols.llm import LLMClientLike
+    from ace.protocols.llm import AnyLLMClient
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
     from ace.skillbook import Skillbook
@@ -115,7 +115,7 @@ class IntegrationRunner(ACERunner):
         return cls.from_client(learning_client(cls, **for_client, settings=settings), *args, **options)
 
     @classmethod
-    def from_client(cls, client: LLMClientLike, /, *args: Any, **options: Any) -> Self:
+    def from_client(cls, client: AnyLLMClient, /, *args: Any, **options: Any) -> Self:
         """Make a runner whose two roles use one client.
 
         Args:

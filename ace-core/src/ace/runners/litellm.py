@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ace.outputs import AgentOutput
     from ace.pipeline import SampleResult
     from ace.protocols.agent import AgentLike
-    from ace.protocols.llm import LLMClientLike
+    from ace.protocols.llm import AnyLLMClient
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
 
@@ -50,7 +50,7 @@ class ACELiteLLM:
     @checked_arguments(LearningOptions)
     def __init__(
         self,
-        llm: LLMClientLike,
+        llm: AnyLLMClient,
         *,
         environment: TaskEnvironment | None = None,
         agent: AgentLike | None = None,

@@ -18,7 +18,7 @@ from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
 
 if TYPE_CHECKING:
     from ace.pipeline import SampleResult, StepProtocol
-    from ace.protocols.llm import LLMClientLike
+    from ace.protocols.llm import AnyLLMClient
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
     from ace.skillbook import Skillbook
@@ -80,7 +80,7 @@ class TraceAnalyser(ACERunner):
 
     @classmethod
     @checked_arguments(LearningOptions)
-    def from_client(cls, client: LLMClientLike, **options: Unpack[LearningOptions]) -> Self:
+    def from_client(cls, client: AnyLLMClient, **options: Unpack[LearningOptions]) -> Self:
         """Make a runner whose two roles use one client. The options are those of `from_roles`."""
         from ace.implementations import reflector_for, skill_manager_for
 
