@@ -60,35 +60,34 @@ class Hooks:
         """Return the same hooks, called elsewhere."""
         return self if caller is self._caller else Hooks(self._hooks, caller)
 
+    @property
+    def direct(self) -> Sequence[PipelineHook] | None:
+        """The hooks if they are called where the step runs, for loops that do so themselves; else None."""
+        return self._hooks if self._caller is None else None
+
     def before(self, step_name: str, ctx: StepContext) -> None:
         """Tell every hook that a step is about to run."""
-        if self._caller is not None:
-            self._caller.call(partial(_notify_before, self._hooks, step_name, ctx))
-            return
-        for hook in self._hooks:  # the hot path: as in `_notify_before`, without the call
-            try:
-                hook.before_step(step_name, ctx)
-            except Exception as error:
-                _log_failure(hook, "before_step", step_name, error)
+        caller = self._caller
+        if caller is None:
+            notify_before(self._hooks, step_name, ctx)
+        else:
+            caller.call(partial(notify_before, self._hooks, step_name, ctx))
 
     def after(self, step_name: str, ctx: StepContext) -> None:
         """Tell every hook that a step has returned."""
-        if self._caller is not None:
-            self._caller.call(partial(_notify_after, self._hooks, step_name, ctx))
-            return
-        for hook in self._hooks:
-            try:
-                hook.after_step(step_name, ctx)
-            except Exception as error:
-                _log_failure(hook, "after_step", step_name, error)
+        caller = self._caller
+        if caller is None:
+            notify_after(self._hooks, step_name, ctx)
+        else:
+            caller.call(partial(notify_after, self._hooks, step_name, ctx))
 
     def before_async(self, step_name: str, ctx: StepContext) -> Awaitable[None] | None:
         """Like `before`, for a step on an event loop; if something is returned, it has to be awaited."""
-        return self._from_loop(_notify_before, step_name, ctx)
+        return self._from_loop(notify_before, step_name, ctx)
 
     def after_async(self, step_name: str, ctx: StepContext) -> Awaitable[None] | None:
         """Like `after`, for a step on an event loop; if something is returned, it has to be awaited."""
-        return self._from_loop(_notify_after, step_name, ctx)
+        return self._from_loop(notify_after, step_name, ctx)
 
     def _from_loop(self, notify: _Notify, step_name: str, ctx: StepContext) -> Awaitable[None] | None:
         caller = self._caller
@@ -104,7 +103,8 @@ class Hooks:
 _Notify = Callable[[Sequence[PipelineHook], str, StepContext], None]
 
 
-def _notify_before(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
+def notify_before(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
+    """Tell every hook, here, that a step is about to run."""
     for hook in hooks:
         try:
             hook.before_step(step_name, ctx)
@@ -112,7 +112,8 @@ def _notify_before(hooks: Sequence[PipelineHook], step_name: str, ctx: StepConte
             _log_failure(hook, "before_step", step_name, error)
 
 
-def _notify_after(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
+def notify_after(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
+    """Tell every hook, here, that a step has returned."""
     for hook in hooks:
         try:
             hook.after_step(step_name, ctx)

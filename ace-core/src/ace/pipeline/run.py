@@ -63,6 +63,8 @@ class Run(Generic[C]):
         self.stopped = False
         self.is_left_behind = False  # nobody waits for its workers
         self.in_flight = InFlight(max_in_flight, token, on_sample_end)
+        # No sample of these classes has to be checked; empty where each sample has to be, for the run may be cancelled.
+        self.checked_classes: set[type] = plan.inputs.complete_classes if token is None else set()
         self._tells_ends = self.in_flight.is_watched
         self.failure: BaseException | None = None
         self.variables = contextvars.copy_context()

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, final
 from .cancellation import CancellationToken
 from .context import StepContext
 from .errors import PipelineCancelled
-from .hooks import Hooks
+from .hooks import Hooks, notify_after, notify_before
 from .planned_step import PlannedStep, returned_context
 
 C = TypeVar("C", bound=StepContext)
@@ -55,16 +55,22 @@ class Segment(Generic[C]):
         return ctx
 
     def _run_observed(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Hooks) -> C:
-        context_class, before, after = ctx.__class__, hooks.before, hooks.after
+        context_class, direct = ctx.__class__, hooks.direct
         for name, call in self._calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
-            before(name, ctx)
+            if direct is not None:
+                notify_before(direct, name, ctx)
+            else:
+                hooks.before(name, ctx)
             ctx = call(ctx)
             if ctx.__class__ is not context_class:
                 context_class = returned_context(ctx, name).__class__
-            after(name, ctx)
+            if direct is not None:
+                notify_after(direct, name, ctx)
+            else:
+                hooks.after(name, ctx)
         return ctx
 
     async def run_async(

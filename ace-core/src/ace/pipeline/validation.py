@@ -202,11 +202,14 @@ class InputCheck(Generic[C]):
 
     Args:
         wanted: The names of the fields, each with the step that wants it first.
+
+    Attributes:
+        complete_classes: Classes whose contexts need no check, because an earlier one had all fields.
     """
 
     def __init__(self, wanted: Mapping[str, str]) -> None:
         self._wanted = tuple(wanted.items())
-        self._complete_classes: set[type] = set()
+        self.complete_classes: set[type] = set()
 
     def check(self, ctx: C, position: Position) -> None:
         """Check a context before its first step.
@@ -215,7 +218,7 @@ class InputCheck(Generic[C]):
             PipelineError: If it lacks a field; `position` then names the step that wants it.
         """
         cls: type[object] = type(ctx)
-        if cls in self._complete_classes:
+        if cls in self.complete_classes:
             return
         for field, step_name in self._wanted:
             if not hasattr(ctx, field):
@@ -232,4 +235,4 @@ class InputCheck(Generic[C]):
         # Fields of a dataclass are on every instance: no need to look at the next one.
         fields = {each.name for each in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
         if fields.issuperset(name for name, _ in self._wanted):
-            self._complete_classes.add(cls)
+            self.complete_classes.add(cls)
