@@ -7,7 +7,7 @@ caller's thread) does it make calls for them while it waits (`CallerThread`).
 Invariants:
 
 - `call` returns when the call has been made, so the next step of that sample has not begun. It blocks, so it is called
-  on the engine's threads only, never on an event loop: coroutines go through `Hooks.before_async`.
+  on the engine's threads only, never on an event loop: coroutines go through `RelayedHooks.notify`.
 - The one who is asked to call never waits for a lock that the one who asks may hold.
 - What a call raises is raised where it was asked for, so that a `SystemExit` ends the run and not the loop.
 - `tell` never waits: a sample that ends in the background must not depend on a loop that its owner may have stopped.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, final, runtime_checkable
 
@@ -41,66 +41,48 @@ class PipelineHook(Protocol):
         """Called after a step that did not raise, with the context that it returned."""
 
 
+Notify = Callable[[Sequence[PipelineHook], str, StepContext], None]
+
+
 @final
-class Hooks:
-    """The hooks of a pipeline, and where they are called.
+class RelayedHooks:
+    """Hooks that are called where the caller of the run is. It is a hook itself, so the loop over steps is the same.
 
     Args:
         hooks: The hooks.
-        caller: Where they are called; None calls them where the step runs.
+        caller: Makes the calls.
     """
 
-    __slots__ = ("_caller", "_hooks")
+    __slots__ = ("_hooks", "caller")
 
-    def __init__(self, hooks: Sequence[PipelineHook], caller: Caller | None = None) -> None:
-        self._hooks = tuple(hooks)
-        self._caller = caller
+    def __init__(self, hooks: Sequence[PipelineHook], caller: Caller) -> None:
+        self._hooks = hooks
+        self.caller = caller
 
-    def at(self, caller: Caller | None) -> Hooks:
-        """Return the same hooks, called elsewhere."""
-        return self if caller is self._caller else Hooks(self._hooks, caller)
+    def before_step(self, step_name: str, ctx: StepContext) -> None:
+        """Have the hooks called, and wait for that."""
+        self.caller.call(partial(notify_before, self._hooks, step_name, ctx))
 
-    @property
-    def direct(self) -> Sequence[PipelineHook] | None:
-        """The hooks if they are called where the step runs, for loops that do so themselves; else None."""
-        return self._hooks if self._caller is None else None
+    def after_step(self, step_name: str, ctx: StepContext) -> None:
+        """Have the hooks called, and wait for that."""
+        self.caller.call(partial(notify_after, self._hooks, step_name, ctx))
 
-    def before(self, step_name: str, ctx: StepContext) -> None:
-        """Tell every hook that a step is about to run."""
-        caller = self._caller
-        if caller is None:
-            notify_before(self._hooks, step_name, ctx)
-        else:
-            caller.call(partial(notify_before, self._hooks, step_name, ctx))
-
-    def after(self, step_name: str, ctx: StepContext) -> None:
-        """Tell every hook that a step has returned."""
-        caller = self._caller
-        if caller is None:
-            notify_after(self._hooks, step_name, ctx)
-        else:
-            caller.call(partial(notify_after, self._hooks, step_name, ctx))
-
-    def before_async(self, step_name: str, ctx: StepContext) -> Awaitable[None] | None:
-        """Like `before`, for a step on an event loop; if something is returned, it has to be awaited."""
-        return self._from_loop(notify_before, step_name, ctx)
-
-    def after_async(self, step_name: str, ctx: StepContext) -> Awaitable[None] | None:
-        """Like `after`, for a step on an event loop; if something is returned, it has to be awaited."""
-        return self._from_loop(notify_after, step_name, ctx)
-
-    def _from_loop(self, notify: _Notify, step_name: str, ctx: StepContext) -> Awaitable[None] | None:
-        caller = self._caller
-        if caller is None or caller.is_here:
-            notify(self._hooks, step_name, ctx)
-            return None
+    async def notify(self, notify: Notify, step_name: str, ctx: StepContext) -> None:
+        """Have the hooks called while a thread waits for that, because an event loop must not."""
         from .event_loop import call_in_thread
 
-        # A thread waits for the call, because this loop must not.
-        return call_in_thread(partial(caller.call, partial(notify, self._hooks, step_name, ctx)))
+        await call_in_thread(partial(self.caller.call, partial(notify, self._hooks, step_name, ctx)))
 
 
-_Notify = Callable[[Sequence[PipelineHook], str, StepContext], None]
+def relayed(hooks: tuple[PipelineHook, ...], caller: Caller | None) -> tuple[PipelineHook, ...]:
+    """Return hooks so that they are called where a caller is; without one, they are called where the step runs."""
+    return hooks if caller is None or not hooks else (RelayedHooks(hooks, caller),)
+
+
+def relay_from_loop(hooks: Sequence[PipelineHook]) -> RelayedHooks | None:
+    """Return what relays hooks if this event loop would have to wait for their calls."""
+    first = hooks[0]
+    return first if isinstance(first, RelayedHooks) and not first.caller.is_here else None
 
 
 def notify_before(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 from .caller import CallerThread, caller_var
 from .context import StepContext
-from .hooks import Hooks
+from .hooks import PipelineHook, relayed
 from .interrupts import uninterrupted
 from .lane import Lane
 from .lane_steps import LaneSteps
@@ -44,7 +44,7 @@ class LaneSegment(Generic[C]):
         self._number = number
 
     def start(
-        self, future: Future[C], ctx: C, position: Position, run: Run[C], index: int, hooks: Hooks | None
+        self, future: Future[C], ctx: C, position: Position, run: Run[C], index: int, hooks: Sequence[PipelineHook]
     ) -> contextvars.Context:
         """Have the section run when it is the sample's turn.
 
@@ -102,7 +102,7 @@ class LaneSegment(Generic[C]):
         hooks = run.hooks
         calls_here = run.calls_hooks and run.caller is None
         if calls_here:
-            hooks = None if hooks is None else hooks.at(here)
+            hooks = relayed(hooks, here)
             caller_var.set(here)
         try:
             context = self.start(future, ctx, position, run, index, hooks)

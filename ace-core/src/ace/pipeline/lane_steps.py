@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, final
 
 from .cancellation import CancellationToken
 from .context import StepContext
-from .hooks import Hooks
+from .hooks import PipelineHook
 from .planned_step import PlannedStep
 from .segment import Position, fuse
 
@@ -29,10 +29,12 @@ class LaneSteps(Generic[C]):
         self.is_async = all(step.is_async for step in steps)
         self._segments = fuse(steps)
 
-    def run(self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Hooks | None = None) -> C:
+    def run(
+        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
+    ) -> C:
         """Run the steps on this thread; the asynchronous ones among them are awaited on the engine's loop."""
         for segment in self._segments:
-            if segment.is_async and hooks is None:  # hooks are called here, between the steps
+            if segment.is_async and not hooks:  # hooks are called here, between the steps
                 from .event_loop import engine_loop  # loads asyncio, which most pipelines can do without
 
                 ctx = engine_loop.run(segment.run_async(ctx, position, token, hooks))
@@ -41,7 +43,7 @@ class LaneSteps(Generic[C]):
         return ctx
 
     async def run_async(
-        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Hooks | None = None
+        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
     ) -> C:
         """Await the steps, which must all be asynchronous."""
         for segment in self._segments:

@@ -10,7 +10,7 @@ from .caller import caller_var
 from .cancellation import CancellationToken, cancel_token_var
 from .context import StepContext
 from .diagram import draw_mermaid, one_line
-from .hooks import Hooks, PipelineHook
+from .hooks import PipelineHook, relayed
 from .plan import Plan
 from .segment import Position, Segment
 from .surroundings import Surroundings
@@ -136,10 +136,10 @@ class PipelineAsStep(Generic[C]):
                 ctx = await call_in_thread(partial(segment.run, ctx, position, token, hooks))
         return ctx
 
-    def _hooks_within(self, surroundings: Surroundings) -> Hooks | None:
-        if not self._hooks:
-            return None
-        return Hooks(self._hooks, caller_var.get() if surroundings.is_foreground else None)
+    def _hooks_within(self, surroundings: Surroundings) -> tuple[PipelineHook, ...]:
+        if not self._hooks or not surroundings.is_foreground:
+            return self._hooks
+        return relayed(self._hooks, caller_var.get())
 
 
 def _token_within(surroundings: Surroundings) -> CancellationToken | None:

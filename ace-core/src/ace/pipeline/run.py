@@ -12,7 +12,7 @@ from .caller import Caller, caller_var
 from .cancellation import CancellationToken, cancel_token_var
 from .context import StepContext
 from .errors import PipelineCancelled
-from .hooks import Hooks, PipelineHook
+from .hooks import PipelineHook, relayed
 from .in_flight import InFlight, OnSample, announce
 from .interrupts import uninterrupted
 from .lane import InputOrder
@@ -56,8 +56,8 @@ class Run(Generic[C]):
         self.plan = plan
         self.background = background
         self.order = order
-        self.hooks = Hooks(hooks, caller) if hooks else None
-        self.calls_hooks = self.hooks is not None or plan.has_inner_hooks
+        self._hooks = self.hooks = tuple(hooks)
+        self.calls_hooks = bool(hooks) or plan.has_inner_hooks
         self.is_observed = self.calls_hooks or on_sample_done is not None or on_sample_end is not None
         self.token = token
         self.stopped = False
@@ -80,8 +80,7 @@ class Run(Generic[C]):
     def use_caller(self, caller: Caller | None) -> None:
         """Say where hooks and callbacks are called, before the first sample is drawn."""
         self.caller = caller
-        if self.hooks is not None:
-            self.hooks = self.hooks.at(caller)
+        self.hooks = relayed(self._hooks, caller)
         if self.variables.get(caller_var) is not caller:  # None too: this may be a run inside a step of another one
             self.variables.run(caller_var.set, caller)
 

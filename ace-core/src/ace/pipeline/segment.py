@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, final
 from .cancellation import CancellationToken
 from .context import StepContext
 from .errors import PipelineCancelled
-from .hooks import Hooks, notify_after, notify_before
+from .hooks import PipelineHook, notify_after, notify_before, relay_from_loop
 from .planned_step import PlannedStep, returned_context
 
 C = TypeVar("C", bound=StepContext)
@@ -37,12 +37,14 @@ class Segment(Generic[C]):
         self._calls = tuple((step.name, _plain_call(step)) for step in steps)
         self._async_calls = tuple((step.name, step.call_async) for step in steps if step.call_async is not None)
 
-    def run(self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Hooks | None = None) -> C:
+    def run(
+        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
+    ) -> C:
         """Run the steps on this thread; asynchronous ones are awaited on the engine's loop meanwhile.
 
         `position` tells the caller where it was when a step raised.
         """
-        if hooks is not None:
+        if hooks:
             return self._run_observed(ctx, position, token, hooks)
         context_class = ctx.__class__
         for name, call in self._calls:
@@ -54,30 +56,26 @@ class Segment(Generic[C]):
                 context_class = returned_context(ctx, name).__class__
         return ctx
 
-    def _run_observed(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Hooks) -> C:
-        context_class, direct = ctx.__class__, hooks.direct
+    def _run_observed(
+        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
+    ) -> C:
+        context_class = ctx.__class__
         for name, call in self._calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
-            if direct is not None:
-                notify_before(direct, name, ctx)
-            else:
-                hooks.before(name, ctx)
+            notify_before(hooks, name, ctx)
             ctx = call(ctx)
             if ctx.__class__ is not context_class:
                 context_class = returned_context(ctx, name).__class__
-            if direct is not None:
-                notify_after(direct, name, ctx)
-            else:
-                hooks.after(name, ctx)
+            notify_after(hooks, name, ctx)
         return ctx
 
     async def run_async(
-        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Hooks | None = None
+        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
     ) -> C:
         """Await the asynchronous steps, otherwise like `run`."""
-        if hooks is not None:
+        if hooks:
             return await self._run_async_observed(ctx, position, token, hooks)
         context_class = ctx.__class__
         for name, call in self._async_calls:
@@ -89,21 +87,25 @@ class Segment(Generic[C]):
                 context_class = returned_context(ctx, name).__class__
         return ctx
 
-    async def _run_async_observed(self, ctx: C, position: Position, token: CancellationToken | None, hooks: Hooks) -> C:
-        context_class = ctx.__class__
+    async def _run_async_observed(
+        self, ctx: C, position: Position, token: CancellationToken | None, hooks: Sequence[PipelineHook]
+    ) -> C:
+        context_class, relay = ctx.__class__, relay_from_loop(hooks)
         for name, call in self._async_calls:
             position.step_name = name
             if token is not None and token.is_cancelled:
                 raise PipelineCancelled
-            elsewhere = hooks.before_async(name, ctx)
-            if elsewhere is not None:
-                await elsewhere
+            if relay is None:
+                notify_before(hooks, name, ctx)
+            else:
+                await relay.notify(notify_before, name, ctx)
             ctx = await call(ctx)
             if ctx.__class__ is not context_class:
                 context_class = returned_context(ctx, name).__class__
-            elsewhere = hooks.after_async(name, ctx)
-            if elsewhere is not None:
-                await elsewhere
+            if relay is None:
+                notify_after(hooks, name, ctx)
+            else:
+                await relay.notify(notify_after, name, ctx)
         return ctx
 
 
