@@ -17,8 +17,8 @@ CONTROL = "red\x1b[31m c1\x9b31m bidi\u202etxt.exe\u2066 bell\x07 end"
 FORBIDDEN = ("\x1b[31m", "\x9b", "\u202e", "\u2066", "\x07")
 
 
-def on_a_terminal(folder: Path, *arguments: str) -> str:
-    """Run `ace` with a terminal as its output and error, and return what the terminal was sent."""
+def on_a_terminal(folder: Path, *arguments: str, error_too: bool = True) -> str:
+    """Run `ace` with a terminal as its output, and its error if `error_too`, and return what the terminal was sent."""
     main, other = pty.openpty()
     process = subprocess.Popen(
         [ACE, *arguments],
@@ -26,7 +26,7 @@ def on_a_terminal(folder: Path, *arguments: str) -> str:
         env={**command_environment(folder), "TERM": "xterm", "COLUMNS": "200"},
         stdin=subprocess.DEVNULL,
         stdout=other,
-        stderr=other,
+        stderr=other if error_too else subprocess.DEVNULL,
     )
     os.close(other)
     shown = bytearray()
@@ -75,6 +75,15 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command)[:24])
 def test_no_command_sends_control_characters_to_a_terminal(book: Path, command: list[str], as_json: bool) -> None:
     shown = on_a_terminal(book, *command, *(["--json"] if as_json and command[1] != "export" else []))
+    assert shown
+    assert [sign for sign in FORBIDDEN if sign in shown] == []
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["", "json"])
+@pytest.mark.parametrize("command", [COMMANDS[0], COMMANDS[2], COMMANDS[6]], ids=lambda command: " ".join(command)[:24])
+def test_nor_where_standard_error_goes_elsewhere(book: Path, command: list[str], as_json: bool) -> None:
+    options = ["--json"] if as_json and command[1] != "export" else []
+    shown = on_a_terminal(book, *command, *options, error_too=False)
     assert shown
     assert [sign for sign in FORBIDDEN if sign in shown] == []
 

@@ -115,7 +115,7 @@ def print_json(result: Mapping[str, object]) -> None:
     """
     text = json.dumps({"schema": JSON_SCHEMA, **result}, indent=2, ensure_ascii=False)
     # Escaped as JSON escapes it, so that what is copied from the terminal is the same object.
-    print_text(_NOT_ASCII.sub(_json_escape, text) if sys.stdout.isatty() else text)
+    print_text(_NOT_ASCII.sub(_json_escape, text) if result_stream().isatty() else text)
 
 
 def print_text(text: str) -> None:

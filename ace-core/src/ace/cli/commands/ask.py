@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import is_terminal, note, print_json, print_text, visible
+from ace.cli.console import is_terminal, note, print_json, print_text, result_stream, visible
 from ace.cli.errors import UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.log_lines import warnings_shown
@@ -95,7 +95,7 @@ def command(
             }
         )
         return 0
-    print_text(visible(output.final_answer) if is_terminal(sys.stdout) else output.final_answer)
+    print_text(visible(output.final_answer) if is_terminal(result_stream()) else output.final_answer)
     for each, content in cited.items():
         note(f"[{each}] {visible(' '.join(content.split()))}")
     return 0

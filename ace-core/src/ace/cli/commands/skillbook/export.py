@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import is_terminal, print_json, print_text, visible
+from ace.cli.console import is_terminal, print_json, print_text, result_stream, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.skillbooks.confirmation import ask
@@ -93,5 +92,5 @@ def _export_to_output(location: str, export_format: ExportFormat, *, as_json: bo
         raise UsageError("--json reports an export to a file; with - the export itself goes to standard output")
     with opened(location) as book:
         text = exported_text(book, export_format).rstrip("\n")
-    print_text(visible(text) if is_terminal(sys.stdout) else text)
+    print_text(visible(text) if is_terminal(result_stream()) else text)
     return DONE

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from ace.cli.console import is_terminal, print_json, print_text, visible
+from ace.cli.console import is_terminal, print_json, print_text, result_stream, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.lookup import find_skill
@@ -110,7 +109,7 @@ def _print_text(book: Skillbook, text_format: TextFormat, query: str | None, bud
         text = part_of(book, {skill.id for skill in chosen}).as_playbook().rstrip("\n")
     else:
         text = book.as_prompt(budget, query, text_format)
-    print_text(visible(text) if is_terminal(sys.stdout) else text)
+    print_text(visible(text) if is_terminal(result_stream()) else text)
 
 
 def _print_json(book: Skillbook, location: str, skills: Sequence[Skill]) -> None:
