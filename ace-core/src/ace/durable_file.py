@@ -242,6 +242,56 @@ def file_lock(path: str | Path, *, wait: bool = True, on_wait: Callable[[], None
         yield True
 
 
+@contextlib.contextmanager
+def passing_lock(path: str | Path) -> Iterator[bool]:
+    """Hold a lock like `file_lock`, without waiting for it, on a file that is deleted when the lock is released.
+
+    Invariant: whoever holds the lock holds it on the file that is at the path. One that was locked while its last
+    owner deleted it is let go, and the next one is tried.
+
+    Args:
+        path: The file of the lock.
+
+    Yields:
+        Whether it is held.
+
+    Raises:
+        OSError: The file cannot be made.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "run.lock"
+        >>> with passing_lock(path) as is_mine, passing_lock(path) as is_others:
+        ...     is_mine, is_others
+        (True, False)
+        >>> path.exists()
+        False
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield True
+        return
+    while True:
+        with open(path, "ab", opener=_private_opener) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            try:
+                is_here = os.path.samestat(os.fstat(file.fileno()), Path(path).stat())
+            except FileNotFoundError:
+                is_here = False
+            if is_here:
+                try:
+                    yield True
+                finally:
+                    with contextlib.suppress(OSError):  # an empty file that stays does no harm
+                        Path(path).unlink(missing_ok=True)
+                return
+
+
 def remove_leftovers(path: str | Path) -> None:
     """Delete the temporary files that killed writers of this file left behind. The lock must be held."""
     target = real_path(path)

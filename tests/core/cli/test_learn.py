@@ -60,7 +60,7 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
     report = done.data
     assert report["schema"] == 1
     assert set(report) == {
-        *("schema", "command", "skillbook", "dry_run", "model", "place", "run", "stopped_by"),
+        *("schema", "command", "skillbook", "dry_run", "model", "place", "run", "stopped_by", "given_up"),
         *("traces", "failures", "skills", "left_out", "new_skills", "model_use"),
     }
     counts = {"read": 7, "learned": 6, "already_learned": 0, "failed": 2, "unreadable": 1, "not_begun": 0}
@@ -127,7 +127,7 @@ def test_what_a_model_wanted_in_vain_is_told_once_in_the_report(here: Run, tmp_p
     assert (done.code, "ghost" in done.err) == (0, False)
     [told] = [re.split("  +", line) for line in done.out.splitlines() if "ghost" in line]
     assert told == ["a judgement of a skill", "there is no skill 'ghost-00001'", "2"]
-    data = here("learn", "a.jsonl", "--limit", "1", "--json", *model).data
+    data = here("learn", "a.jsonl", "--limit", "1", "--again", "--json", *model).data
     assert data["left_out"] == [
         {"operation": "TAG", "skill": "ghost-00001", "reason": "there is no skill 'ghost-00001'", "trace": "a.jsonl#1"}
     ]

@@ -116,7 +116,7 @@ def test_a_run_that_was_stopped_is_resumed(
     command = ["learn", "runs.jsonl", "--lag", "0", "--skillbook", PLACE, *model]
     stopped = run(*command, "--fail-fast")
     assert stopped.code == 1
-    assert "the same command with --resume goes on" in stopped.err
+    assert "the same command with --resume continues the run" in stopped.err
     resumed = run(*command, "--resume", "--json")
     assert (resumed.code, resumed.data["traces"]["already_learned"]) == (1, 1), resumed.err
     assert kept(tmp_path) == ["Remember LESSON a."]
@@ -127,7 +127,7 @@ def test_a_run_that_was_stopped_is_resumed(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["learn", "runs.jsonl", "--resume", "--dry-run"], "a copy that does not know what was broken off"),
+        (["learn", "runs.jsonl", "--resume", "--dry-run"], "a copy that does not know which runs are unfinished"),
         (["train", "runs.jsonl", "--resume", "--validate", "more.jsonl"], "leave out --validate, or train into a .db"),
     ],
 )

@@ -63,8 +63,11 @@ def test_a_store_is_gone_on_with_later(
     assert "was deleted, or another file took its place" in done.err
     assert done.err.splitlines()[-1] == (
         "ace: stopped, since the skillbook cannot be written; "
-        "what was learned is kept; the same command with --resume goes on"
+        "learn into the copy, or put 'skills.db' back and continue with --resume"
     )
+    assert "save_to_file" not in done.err, "this is no advice for a command line"
+    [copy] = re.findall(r"a copy of what was learned is in '(.*)', until you move it", done.err)
+    assert len(Skillbook.open(copy)) >= 2
     assert len(server.requests) < 12, "the rest was paid for, and could not be kept"
 
     moving.folder.unlink()
@@ -79,9 +82,10 @@ def test_a_json_file_is_saved_elsewhere(tmp_path: Path, server: ScriptedServer) 
     assert done.code == 1
     assert "Traceback" not in done.err
     assert "skills.json cannot be saved: [Errno 20] Not a directory" in done.err
-    [place] = re.findall(r"what was learned is in '(.*)', until you move it", done.err)
-    assert len(Skillbook.load_from_file(place)) == 10
-    assert len(server.requests) < 30
+    [place] = re.findall(r"a copy of what was learned is in '(.*)', until you move it", done.err)
+    assert len(Skillbook.load_from_file(place)) == 3
+    assert len(server.requests) < 12, "the rest was paid for, and could not be kept"
+    assert "learn into the copy, or move it to 'skills.json'" in done.err
 
 
 def learn_into(skillbook: str, tmp_path: Path, server: ScriptedServer) -> Done:

@@ -39,7 +39,7 @@ def test_a_json_file_is_started_saved_and_gone_on_with(tmp_path: Path) -> None:
     assert saved.dumps() == runner.skillbook.dumps()
 
 
-def test_a_json_file_is_saved_at_every_checkpoint(tmp_path: Path) -> None:
+def test_a_json_file_is_saved_after_every_sample(tmp_path: Path) -> None:
     path = tmp_path / "skills.json"
     found: list[int] = []
 
@@ -49,11 +49,9 @@ def test_a_json_file_is_saved_at_every_checkpoint(tmp_path: Path) -> None:
         return secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = ACE.from_client(
-            client_for(server), environment=SimpleEnvironment(), skillbook_path=path, checkpoint_interval=2
-        )
+        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook_path=path)
         runner.run(secrets_world.samples(5), lag=0)
-    assert found == [0, 0, 2, 2, 4]
+    assert found == [0, 1, 2, 3, 4]
     assert len(Skillbook.load_from_file(path)) == 5
 
 

@@ -115,7 +115,7 @@ def test_a_store_that_is_not_at_its_place_any_more_takes_nothing(tmp_path: Path,
     else:
         folder.rename(tmp_path / "e")
     for ask in (lambda: book.add_skill("a", "Lost."), book.refresh, book.history):
-        with pytest.raises(SkillbookStoreError, match=r"d/skills\.db was deleted, or .* save_to_file"):
+        with pytest.raises(SkillbookStoreError, match=r"d/skills\.db was deleted, or .* save the skillbook"):
             ask()
     assert [skill.content for skill in book] == ["Mine."]
     book.save_to_file(tmp_path / "saved.db")

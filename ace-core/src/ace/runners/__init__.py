@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ace.runners.not_written import SkillbookNotWrittenError
     from ace.runners.recorded_trace import RecordedTrace
     from ace.runners.run_options import RunOptions
-    from ace.runners.run_record import UnfinishedRun, give_up, has_run, unfinished_runs
+    from ace.runners.run_record import RunInUseError, UnfinishedRun, give_up, has_run, unfinished_runs
     from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
     from ace.runners.trace_analyser import TraceAnalyser
     from ace.runners.used_skills import SkillUse, skill_use
@@ -29,6 +29,7 @@ __all__ = [
     "LearningOptions",
     "LearningSettings",
     "RecordedTrace",
+    "RunInUseError",
     "RunOptions",
     "SkillUse",
     "SkillbookNotWrittenError",
@@ -57,6 +58,7 @@ _HOMES = {
     "SkillbookNotWrittenError": "not_written",
     "StepOptions": "settings",
     "TraceAnalyser": "trace_analyser",
+    "RunInUseError": "run_record",
     "UnfinishedRun": "run_record",
     "client_from_model": "clients",
     "give_up": "run_record",

@@ -165,6 +165,7 @@ class ACERunner:
             if options.wait:
                 session.finish()
             else:
+                session.leave_to_background()
                 self._background.finish(session.finish)
             return results
 

@@ -101,7 +101,7 @@ class LearnedContents:
 
     Args:
         store: The store.
-        run_id: A run that does not count, because it looks after its own samples: their epochs are not the same.
+        run_id: A run whose samples do not count, but as the beginnings of longer records; empty for none.
     """
 
     def __init__(self, store: SkillbookStore, run_id: str) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, final
 
-from ace.skillbook.store import SampleKey
+from ace.skillbook.errors import SkillbookError
+from ace.skillbook.store import LocksRuns, SampleKey
 
 if TYPE_CHECKING:
     from ace.runners.run_options import RunSettings
@@ -18,7 +21,17 @@ if TYPE_CHECKING:
     from ace.skillbook import Skillbook
     from ace.skillbook.store import ProgressRow, SkillbookStore
 
-__all__ = ["RunRecord", "UnfinishedRun", "give_up", "has_run", "record_of_run", "recorded_runs", "unfinished_runs"]
+__all__ = [
+    "RunInUseError",
+    "RunRecord",
+    "UnfinishedRun",
+    "give_up",
+    "has_run",
+    "is_in_use",
+    "record_of_run",
+    "recorded_runs",
+    "unfinished_runs",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +60,36 @@ class UnfinishedRun:
     """How many samples are learned, over all epochs."""
     failed: int
     """How many samples failed; a resumed run tries them again."""
+
+
+class RunInUseError(SkillbookError):
+    """Another process, or another thread, is working on the run, so it cannot be resumed now.
+
+    Attributes:
+        run_id: The name of the run.
+
+    Example:
+        >>> print(RunInUseError("monday"))
+        another process is working on the run 'monday'; when it has ended, the run can be resumed
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(f"another process is working on the run {run_id!r}; when it has ended, the run can be resumed")
+
+
+def is_in_use(skillbook: Skillbook, run_id: str) -> bool:
+    """Tell whether another process, or a run of this one, is working on a run.
+
+    Args:
+        skillbook: The book.
+        run_id: The name of the run.
+    """
+    store = skillbook.store
+    if store is None:
+        return False
+    with _held(store, run_id, wait=False) as is_free:
+        return not is_free
 
 
 def has_run(skillbook: Skillbook, run_id: str) -> bool:
@@ -160,20 +203,27 @@ class RunRecord:
         store: The store.
         run_id: The name of the run.
         about: What is noted about the run as a whole.
+
+    Raises:
+        RunInUseError: Another process is working on the run.
     """
 
     def __init__(self, store: SkillbookStore, run_id: str, about: dict[str, Any]) -> None:
-        self._store = store
+        self.store = store
         self._about = about
         self.run_id = run_id
-        self._rows = {row.key: row for row in store.progress(run_id)}
-        self.is_resumed = bool(self._rows)
-        self.was_through = any(
-            row.key.sample == run_id and json.loads(row.note)["state"] in (_FINISHED, _WITH_FAILURES)
-            for row in store.progress(_RUNS)
-        )
-        """Whether an earlier call has gone through all inputs."""
-        store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
+        with ExitStack() as held:
+            if not held.enter_context(_held(store, run_id, wait=True)):
+                raise RunInUseError(run_id)
+            self._rows = {row.key: row for row in store.progress(run_id)}
+            self.is_resumed = bool(self._rows)
+            self.was_through = any(
+                row.key.sample == run_id and json.loads(row.note)["state"] in (_FINISHED, _WITH_FAILURES)
+                for row in store.progress(_RUNS)
+            )
+            """Whether an earlier call has gone through all inputs."""
+            store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
+            self._lock = held.pop_all()
 
     @classmethod
     def begun(cls, store: SkillbookStore, options: RunSettings, *, runner: str, epochs: int, total: int | None) -> Self:
@@ -188,6 +238,7 @@ class RunRecord:
 
         Raises:
             ValueError: The run is there already and shall not be resumed, or is not there and shall be.
+            RunInUseError: Another process is working on the run.
         """
         about = {"runner": runner, "started": _now(), "epochs": epochs, "total": total, "state": "running"}
         run_id = options.run_id
@@ -206,6 +257,15 @@ class RunRecord:
                 f"there is a run {run_id!r} in this store already; give resume=True to go on with it, or another run_id"
             )
         return cls(store, run_id, about)
+
+    def leave_to_background(self) -> None:
+        """Note that the caller of the run does not wait for its end, so that the same thread may wait for it."""
+        with _here:
+            _held_here[_run_in(self.store, self.run_id)] = _BACKGROUND
+
+    def release(self) -> None:
+        """Let another process work on the run."""
+        self._lock.close()
 
     def is_over(self, key: SampleKey) -> bool:
         """Whether a sample has passed all steps."""
@@ -249,7 +309,7 @@ class RunRecord:
 
     def _note(self, sample: SampleUnderway, outcome: dict[str, Any]) -> None:
         note = {"trace_id": sample.drawn.trace_id, "index": sample.global_index, **sample.content, **outcome}
-        self._store.note_progress(sample.key, json.dumps(note), _now())
+        self.store.note_progress(sample.key, json.dumps(note), _now())
 
     def has_failed(self, key: SampleKey) -> bool:
         """Whether a sample failed the last time, and was not given up."""
@@ -263,7 +323,47 @@ class RunRecord:
             has_failures: Whether there are samples left that failed, so that the run can be resumed.
         """
         self._about = {**self._about, "state": _WITH_FAILURES if has_failures else _FINISHED}
-        self._store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
+        self.store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
+
+
+_here = threading.Condition()
+_held_here: dict[tuple[object, str], int] = {}
+"""The runs that this process is working on, and the thread that is in the foreground of each."""
+_BACKGROUND = 0
+"""In the place of a thread: the run has only its background left."""
+
+
+@contextmanager
+def _held(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[bool]:
+    """Hold a run, so that no one else works on it, and yield whether that is so.
+
+    A run of this process is waited for, unless this thread is in its foreground: that would wait for itself.
+
+    Args:
+        store: The store of the run.
+        run_id: The name of the run.
+        wait: Whether to wait for a run of this process.
+    """
+    key = _run_in(store, run_id)
+    with _here:
+        while key in _held_here:
+            if not wait or _held_here[key] == threading.get_ident():
+                yield False
+                return
+            _here.wait()
+        _held_here[key] = threading.get_ident()
+    try:
+        lock = store.run_lock(run_id) if isinstance(store, LocksRuns) else nullcontext(True)
+        with lock as is_held:
+            yield is_held
+    finally:
+        with _here:
+            del _held_here[key]
+            _here.notify_all()
+
+
+def _run_in(store: SkillbookStore, run_id: str) -> tuple[object, str]:
+    return getattr(store, "path", id(store)), run_id
 
 
 def _is_failed(row: ProgressRow, note: Mapping[str, Any]) -> bool:

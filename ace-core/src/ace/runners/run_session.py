@@ -83,11 +83,14 @@ class RunSession:
         self._most_under_way = most_under_way
         self._epochs = epochs
         self._total = total
+        self._open = ExitStack()
         self._record = record_of_run(skillbook, options, runner=runner, epochs=epochs, total=total)
         self._id = options.run_id or uuid.uuid4().hex if self._record is None else self._record.run_id
         self._token = CancellationToken() if options.cancel_token is None else options.cancel_token
+        if self._record is not None:
+            self._open.callback(self._record.release)
         self._inputs_grow = inputs_grow
-        self._learned = LearnedContents(skillbook.store, self._id) if options.once and skillbook.store else None
+        self._learned: LearnedContents | None = None
         self._limits = RunLimits(
             self._id, self._token, options.max_cost, options.fail_fast, options.max_consecutive_failures
         )
@@ -98,7 +101,6 @@ class RunSession:
         self._is_end_due = self._record is not None and self._record.is_resumed and not self._record.was_through
         self._telling = threading.Lock()
         self._started = time.monotonic()
-        self._open = ExitStack()
         if options.max_cost is not None:
             self._open.enter_context(observing(self._limits.observe))
         self._open.enter_context(skillbook.deferred_commits())
@@ -127,6 +129,9 @@ class RunSession:
             total=self._total,
             extra=extra,
         )
+        if self._options.once and self._record is not None and self._learned is None:
+            # In several epochs, the samples of this run are looked after by its record alone.
+            self._learned = LearnedContents(self._record.store, self._id if self._epochs > 1 else "")
         drawn = self._drawn(items, contexts, lag, skipped)
         with call_scope(self._scope()):
             done = self._pipeline.run(
@@ -138,6 +143,11 @@ class RunSession:
             )
         results = iter(done)
         return [skipped.get(place) or next(results) for place in range(len(done) + len(skipped))]
+
+    def leave_to_background(self) -> None:
+        """Note that the caller does not wait for the background and for `finish`."""
+        if self._record is not None:
+            self._record.leave_to_background()
 
     def finish(self, *, interrupted: bool = False) -> None:
         """Wait for the background, and do what is left at the end of a run.
@@ -187,7 +197,7 @@ class RunSession:
             if resumed or is_known:
                 ctx = contexts.build(item, index)
                 sample = contexts.sample(ctx, index, self._content_note(item))
-                if is_known or self._ends.is_over(sample):
+                if self._ends.is_over(sample) or (is_known and not sample.already_learned):
                     sample = replace(sample, already_learned=True)
                     skipped[index - 1] = self._passed_over(contexts.noted(ctx, sample), sample)
                     continue

@@ -76,7 +76,7 @@ class LearningSettings:
     checkpoint_dir: str | Path | None = None
     """Where copies of the book and `failures.jsonl` go."""
     checkpoint_interval: int = 10
-    """After how many samples the book is copied, and a JSON file saved."""
+    """After how many samples the book is copied to `checkpoint_dir`. (A JSON file is saved after each sample.)"""
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None = None
     """Steps of the caller; they come last."""
     allow: Collection[GuardedKind] = ()
@@ -159,7 +159,7 @@ class LearningSettings:
         )
         path = self.skillbook_path
         if path is not None and find_store(path) is None:
-            steps.append(SaveSkillbookStep(path, skillbook, interval=self.checkpoint_interval))
+            steps.append(SaveSkillbookStep(path, skillbook))
         return [*steps, *(self.extra_steps or ())]
 
     def failures_file(self) -> Path | None:

@@ -121,8 +121,8 @@ class SqliteFile:
             self._process = os.getpid()
         elif _identity(self.path) != self._opened:
             raise SkillbookStoreError(
-                f"the store {self.path} was deleted, or another file took its place, while it was open; nobody would "
-                "find what is written now. Save the skillbook to another path with save_to_file"
+                f"the store {self.path} was deleted, or another file took its place, while it was open, so "
+                "what is written now would be lost; save the skillbook to another path"
             )
         return connection
 

@@ -5,13 +5,16 @@ Every commit is on the disk when it returns (`synchronous = FULL`).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import NoneType
 from typing import final
 
+from ace.durable_file import passing_lock
 from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.sqlite_file import SqliteFile
 from ace.skillbook.sqlite_schema import COLUMNS, check_values, damaged
@@ -156,6 +159,12 @@ class SqliteStore:
         rows = self._file.query("SELECT key, answer FROM answer ORDER BY key")
         check_values("answer", rows, key=str, answer=str)
         yield from rows
+
+    def run_lock(self, run: str) -> AbstractContextManager[bool]:
+        """Return a lock on a run that one process at a time can hold; see `LocksRuns`."""
+        # Hidden, so that it does not count as a trace in a folder of traces, and short, whatever the store is called.
+        name = hashlib.sha256(f"{self.path.name}/{run}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return passing_lock(self.path.with_name(f".ace-run-{name}.lock"))
 
     def close(self) -> None:
         """Release the file. A later call opens it again."""

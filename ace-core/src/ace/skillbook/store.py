@@ -6,6 +6,7 @@ A store keeps texts; it need not know what an event or a skill is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ace.skillbook.errors import SkillbookError
@@ -106,6 +107,21 @@ class AlreadyCommittedError(SkillbookError):
         self.key = key
         self.version = version
         super().__init__(f"sample {key.sample!r} of epoch {key.epoch} in run {key.run!r} is version {version} already")
+
+
+@runtime_checkable
+class LocksRuns(Protocol):
+    """What a store may offer beside `SkillbookStore`: a lock, so that two processes never work on one run at once."""
+
+    def run_lock(self, run: str) -> AbstractContextManager[bool]:
+        """Return a lock on a run that one process at a time can hold.
+
+        Entering it does not wait: it yields whether the lock is held. The lock ends with the block, and with the
+        process, however that ends.
+
+        Args:
+            run: The name of the run.
+        """
 
 
 @runtime_checkable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -13,7 +14,7 @@ from ace.cli.learning.learning_command import LearningCommand
 from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.skillbook_place import SkillbookPlace
-from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def command(
     skillbook: SkillbookOption = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
     run: RunOptions = _DEFAULT_RUN,
+    again: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -56,17 +58,21 @@ def command(
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.
+        again: Learn again from traces that earlier runs into this skillbook have learned. By default they are skipped,
+            and only the new part of a trace that has grown is learned. (A .json skillbook does not remember.)
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
-    plan = RunPlan(command=Learn(), paths=path, settings=settings, options=run, assume_yes=yes, as_json=as_json)
+    plan = RunPlan(command=Learn(again), paths=path, settings=settings, options=run, assume_yes=yes, as_json=as_json)
     return plan.carry_out()
 
 
+@dataclass(frozen=True)
 class Learn(LearningCommand):
     """Learns from traces as they were recorded."""
 
+    again: bool
     name = "learn"
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
@@ -80,6 +86,19 @@ class Learn(LearningCommand):
                 "installed ones)"
             )
         return super().inputs(gathered)
+
+    def learns_once(self, place: SkillbookPlace) -> bool:
+        """Tell whether what any earlier run has learned is skipped: a store remembers, unless it is not asked to."""
+        return place.keeps_history and not self.again
+
+    def why_not_once(self, place: SkillbookPlace) -> str:
+        """Say that a .json skillbook that is there does not remember."""
+        if place.keeps_history or self.again or place.file is None or not place.file.exists():
+            return ""
+        return (
+            f"{place.name!r} does not remember what it has learned from, so every trace is learned; "
+            "a .db skillbook remembers"
+        )
 
     def runner(
         self,

@@ -14,7 +14,7 @@ from ace.cli.learning.run_options import RunOptions
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.sample_files import samples_in
 from ace.cli.learning.skillbook_place import SkillbookPlace
-from ace.cli.learning.validated_run import ValidationOptions, run_with_validation
+from ace.cli.learning.validated_run import ValidationOptions, run_with_validation, validation_samples
 from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
 from ace.environments import Match, Sample, SimpleEnvironment
@@ -68,7 +68,7 @@ def command(
     """
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
     plan = RunPlan(
-        command=Train(environment, validation.checked(SkillbookPlace(settings.skillbook))),
+        command=Train(environment, validation.checked(SkillbookPlace(settings.skillbook)), settings.max_input_bytes),
         paths=path,
         settings=settings,
         options=run,
@@ -84,13 +84,21 @@ class Train(LearningCommand):
 
     environment: Match
     validation: ValidationOptions
+    max_input_bytes: int
     name = "train"
     noun = "sample"
     activity = "training on"
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[Sample]:
-        """Return the samples. A record without a question is a problem."""
-        return samples_in(gathered)
+        """Return the samples. A record without a question is a problem.
+
+        Raises:
+            UsageError: A sample to validate on cannot be used, or is among them.
+        """
+        samples = samples_in(gathered)
+        if samples and self.validation.validate:
+            validation_samples(self.validation, samples, self.max_input_bytes)
+        return samples
 
     def runner(
         self,

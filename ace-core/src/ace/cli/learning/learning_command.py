@@ -41,6 +41,22 @@ class LearningCommand(ABC):
         """
         return gathered.traces
 
+    def learns_once(self, place: SkillbookPlace) -> bool:
+        """Tell whether what any earlier run has learned is skipped.
+
+        Args:
+            place: The skillbook that learns.
+        """
+        return False
+
+    def why_not_once(self, place: SkillbookPlace) -> str:
+        """Return why all inputs are learned although the user may expect otherwise; empty if there is no reason to.
+
+        Args:
+            place: The skillbook that learns.
+        """
+        return ""
+
     @abstractmethod
     def runner(
         self,

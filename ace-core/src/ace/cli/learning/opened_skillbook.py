@@ -11,10 +11,10 @@ from pathlib import Path
 from ace.cli.errors import UsageError
 from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.skillbooks.opening import open_at
-from ace.skillbook import SkillbookError
+from ace.skillbook import SkillbookError, shown_location
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 
-__all__ = ["opened_skillbook", "saved_elsewhere"]
+__all__ = ["check_place", "opened_skillbook", "saved_elsewhere"]
 
 
 @contextmanager
@@ -34,14 +34,46 @@ def opened_skillbook(
     Raises:
         UsageError: The place cannot hold a skillbook, or there is none, or it is no skillbook.
     """
-    if place.file is not None:
-        _check_file(place.file, must_exist=must_exist)
-        if not is_dry_run and not place.file.parent.is_dir():
-            raise UsageError(f"there is no folder {str(place.file.parent)!r} for the skillbook; make it first")
+    check_place(place, is_dry_run=is_dry_run, must_exist=must_exist)
     with _copied(place) if is_dry_run else nullcontext(place) as used, open_at(used.location) as book:
         if not is_dry_run and not place.keeps_history:
             _check_save(book, place)
         yield book, used
+
+
+def check_place(place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: bool = False) -> None:
+    """Refuse a place that cannot hold a skillbook, before anything is paid for that could not be kept.
+
+    Args:
+        place: Where it is, or will be.
+        is_dry_run: Whether nothing is written.
+        must_exist: Whether a skillbook that is not there is an error.
+
+    Raises:
+        UsageError: The place cannot hold a skillbook, or there is none.
+    """
+    if place.file is None:
+        return
+    if not is_dry_run and not place.file.parent.is_dir():
+        raise UsageError(f"there is no folder {str(place.file.parent)!r} for the skillbook; make it first")
+    _check_names(place)
+    if not is_dry_run and not place.file.exists():  # one that is there is checked when it is open
+        _check_folder(place.file.parent)
+    _check_file(place.file, must_exist=must_exist)
+
+
+def _check_names(place: SkillbookPlace) -> None:
+    """Refuse a name that the file system does not take, for the skillbook or a file beside it."""
+    for path in place.names():
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise UsageError(
+                f"the skillbook cannot be at {shown_location(place.location)!r} ({reason}); give --skillbook elsewhere"
+            ) from error
 
 
 def _check_file(path: Path, *, must_exist: bool) -> None:
@@ -69,6 +101,17 @@ def saved_elsewhere(book: Skillbook) -> Path:
     target = Path(tempfile.mkdtemp(prefix="ace-skillbook-")) / "skills.json"
     book.save_to_file(target)
     return target
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"the skillbook cannot be saved in the folder {str(folder)!r} ({error.strerror}); "
+            "see to it that you may write there, or give --skillbook elsewhere"
+        ) from error
 
 
 def _check_save(book: Skillbook, place: SkillbookPlace) -> None:

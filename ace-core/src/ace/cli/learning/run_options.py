@@ -40,7 +40,9 @@ class RunOptions:
     no_merge: Annotated[bool, Flag] = False
     """Do not merge duplicate skills."""
     resume: Annotated[bool, Flag] = False
-    """Resume the interrupted run over these inputs."""
+    """Resume the unfinished run over these inputs: retry what failed and do what is left, without paying twice."""
+    give_up: Annotated[bool, Flag] = False
+    """Resume the unfinished run over these inputs, but do not retry what failed."""
     dry_run: Annotated[bool, Flag] = False
     """Write nothing; the report is the same."""
 

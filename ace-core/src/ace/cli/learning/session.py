@@ -68,22 +68,28 @@ def run_learning(
         except SkillbookNotWrittenError as error:
             progress.close()
             note(f"ace: {error.reason}")
-            if not place.keeps_history:
-                note(f"ace: what was learned is in {str(saved_elsewhere(book))!r}, until you move it")
+            if place.file is not None and not (place.keeps_history and place.file.exists()):
+                note(f"ace: a copy of what was learned is in {str(saved_elsewhere(book))!r}, until you move it")
             return "skillbook_not_written"
     return token.reason
 
 
-def how_to_go_on(place: SkillbookPlace, *, can_resume: bool, is_dry_run: bool) -> str:
-    """Return what to do after a run was broken off.
+def how_to_go_on(place: SkillbookPlace, *, can_resume: bool, is_dry_run: bool, stopped_by: str = "") -> str:
+    """Return what to do after a run was stopped, or samples failed.
 
     Args:
         place: The skillbook.
         can_resume: Whether the run can be resumed.
         is_dry_run: Whether nothing was to be kept.
+        stopped_by: What `run_learning` returned.
     """
     if is_dry_run:
         return "this was a dry run, and nothing was written"
+    if place.file is not None and stopped_by == "skillbook_not_written":
+        if not place.keeps_history:
+            return f"learn into the copy, or move it to {place.name!r}"
+        if not place.file.exists():
+            return f"learn into the copy, or put {place.name!r} back and continue with --resume"
     if can_resume:
         return "what was learned is kept; the same command with --resume continues the run"
     return f"what was learned is kept; a run into {place.name!r} cannot be resumed (one into a .db file can)"

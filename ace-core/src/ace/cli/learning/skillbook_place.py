@@ -67,5 +67,11 @@ class SkillbookPlace:
         files = [self.file, *(self._beside(suffix) for suffix in _COMPANIONS if suffix != "-shm")]
         return [each for each in files if each is not None and each.exists()]
 
+    def names(self) -> list[Path]:
+        """Return the file and what a run puts beside it, whether or not they are there."""
+        companions = _COMPANIONS if self.keeps_history else ()
+        beside = [self.validation_log, self.validation_answers] if self.keeps_history else []
+        return [each for each in (self.file, *map(self._beside, companions), *beside) if each is not None]
+
     def _beside(self, suffix: str) -> Path | None:
         return None if self.file is None else self.file.with_name(self.file.name + suffix)

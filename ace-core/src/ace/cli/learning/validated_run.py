@@ -20,11 +20,12 @@ from ace.environments import Match, SimpleEnvironment
 if TYPE_CHECKING:
     from ace.cli.settings import Settings
     from ace.context import ACEStepContext
+    from ace.environments import Sample
     from ace.evaluation import ValidationPoint
     from ace.pipeline import SampleResult
     from ace.runners import ACE
 
-__all__ = ["ValidationOptions", "run_with_validation"]
+__all__ = ["ValidationOptions", "run_with_validation", "validation_samples"]
 
 
 @Parameter(name="*")
@@ -61,6 +62,27 @@ class ValidationOptions:
         return self
 
 
+def validation_samples(options: ValidationOptions, inputs: Sequence[Any], max_bytes: int) -> list[Sample]:
+    """Return the samples to validate on.
+
+    Args:
+        options: Where they are.
+        inputs: What is learned from.
+        max_bytes: The size of the largest file that is read.
+
+    Raises:
+        UsageError: A validation sample cannot be used, or is among the inputs.
+    """
+    from ace.evaluation.splits import check_disjoint
+
+    samples = all_samples(options.validate, max_bytes=max_bytes)
+    try:
+        check_disjoint(inputs, samples)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return samples
+
+
 def run_with_validation(
     runner: ACE,
     inputs: Sequence[Any],
@@ -87,15 +109,10 @@ def run_with_validation(
         UsageError: A validation sample cannot be used.
     """
     from ace.evaluation import Evaluator, TrainingLog, UnfinishedEvaluationError, ValidationCourse, ValidationSettings
-    from ace.evaluation.splits import check_disjoint
     from ace.evaluation.validated_run import run_validated
     from ace.steps import AgentStep
 
-    samples = all_samples(options.validate, max_bytes=settings.max_input_bytes)
-    try:
-        check_disjoint(inputs, samples)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    samples = validation_samples(options, inputs, settings.max_input_bytes)
     agent = next(step.agent for step in runner.pipeline.steps if isinstance(step, AgentStep))
     evaluator = Evaluator(
         agent,
