@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from ace.providers.local import (
         LocalLLMClient,
     )
+    from ace.redaction import Redactor, redact
     from ace.retrieval import (
         TopSkills,
         VectorRanker,
@@ -179,6 +180,7 @@ __all__ = [
     "PipelineHook",
     "PipelineOrderError",
     "RecordedTrace",
+    "Redactor",
     "ReflectStep",
     "Reflector",
     "ReflectorLike",
@@ -213,6 +215,7 @@ __all__ = [
     "extract_cited_skill_ids",
     "learning_tail",
     "read_trace",
+    "redact",
     "wrap_skillbook_context",
     "wrap_skillbook_for_external_agent",
     "wrap_with_instructor",
@@ -268,6 +271,7 @@ _HOMES = {
     "PipelineHook": "pipeline",
     "PipelineOrderError": "pipeline",
     "RecordedTrace": "runners",
+    "Redactor": "redaction",
     "ReflectStep": "steps",
     "Reflector": "implementations",
     "ReflectorLike": "protocols",
@@ -301,6 +305,7 @@ _HOMES = {
     "extract_cited_skill_ids": "implementations.helpers",
     "learning_tail": "steps",
     "read_trace": "implementations",
+    "redact": "redaction",
     "wrap_skillbook_context": "implementations.prompts",
     "wrap_skillbook_for_external_agent": "implementations.prompts",
     "wrap_with_instructor": "providers",
