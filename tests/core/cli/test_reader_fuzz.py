@@ -83,7 +83,10 @@ PLAYBOOK = (
 MARKDOWN = (
     "# Notes\n\n- Check the unit.\n- Be brief.\n\n<!-- ace:begin -->\n## Skills\n- [a-00001] Ask.\n<!-- ace:end -->\n"
 )
+RAW_VALUES = {"long number": "1" * 4301, "deep list": "[" * 3000 + "]" * 3000, "same names": '{"a": 1, "a": 2}'}
+"""What `json.dumps` cannot write, by the text that it writes instead."""
 WEIRD_VALUES: Sequence[object] = [
+    *[*RAW_VALUES] * 3,
     *(
         None,
         True,
@@ -260,6 +263,8 @@ class Fuzz:
             return damaged_bytes(chance, chance.choice(self.records), self.records)
         values = list(whole or TRACES)
         damaged = json.dumps(damaged_value(chance, chance.choice(values)), ensure_ascii=chance.random() < 0.5)
+        for mark, raw in RAW_VALUES.items():
+            damaged = damaged.replace(f'"{mark}"', raw)
         data = damaged.encode("utf-8", "surrogatepass")
         return data if chance.random() < 0.7 else damaged_bytes(chance, data, self.records)
 
