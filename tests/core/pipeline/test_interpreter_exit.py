@@ -158,3 +158,15 @@ def test_the_exit_message_of_a_runner_counts_its_samples_and_nothing_else(count:
     )
     assert process.stderr.startswith(f"the interpreter exits: waiting for {count} sample")
     assert process.returncode == 0
+
+
+def test_a_logging_handler_that_raises_does_not_keep_the_exit_from_waiting() -> None:
+    process = run(
+        "class Broken(logging.Handler):\n"
+        "    def emit(self, record):\n"
+        "        raise BrokenPipeError('the terminal has gone')\n"
+        "logging.getLogger().addHandler(Broken())"
+    )
+    assert process.stdout.count("learned") == 5
+    assert process.stdout.count("awaited") == 5
+    assert process.returncode == 0
