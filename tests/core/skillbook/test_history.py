@@ -10,7 +10,9 @@ import pytest
 
 from ace.skillbook import SampleKey, Skillbook, SkillbookHistoryError
 from ace.updates import UpdateBatch, UpdateOperation
+from tests.core.skillbook.clocks import ticking
 from tests.core.skillbook.stored_books import add, opened
+from tests.support.command_line import ace
 
 
 @pytest.fixture
@@ -94,3 +96,21 @@ def test_a_version_that_does_not_exist_is_refused(path: Path, version: Any) -> N
     for ask in (book.as_of, book.rollback, lambda version: book.diff(0, version)):
         with pytest.raises(SkillbookHistoryError, match="goes from 0 to 2"):
             ask(version)
+
+
+def test_vectors_are_not_listed_as_versions(tmp_path: Path) -> None:
+    with Skillbook.open(tmp_path / "skills.db", clock=ticking()) as book:
+        book.add_skill("a", "One.")
+        book.set_embeddings({"a-00001": [0.5, 0.5]})
+        with book.deferred_commits():
+            book.add_skill("a", "Two.")
+            book.set_embeddings({"a-00002": [0.5, 0.5]})
+        book.commit(key=SampleKey("run", 1, "nothing learned"))
+        assert [(entry.version, len(entry.events)) for entry in book.history()] == [(1, 1), (3, 1), (4, 0)]
+        assert [entry.version for entry in book.blame("a-00001")] == [1]
+        assert [entry.version for entry in book.blame("a-00002")] == [3]
+        assert len(book.as_of(2)) == 1 and book.rollback(2) == 5
+    done = ace("skillbook", "log", "--limit", "2", folder=tmp_path)
+    assert done.code == 0, done.err
+    assert "2 older versions" in done.out and "vector" not in done.out
+    assert "vector" not in ace("skillbook", "blame", "a-00001", folder=tmp_path).out

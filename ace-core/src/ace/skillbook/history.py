@@ -11,7 +11,7 @@ from ace.skill import Skill
 from ace.skillbook.changes import apply_event
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.event_codec import decode_events
-from ace.skillbook.events import Event, Imported, RolledBack, touched_ids
+from ace.skillbook.events import Embedded, Event, Imported, RolledBack, touched_ids
 from ace.skillbook.state import BookState
 from ace.skillbook.store import SampleKey, SkillbookStore, StoredEvent
 
@@ -20,7 +20,7 @@ class HistoryEntry(NamedTuple):
     """One version of a book: the batch that made it."""
 
     version: int
-    """From 1, without gaps."""
+    """From 1; numbers are missing where only vectors were set, which is not a change of a skill."""
     at: str
     """When it was committed: ISO 8601, UTC."""
     author: str
@@ -60,9 +60,12 @@ class SkillbookDiff:
 
 
 def entries(store: SkillbookStore, after: int = 0, until: int | None = None) -> Iterator[HistoryEntry]:
-    """Yield the versions above `after` and up to `until`."""
+    """Yield the versions above `after` and up to `until`, without those that only set vectors."""
     for stored in store.events(after, until):
-        yield _entry(stored)
+        entry = _entry(stored)
+        changes = tuple(event for event in entry.events if not isinstance(event, Embedded))
+        if changes or not entry.events or entry.key is not None or entry.skipped:
+            yield entry._replace(events=changes)
 
 
 def state_at(store: SkillbookStore, version: int) -> BookState:
@@ -160,7 +163,9 @@ def blame(store: SkillbookStore, skill_id: str) -> list[BlameEntry]:
         if quoted not in stored.operations and '"kind":"rollback"' not in stored.operations:
             continue
         for event in decoded(stored):
-            if isinstance(event, RolledBack):
+            if isinstance(event, Embedded):
+                about = False  # vectors are made from the text of a skill, and say nothing about it
+            elif isinstance(event, RolledBack):
                 about = _changed_by(store, stored.version, skill_id)
             elif isinstance(event, Imported):
                 about = any(skill.id == skill_id for skill in event.skills)

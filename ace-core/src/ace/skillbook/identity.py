@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 FALLBACK_WORD = "skill"
 LONGEST_WORD = 40
@@ -47,6 +47,41 @@ def looks_like_ours(id: str) -> bool:
         (True, False)
     """
     return _OURS.match(id) is not None
+
+
+def is_citable(id: str) -> bool:
+    """Return whether an id can be cited in brackets: it is visible, without blanks and brackets.
+
+    Example:
+        >>> is_citable("geography-00001"), is_citable("new skill"), is_citable("a]-1"), is_citable("")
+        (True, False, False, False)
+    """
+    return bool(id) and id.isprintable() and not any(sign in id for sign in " []")
+
+
+def citable_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Return new ids for those that cannot be cited, each as near to the old one as possible.
+
+    Args:
+        ids: All ids of a book, which differ.
+
+    Example:
+        >>> citable_ids(["a-1", "a 1", "a]1", ""])
+        {'a 1': 'a_1', 'a]1': 'a_1_2', '': 'skill'}
+    """
+    taken = set(ids)
+    renamed: dict[str, str] = {}
+    for id in ids:
+        if is_citable(id):
+            continue
+        plain = "".join(sign if is_citable(sign) else "_" for sign in id) or FALLBACK_WORD
+        new, number = plain, 1
+        while new in taken:
+            number += 1
+            new = f"{plain}_{number}"
+        taken.add(new)
+        renamed[id] = new
+    return renamed
 
 
 def number_after(ids: Iterable[str]) -> int:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ace.skill import TAGS, InsightSource, SimilarityDecision
 from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.errors import EventRefusedError
+from ace.skillbook.identity import is_citable
 from ace.updates import UpdateOperation
 
 
@@ -40,8 +41,8 @@ def check_section(section: str) -> str:
 def check_id(skill_id: str) -> None:
     """Refuse an id that could not be cited in brackets."""
     check_text(skill_id, "skill_id")
-    if not skill_id or not skill_id.isprintable() or any(sign in skill_id for sign in " []"):
-        raise EventRefusedError(f"{skill_id!r} is no id: it must be visible, without blanks and brackets")
+    if not is_citable(skill_id):
+        raise EventRefusedError(f"{skill_id!r} is not an id: it must be visible, without blanks and brackets")
 
 
 def check_counters(counters: Mapping[str, object]) -> dict[str, int]:

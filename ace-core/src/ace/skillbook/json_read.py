@@ -14,7 +14,7 @@ from typing import Any
 from ace.skill import ACTIVE, INVALID, TAGS, Skill, skill_from_fields, source_from_fields
 from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.checked import decision_pair, member_list, object_value, shown, whole_number
-from ace.skillbook.contents import BookContents
+from ace.skillbook.contents import BookContents, with_citable_ids
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.foreign_json import read_foreign, read_skill
 from ace.skillbook.identity import number_after
@@ -62,6 +62,10 @@ def read_bytes(data: bytes) -> BookContents:
 
 def read_text(text: str) -> BookContents:
     """Read the text of a file; see `read_bytes`."""
+    return with_citable_ids(_read_text(text))
+
+
+def _read_text(text: str) -> BookContents:
     data = _parse(text)
     if _has_unicode_escape(text):
         _refuse_lone_surrogates(data, "the file")

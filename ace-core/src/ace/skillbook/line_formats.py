@@ -34,12 +34,13 @@ def _markdown_lines(skills: Iterable[Skill]) -> dict[str, str]:
     """Return bullets. Written out in one expression, since a cold prompt costs this for every skill."""
     return {
         skill.id: (
-            f"- [{skill.id}] {content} (helpful {skill.helpful}, harmful {skill.harmful})"
+            f"- [{id}] {content} (helpful {skill.helpful}, harmful {skill.harmful})"
             if skill.helpful or skill.harmful
-            else f"- [{skill.id}] {content}"
+            else f"- [{id}] {content}"
         )
         for skill in skills
         if skill.status == ACTIVE
+        for id in [skill.id if skill.id.isprintable() else one_line(skill.id)]  # an older store may hold any id
         for content in [skill.content if "\n" not in skill.content else _indented(skill.content)]
     }
 

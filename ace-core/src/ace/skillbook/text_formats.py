@@ -5,28 +5,29 @@ from __future__ import annotations
 import re
 
 from ace.skill import Skill
-from ace.skillbook.contents import BookContents
+from ace.skillbook.contents import BookContents, with_citable_ids
 from ace.skillbook.errors import SkillbookFileError
-from ace.skillbook.identity import number_after, skill_id
+from ace.skillbook.identity import citable_ids, number_after, skill_id
 from ace.skillbook.line_formats import one_line
 from ace.skillbook.state import BookState
 
-_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*\Z")
+_HEADING = re.compile(r"#{1,6}\s+(.*?)(?:\s+#+)?\s*\Z")
 _PLAYBOOK_LINE = re.compile(
-    r"\[(?P<id>[^\[\]\s]+)\]\s+helpful=(?P<helpful>\d{1,15})\s+harmful=(?P<harmful>\d{1,15})"
-    r"(?:\s+neutral=(?P<neutral>\d{1,15}))?\s*::\s*(?P<content>.*)\Z"
+    r"\[(?P<id>[^\[\]\s]+)\]\s+helpful=(?P<helpful>\d{1,16})\s+harmful=(?P<harmful>\d{1,16})"
+    r"(?:\s+neutral=(?P<neutral>\d{1,16}))?\s*::\s*(?P<content>.*)\Z"
 )
 _BULLET = re.compile(r"[-*+]\s+(?:\[(?P<id>[^\[\]\s]+)\](?!\()\s*)?(?P<content>.*)\Z")
-_COUNTS = re.compile(r"(?<!\s)\s*\(helpful (?P<helpful>\d{1,15}), harmful (?P<harmful>\d{1,15})\)\Z")
+_COUNTS = re.compile(r"(?<!\s)\s*\(helpful (?P<helpful>\d{1,16}), harmful (?P<harmful>\d{1,16})\)\Z")
 
 
 def playbook_text(state: BookState) -> str:
     """Return the active skills as `## SECTION` headings with `[id] helpful=5 harmful=0 :: content` lines."""
     parts = []
     skills = state.ordered_skills()
+    renamed = citable_ids(list(skills))  # an older store may hold ids that a line cannot
     for name in state.ordered_sections():
         lines = [
-            f"[{skill.id}] helpful={skill.helpful} harmful={skill.harmful} :: {one_line(skill.content)}"
+            f"[{renamed.get(id, id)}] helpful={skill.helpful} harmful={skill.harmful} :: {one_line(skill.content)}"
             for id in state.sections[name]
             if (skill := skills[id]).is_active
         ]
@@ -105,4 +106,4 @@ def _contents(entries: list[dict[str, str | int | None]], at: str) -> BookConten
         skill = Skill(id, section, str(entry["content"]), helpful, harmful, neutral, created_at=at, updated_at=at)
         contents.skills.append(skill)
     contents.next_id = number
-    return contents
+    return with_citable_ids(contents)

@@ -39,7 +39,13 @@ class VersionedSkillbook(WritableSkillbook):
                 self._binding.catch_up(self._state, self._journal, Rebase())
 
     def history(self, after: int = 0) -> list[HistoryEntry]:
-        """Return the versions above `after`, oldest first."""
+        """Return the versions above `after`, oldest first.
+
+        Versions that only set vectors of skills are not listed; `rollback` and `as_of` take their numbers too.
+
+        Args:
+            after: The version before the first one that may be listed.
+        """
         return self._bound().entries(after)
 
     def as_of(self, version: int) -> Self:

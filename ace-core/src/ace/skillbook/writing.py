@@ -11,6 +11,7 @@ from ace.collection_pause import paused_collection
 from ace.skill import InsightSource, Skill
 from ace.skillbook import operations
 from ace.skillbook.consolidating import ConsolidatingSkillbook
+from ace.skillbook.contents import BookContents, with_citable_ids
 from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.events import Added, Imported, Removed, touched_ids
 from ace.skillbook.reading import ReadableSkillbook
@@ -148,15 +149,17 @@ class WritableSkillbook(ConsolidatingSkillbook):
     def import_skills(self, other: ReadableSkillbook) -> list[Skill]:
         """Add all skills of another book, with their counters, times and sources.
 
-        A skill whose id is taken gets a new one.
+        A skill whose id is taken, or could not be cited in a prompt, gets a new one.
 
         Returns:
             The skills as they are in this book.
         """
-        skills = tuple(other.skills(include_invalid=True))
-        decisions = tuple((*pair, decision) for pair, decision in other.similarity_decisions().items())
-        if not skills:
+        taken = BookContents(other.skills(include_invalid=True), other.similarity_decisions())
+        if not taken.skills:
             return []
+        taken = with_citable_ids(taken)
+        skills = tuple(taken.skills)
+        decisions = tuple((*pair, decision) for pair, decision in taken.decisions.items())
         with self._lock:
             with paused_collection():
                 made = self._make(Imported(skills, decisions, other._state.next_id))

@@ -114,13 +114,16 @@ class _Collector(logging.Handler):
 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
-    logger = logging.getLogger("ace.skillbook.foreign_json")
+    loggers = [logging.getLogger(f"ace.skillbook.{name}") for name in ("foreign_json", "contents")]
     messages: list[str] = []
     collector = _Collector(messages)
-    logger.addHandler(collector)
-    was_passed_on, logger.propagate = logger.propagate, False
+    were_passed_on = [logger.propagate for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(collector)
+        logger.propagate = False
     try:
         yield messages
     finally:
-        logger.propagate = was_passed_on
-        logger.removeHandler(collector)
+        for logger, was_passed_on in zip(loggers, were_passed_on, strict=True):
+            logger.propagate = was_passed_on
+            logger.removeHandler(collector)

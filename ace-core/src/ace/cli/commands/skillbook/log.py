@@ -35,8 +35,9 @@ def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: Json
     location = location_of(skillbook)
     with opened(location) as book:
         newest = newest_version(book, location)
-        after = max(newest - limit, 0) if limit else 0
-        entries = book.history(after)[::-1]
+        entries = book.history()[::-1]
+    older = max(len(entries) - limit, 0) if limit else 0
+    entries = entries[: len(entries) - older]
     if as_json:
         versions = [_as_json(entry) for entry in entries]
         print_json(
@@ -47,7 +48,7 @@ def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: Json
         ["version", "time (UTC)", "by", "sample", "changes"],
         [_row(entry) for entry in entries],
         title=f"{shown_location(location)} at version {newest}"
-        + (f" ({after} older versions not shown)" if after else ""),
+        + (f" ({older} older versions not shown)" if older else ""),
     )
     return DONE
 
