@@ -26,7 +26,7 @@ from ace.skillbook.store import (
     SkillbookStore,
     VersionConflictError,
 )
-from ace.skillbook.stored_rows import decision_json, head_of, row_of, state_of
+from ace.skillbook.stored_rows import check_vector, content_of, decision_json, head_of, row_of, state_of
 
 logger = logging.getLogger(__name__)
 
@@ -199,7 +199,10 @@ class StoreBinding:
         """Take over vectors that others have set, which the history does not hold."""
         for row in self.store.rows(ids) if ids else ():
             skill = state.skills.get(row.id)
-            if skill is not None and json.loads(row.data)["content"] == skill.content:
+            with self._naming_it():
+                check_vector(row)
+                is_current = skill is not None and content_of(row) == skill.content
+            if skill is not None and is_current:
                 state.put(skill.replace(embedding=row.embedding))
 
     def _commit(self, state: BookState, journal: Journal, note: CommitNote, refused: Sequence[Refusal]) -> Commit:

@@ -135,7 +135,7 @@ def _unpacked(number: int, layout: str, vectors: bytes) -> Iterator[tuple[str, b
         entries = json.loads(layout)
         ends = list(itertools.accumulate(size for _, size in entries))
         for (id, size), end in zip(entries, ends, strict=True):
-            if not isinstance(id, str) or size < 0 or size % 4 or not isinstance(vectors, bytes):
+            if not isinstance(id, str) or size < 0 or not isinstance(vectors, bytes):
                 raise ValueError(f"{size!r} is not the length of a vector")
             yield id, vectors[end - size : end]
     except (ValueError, TypeError, RecursionError) as error:

@@ -42,6 +42,7 @@ def state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]]
     for row in rows:
         if not 0 <= row.position <= LARGEST_COUNT:
             raise SkillbookFileError(f"{row.position} is not a position", place=f"skills[{row.id!r}]")
+        check_vector(row)
     entries = {row.id: fields for row, fields in zip(rows, _fields(rows), strict=True)}
     if len(entries) != len(rows):
         raise SkillbookFileError("an id is there twice", place="skills")
@@ -57,6 +58,27 @@ def state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]]
         state.decisions[pair] = decision
     state.next_id, state.id_floor, state.next_position = head.next_id, head.id_floor, head.next_position
     return state
+
+
+def check_vector(row: SkillRow) -> None:
+    """Refuse a vector that is not made of numbers of four bytes.
+
+    Raises:
+        SkillbookFileError: It has another length.
+    """
+    if row.embedding is not None and len(row.embedding) % 4:
+        reason = f"a vector of {len(row.embedding)} bytes is not made of numbers of four bytes"
+        raise SkillbookFileError(reason, place=f"skills[{row.id!r}].embedding")
+
+
+def content_of(row: SkillRow) -> object:
+    """Return the content in a row.
+
+    Raises:
+        SkillbookFileError: The row is not the JSON of an object.
+    """
+    place = f"skills[{row.id!r}]"
+    return object_value(_parsed(row.data, place), place).get("content")
 
 
 def _fields(rows: Sequence[SkillRow]) -> list[Any]:
