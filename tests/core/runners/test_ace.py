@@ -141,12 +141,12 @@ def test_by_default_agents_stop_until_the_background_has_caught_up(workers: int)
         may_reflect.set()
 
     def done(result: SampleResult[ACEStepContext]) -> None:
-        if roles.answered == workers + 3:
+        if roles.answered == workers + 4:
             # Nothing can be learned before this, so no further agent may have begun.
             threading.Timer(0.3, look_and_go_on).start()
 
     runner.run(questions(15), on_sample_done=done, workers=workers)
-    assert reached[0] == workers + 3
+    assert reached[0] == workers + 4
     assert len(roles.seen) == len(runner.skillbook) == 15
 
 

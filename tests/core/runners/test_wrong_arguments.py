@@ -39,7 +39,7 @@ NUMBERS = [("epochs", "from 1"), ("workers", "from 1"), ("lag", "from 0")]
 @pytest.mark.parametrize("value", ["2", 1.5, -1, True, []], ids=str)
 def test_a_number_of_a_run(name: str, least: str, value: object) -> None:
     for runner, inputs in runners():
-        run: Any = runner.run  # type: ignore[attr-defined]  # every runner has one, with its own arguments
+        run: Any = runner.run
         with pytest.raises(ValueError, match=f"{name} is a number.* {least}, not {re.escape(repr(value))}"):
             run(inputs, **{name: value})
 
@@ -58,14 +58,14 @@ def test_a_number_of_a_run(name: str, least: str, value: object) -> None:
 )
 def test_an_option_of_a_run(name: str, value: object, message: str) -> None:
     for runner, inputs in runners():
-        run: Any = runner.run  # type: ignore[attr-defined]  # every runner has one, with its own arguments
+        run: Any = runner.run
         with pytest.raises((TypeError, ValueError), match=re.escape(message)):
             run(inputs, **{name: value})
 
 
 def test_an_argument_that_cannot_even_be_shown() -> None:
     for runner, inputs in runners():
-        run: Any = runner.run  # type: ignore[attr-defined]  # every runner has one, with its own arguments
+        run: Any = runner.run
         with pytest.raises(TypeError, match="not a int that cannot be shown"):
             run(inputs, cancel_token=10**5000)
 
@@ -132,7 +132,7 @@ def test_an_option_of_learning(name: str, value: Any, message: str) -> None:
 @pytest.mark.parametrize(("given", "meant"), [("worker", "workers"), ("on_sample_don", "on_sample_done")])
 def test_a_misspelt_option_of_a_run(given: str, meant: str) -> None:
     for runner, inputs in runners():
-        run: Any = runner.run  # type: ignore[attr-defined]  # every runner has one, with its own arguments
+        run: Any = runner.run
         name = f"{type(runner).__name__}.run()"
         message = f"{name} got an unexpected keyword argument {given!r}; did you mean {meant!r}?"
         with pytest.raises(TypeError, match=re.escape(message)):

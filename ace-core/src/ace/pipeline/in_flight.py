@@ -39,6 +39,24 @@ logger = logging.getLogger(__name__)
 
 
 @final
+class InPlace(Generic[C]):
+    """A callback that is called where the sample ended, before others pass, even if the run has a caller's loop.
+
+    It may block, so it is for the bookkeeping of whoever runs the pipeline; callbacks of users go to their loop.
+
+    Args:
+        callback: Called with each result.
+    """
+
+    def __init__(self, callback: OnSample[C]) -> None:
+        self._callback = callback
+
+    def __call__(self, result: SampleResult[C]) -> None:
+        """Call it."""
+        self._callback(result)
+
+
+@final
 class InFlight(Generic[C]):
     """Counts and limits the samples of a run, and calls `on_sample_end` for each.
 
@@ -59,6 +77,7 @@ class InFlight(Generic[C]):
         self._token = token
         self._is_stopped = False
         self._on_sample_end = on_sample_end
+        self._is_in_place = isinstance(on_sample_end, InPlace)
         self._lock = threading.Lock()
         self._inside = 0
         self._ring: Callable[[], None] | None = None
@@ -122,12 +141,13 @@ class InFlight(Generic[C]):
             caller: Where `on_sample_end` is called; None calls it here.
         """
         if self._on_sample_end is not None:
-            announce("on_sample_end", self._on_sample_end, result, self._ending, caller)
+            where = None if self._is_in_place else caller
+            announce("on_sample_end", self._on_sample_end, result, self._ending, where)
         self._leave()
 
     def end_behind(self, result: SampleResult[C], caller: Caller | None) -> None:
         """Count a sample that has ended in the background. It does not raise and does not wait for a loop."""
-        if caller is None or self._on_sample_end is None:
+        if caller is None or self._on_sample_end is None or self._is_in_place:
             self._end_behind(result)
         else:
             caller.tell(partial(self._end_behind, result))

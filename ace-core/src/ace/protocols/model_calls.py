@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -40,6 +40,8 @@ class CallScope:
     """The answers that are recorded for this role and sample."""
     allow: frozenset[str] = frozenset()
     """The classes of sensitive text that are neither redacted nor kept out of the skillbook; see `CopyGuard`."""
+    on_usage: Callable[[Usage], None] | None = None
+    """Called with what each model call has used; a recorded answer uses nothing."""
 
     def asked_by(self, role: str, *, only_same_text: bool = False) -> CallScope:
         """Return the scope in which a role begins to ask: its recorded answers are gone through from the first.
@@ -95,9 +97,11 @@ def note_model_call(model: str, usage: Usage, seconds: float, *, recorded: bool 
         seconds: How long it took.
         recorded: Whether it came from the record of a run.
     """
+    scope = _current.get()
+    if scope.on_usage is not None and not recorded:
+        scope.on_usage(usage)
     if not is_observed():
         return
-    scope = _current.get()
     emit(
         ModelCalled(
             run_id=scope.run_id,

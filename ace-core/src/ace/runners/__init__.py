@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ace.runners.ace import ACE
+    from ace.runners.answer import Answer
     from ace.runners.base import ACERunner
     from ace.runners.clients import client_from_model, learning_client
     from ace.runners.failures import FailedSample
@@ -24,6 +25,7 @@ __all__ = [
     "ACE",
     "ACELiteLLM",
     "ACERunner",
+    "Answer",
     "FailedSample",
     "IntegrationRunner",
     "LearningOptions",
@@ -48,6 +50,7 @@ _HOMES = {
     "ACE": "ace",
     "ACELiteLLM": "litellm",
     "ACERunner": "base",
+    "Answer": "answer",
     "FailedSample": "failures",
     "IntegrationRunner": "integration",
     "LearningOptions": "settings",

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.arguments import checked_arguments, with_method
+from ace.protocols.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
-from ace.runners.learning_lag import most_under_way
-from ace.runners.run_options import RunOptions, RunSettings
+from ace.runners.run_options import AHEAD_OF_LEARNING, RunOptions, RunSettings
 from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
 
 if TYPE_CHECKING:
@@ -144,8 +144,8 @@ class ACE(ACERunner):
         Args:
             samples: The samples; a sequence if there are several epochs.
             epochs: How often.
-            **options: Those of every run, see `RunOptions`: wait, workers, lag, on_sample_done, cancel_token, run_id,
-                resume, max_cost, fail_fast.
+            **options: Those of every run, see `RunOptions`: wait, workers, max_in_flight, on_sample_done,
+                on_sample_end, cancel_token, run_id, resume, once, max_cost, fail_fast, max_consecutive_failures.
 
         Returns:
             The results of all epochs, in input order. A failed sample has `error`; see also `failures`.
@@ -156,8 +156,26 @@ class ACE(ACERunner):
         """
         return self._run(samples, epochs=epochs, **options)
 
-    def _most_under_way(self, options: RunSettings) -> int | None:
-        return most_under_way(options.workers, options.lag)
+    @checked_arguments(RunOptions)
+    async def arun(
+        self,
+        samples: Iterable[ACESample],
+        epochs: int = 1,
+        **options: Unpack[RunOptions],
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Like `run`, for asynchronous code; see `ACERunner.arun`.
+
+        Args:
+            samples: The samples; a sequence if there are several epochs.
+            epochs: How often.
+            **options: Those of `run`.
+        """
+        if own_twin(self, "run") is None:  # a subclass has a `run` of its own
+            return await self._run_in_thread(samples, epochs, **options)
+        return await self._arun(samples, epochs=epochs, **options)
+
+    def _default_in_flight(self, options: RunSettings) -> int | None:
+        return self._foreground_workers(options) + AHEAD_OF_LEARNING
 
     def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:
         missing = [name for name in ("question", "context", "ground_truth") if not hasattr(item, name)]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from ace.arguments import checked_arguments, instance_of
+from ace.arguments import check_keywords, checked_arguments, instance_of
 from ace.context import ACEStepContext, SkillbookView
-from ace.pipeline import Pipeline, SampleResult, StepProtocol
+from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin
 from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.inputs import check_items, in_order_of_epoch
+from ace.runners.open_runs import OpenRuns
 from ace.runners.rebinding import check_books, rebound_steps, recomposed, with_save_path
-from ace.runners.run_options import RunSettings
-from ace.runners.run_session import RunSession
+from ace.runners.run_options import RunOptions, RunSettings
+from ace.runners.run_session import RunSession, Tell
 from ace.runners.runner_background import RunnerBackground
 from ace.runners.step_events import StepEvents
 from ace.skillbook.book import Skillbook
@@ -25,12 +31,20 @@ if TYPE_CHECKING:
 
 __all__ = ["ACERunner"]
 
+T = TypeVar("T")
+
+_token_of_task: ContextVar[CancellationToken | None] = ContextVar("ace_token_of_task", default=None)
+"""Stops a run that a task waits for in a thread."""
+
 
 class ACERunner:
-    """Takes inputs through a learning pipeline, epoch by epoch. It composes a pipeline; it is none.
+    """Takes inputs through a learning pipeline, epoch by epoch. It composes a pipeline; it is not one itself.
 
-    A runner for other inputs is a subclass with two methods: `run`, its public signature, which calls `_run`,
-    and `_build_context`, which makes a context of one input. Its `from_roles` may end in `_composed`.
+    It can be used as it is, over steps of your own. A runner for other inputs is a subclass with two methods: `run`,
+    its public signature, which calls `_run`, and `_build_context`, which makes a context of one input. Give it `arun`
+    the same way, with `_arun`; without, `arun` calls `run` in a thread. Its `from_roles` may end in `_composed`.
+
+    Runs of one runner may overlap, in threads and in tasks; only the writing of the skillbook is serial.
 
     Args:
         pipeline: The steps, usually ending in `learning_tail`.
@@ -64,7 +78,7 @@ class ACERunner:
         self.skillbook = skillbook
         self._failure_log = FailureLog(None if failures_path is None else Path(failures_path))
         self._background = RunnerBackground(pipeline)
-        self._running = threading.RLock()
+        self._open_runs = OpenRuns()
 
     @classmethod
     def _composed(
@@ -111,12 +125,61 @@ class ACERunner:
             global_sample_index=global_sample_index,
         )
 
+    def run(
+        self,
+        items: Iterable[Any],
+        /,
+        *args: Any,  # a subclass may take other arguments
+        **options: Any,
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Take all inputs through the pipeline: `run(items, epochs=1, **options)`.
+
+        So steps of your own before `learning_tail` need no subclass; they read the input from `ctx.sample`.
+
+        Args:
+            items: The inputs; a sequence if there are several epochs.
+            *args: `epochs`: how often; once by default.
+            **options: `epochs`, and those of every run, see `RunOptions`.
+
+        Returns:
+            The results of all epochs, in input order. A failed sample has `error`; see also `failures`.
+
+        Raises:
+            TypeError: The items are not an iterable of inputs, or there is no such option.
+            ValueError: An option is outside its range, or an input lacks what the first step needs.
+        """
+        return self._run(items, **_plain_arguments(*args, **options))
+
+    async def arun(
+        self,
+        items: Iterable[Any],
+        /,
+        *args: Any,  # a subclass may take other arguments
+        **options: Any,
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Like `run`, for asynchronous code; the loop is never blocked.
+
+        Asynchronous roles and steps in the foreground are awaited on the caller's loop, where the callbacks are called
+        too. What is learned in the background is awaited on a loop of the engine. A cancelled task stops the run like
+        a cancelled token; it ends when what is inside a step has finished.
+
+        Args:
+            items: The inputs; a sequence if there are several epochs.
+            *args: Those of `run`.
+            **options: Those of `run`.
+
+        Returns:
+            What `run` returns.
+        """
+        if own_twin(self, "run") is None:
+            return await self._run_in_thread(items, *args, **options)
+        return await self._arun(items, **_plain_arguments(*args, **options))
+
     def _run(
         self,
         items: Iterable[Any],
         *,
         epochs: int,
-        pipeline: Pipeline[ACEStepContext] | None = None,
         **kwargs: Any,  # `RunOptions`, and what is for `_build_context`
     ) -> list[SampleResult[ACEStepContext]]:
         """Take all inputs through the pipeline, in every epoch. The background is drained between epochs.
@@ -124,7 +187,6 @@ class ACERunner:
         Args:
             items: The inputs; a sequence if there are several epochs.
             epochs: How often.
-            pipeline: Another pipeline than the runner's own, for this run.
             **kwargs: The options of the run, see `RunOptions`; everything else is passed to `_build_context`. With
                 `wait=False`, the run is finished in the background: the interpreter waits for it when it exits,
                 and `wait_for_background` does.
@@ -136,42 +198,116 @@ class ACERunner:
             TypeError: The items are not an iterable of inputs.
             ValueError: An option is outside its range, or an input lacks what the first step needs.
         """
+        return finished(self._taken(BLOCKING, _call_here, items, epochs, kwargs))
+
+    async def _arun(self, items: Iterable[Any], *, epochs: int, **kwargs: Any) -> list[SampleResult[ACEStepContext]]:
+        """Like `_run`, for the `arun` of a subclass."""
+        import asyncio
+
+        loop, thread = asyncio.get_running_loop(), threading.get_ident()
+
+        def tell(call: Callable[[], None]) -> None:
+            if threading.get_ident() == thread:
+                call()
+                return
+            with contextlib.suppress(RuntimeError):  # the loop is closed: `wait=False`, and nobody is there any more
+                loop.call_soon_threadsafe(call)
+
+        return await self._taken(ON_LOOP, tell, items, epochs, kwargs)
+
+    async def _taken(
+        self, calling: Calling, tell: Tell, items: Iterable[Any], epochs: int, kwargs: dict[str, Any]
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Do a run, from plain code (`BLOCKING`) or asynchronous code (`ON_LOOP`)."""
         check_items(items, epochs)
         options, extra = RunSettings.taken_from(kwargs)
-        used = self.pipeline if pipeline is None else pipeline
-        with self._running:
-            self._background.use(used)
-            session = RunSession(
-                used,
+        if options.cancel_token is None:
+            options = replace(options, cancel_token=_token_of_task.get())
+        await calling.function(self._open_runs.enter)
+        try:
+            with self._open_runs.inside():
+                return await self._epochs(calling, tell, items, epochs, options, extra)
+        finally:
+            self._open_runs.leave()
+
+    async def _epochs(
+        self,
+        calling: Calling,
+        tell: Tell,
+        items: Iterable[Any],
+        epochs: int,
+        options: RunSettings,
+        extra: dict[str, Any],
+    ) -> list[SampleResult[ACEStepContext]]:
+        pipeline = self._pipeline_for(options)
+        self._background.use(pipeline)
+        session = await calling.function(
+            lambda: RunSession(
+                pipeline,
                 self.skillbook,
                 self._failure_log,
                 runner=self.integration or type(self).__name__,
                 build_context=self._build_context,
                 options=options,
-                most_under_way=self._most_under_way(options),
+                workers=self._foreground_workers(options),
+                max_in_flight=options.in_flight(self._default_in_flight(options)),
+                tell=tell,
                 epochs=epochs,
                 total=len(items) if isinstance(items, Sequence) else None,
                 inputs_grow=self._inputs_grow,
             )
-            results: list[SampleResult[ACEStepContext]] = []
-            try:
-                for epoch in range(1, epochs + 1):
-                    if epoch > 1:
-                        used.wait_for_background()
-                    results += session.run_epoch(in_order_of_epoch(items, options.shuffle, epoch), epoch, extra)
-            except BaseException:
-                session.finish(interrupted=True)
-                raise
-            if options.wait:
-                session.finish()
-            else:
-                session.leave_to_background()
-                self._background.finish(session.finish)
-            return results
+        )
+        self._open_runs.use(pipeline)
 
-    def _most_under_way(self, options: RunSettings) -> int | None:
-        """Return how many earlier samples may be unlearned when one starts; None leaves it to the engine."""
-        return options.lag
+        def wait() -> None:
+            session.wait_for_samples(is_alone=self._open_runs.is_alone(pipeline))
+
+        def finish(interrupted: bool = False) -> None:
+            try:
+                session.finish(interrupted=interrupted, is_alone=self._open_runs.is_alone(pipeline))
+            finally:
+                self._open_runs.release(pipeline)
+
+        results: list[SampleResult[ACEStepContext]] = []
+        try:
+            for epoch in range(1, epochs + 1):
+                if epoch > 1:
+                    await _stoppable(calling, wait, session.cancel)
+                ordered = in_order_of_epoch(items, options.shuffle, epoch)
+                results += await session.run_epoch(calling, ordered, epoch, extra)
+        except BaseException:
+            await calling.function(lambda: finish(interrupted=True))
+            raise
+        if options.wait:
+            await _stoppable(calling, finish, session.cancel)
+        else:
+            session.leave_to_background()
+            self._background.finish(finish)
+        return results
+
+    async def _run_in_thread(self, *args: Any, **options: Any) -> list[SampleResult[ACEStepContext]]:
+        """Call the `run` of a subclass that has no `arun` of its own. A cancelled task cancels it."""
+        token = CancellationToken()
+        variable = _token_of_task.set(token)
+        try:
+            results: list[SampleResult[ACEStepContext]] = await _stoppable(
+                ON_LOOP, partial(self.run, *args, **options), lambda: token.cancel("interrupted")
+            )
+        finally:
+            _token_of_task.reset(variable)
+        return results
+
+    def _pipeline_for(self, options: RunSettings) -> Pipeline[ACEStepContext]:
+        """Return the pipeline of one run."""
+        return self.pipeline
+
+    def _foreground_workers(self, options: RunSettings) -> int:
+        """Return how many samples of one run may be in the foreground at once."""
+        return 1 if options.workers is None else options.workers
+
+    def _default_in_flight(self, options: RunSettings) -> int | None:
+        """Return `max_in_flight` of a run whose caller has not said it; None leaves it to the engine."""
+        return None
 
     @property
     def failures(self) -> list[FailedSample]:
@@ -217,7 +353,7 @@ class ACERunner:
         self.skillbook.save_to_file(path, merge=merge, overwrite=overwrite)
 
     def load(self, path: str | Path) -> None:
-        """Go on with the skillbook of a file. What is in the background is learned into the old one first.
+        """Continue with the skillbook of a file. It waits for runs that overlap: they learn into the old one.
 
         Every step that wrote the old book writes the new one. A runner that saved its JSON file saves to this one.
 
@@ -226,9 +362,10 @@ class ACERunner:
 
         Raises:
             FileNotFoundError: There is no such file.
-            SkillbookFileError: It is no skillbook; the runner keeps the one it has.
+            SkillbookFileError: It is not a skillbook; the runner keeps the one it has.
+            RuntimeError: This is called inside a run of this runner, such as in a callback.
         """
-        with self._running:
+        with self._open_runs.exclusive("load()"):
             new = Skillbook.load_from_file(path)
             self.wait_for_background()
             home = None if find_store(path) is not None else Path(path)
@@ -240,3 +377,27 @@ class ACERunner:
     save_skillbook = save
     load_skillbook = load
     wait_for_learning = wait_for_background
+
+
+def _plain_arguments(epochs: int = 1, **options: Any) -> dict[str, Any]:
+    check_keywords("run", options, RunOptions.__annotations__)
+    return {"epochs": epochs, **options}
+
+
+def _call_here(call: Callable[[], None]) -> None:
+    call()
+
+
+async def _stoppable(calling: Calling, function: Callable[[], T], stop: Callable[[], None]) -> T:
+    """Call a plain function that ends soon after `stop`. A task that is cancelled meanwhile stops it."""
+    if calling is BLOCKING:
+        return function()
+    import asyncio
+
+    from ace.pipeline.event_loop import wait_through_cancellation
+
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    work = asyncio.ensure_future(calling.function(function))
+    work.add_done_callback(lambda _: ended.set_result(None))
+    await wait_through_cancellation(ended, on_cancel=stop)
+    return work.result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, final
@@ -39,6 +40,7 @@ class FacadeRunners:
         self._judge: TaskEnvironment | None = None
         self._analyser: TraceAnalyser | None = None
         self._dropped: list[ACERunner] = []
+        self._lock = threading.Lock()  # several users may need the first runner at once
 
     def __iter__(self) -> Iterator[ACERunner]:
         yield from self._dropped
@@ -59,13 +61,14 @@ class FacadeRunners:
             skill_manager: Who turns that into operations.
             judge: Who judges the answers.
         """
-        if self._learner is not None and self._judge is not judge:
-            self._dropped.append(self._learner)
-            self._learner = None
-        if self._learner is None:
-            steps = ACE._steps(agent, reflector, skill_manager, judge, None, self._settings, self.skillbook)
-            self._judge, self._learner = judge, ACE._composed(steps, self.skillbook, self._settings)
-        return self._learner
+        with self._lock:
+            if self._learner is not None and self._judge is not judge:
+                self._dropped.append(self._learner)
+                self._learner = None
+            if self._learner is None:
+                steps = ACE._steps(agent, reflector, skill_manager, judge, None, self._settings, self.skillbook)
+                self._judge, self._learner = judge, ACE._composed(steps, self.skillbook, self._settings)
+            return self._learner
 
     def analyser(self, reflector: ReflectorLike, skill_manager: SkillManagerLike) -> TraceAnalyser:
         """Return the runner that learns from traces.
@@ -74,10 +77,11 @@ class FacadeRunners:
             reflector: Who finds out what a trace teaches.
             skill_manager: Who turns that into operations.
         """
-        if self._analyser is None:
-            steps = self._settings.tail(reflector, skill_manager, self.skillbook)
-            self._analyser = TraceAnalyser._composed(steps, self.skillbook, self._settings)
-        return self._analyser
+        with self._lock:
+            if self._analyser is None:
+                steps = self._settings.tail(reflector, skill_manager, self.skillbook)
+                self._analyser = TraceAnalyser._composed(steps, self.skillbook, self._settings)
+            return self._analyser
 
     def go_on_with(self, skillbook: Skillbook, path: str | Path) -> None:
         """Teach another book from now on.
@@ -86,7 +90,8 @@ class FacadeRunners:
             skillbook: The book.
             path: Its file.
         """
-        self._dropped = list(self)
-        self._learner = self._analyser = None
-        self._settings = self._settings.moved(self.skillbook, skillbook, path)
-        self.skillbook = skillbook
+        with self._lock:
+            self._dropped = list(self)
+            self._learner = self._analyser = None
+            self._settings = self._settings.moved(self.skillbook, skillbook, path)
+            self.skillbook = skillbook

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.arguments import check_keywords, checked_arguments
 from ace.pipeline import StepProtocol
+from ace.protocols.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import CLIENT_SETTINGS, learning_client
-from ace.runners.learning_lag import most_under_way
-from ace.runners.run_options import RunOptions, RunSettings
+from ace.runners.run_options import AHEAD_OF_LEARNING, RunOptions, RunSettings
 from ace.runners.settings import LearningOptions, LearningSettings
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ class IntegrationRunner(ACERunner):
         Args:
             tasks: What the execute step takes, such as texts or samples; a sequence if there are several epochs.
             epochs: How often.
-            **options: Those of every run, see `RunOptions`: wait, workers, lag, on_sample_done, cancel_token, run_id,
-                resume, max_cost, fail_fast.
+            **options: Those of every run, see `RunOptions`: wait, workers, max_in_flight, on_sample_done,
+                on_sample_end, cancel_token, run_id, resume, once, max_cost, fail_fast, max_consecutive_failures.
 
         Returns:
             The results of all epochs, in input order. A task that could not be run has `error`; see also `failures`.
@@ -154,8 +154,26 @@ class IntegrationRunner(ACERunner):
         """
         return self._run(tasks, epochs=epochs, **options)
 
-    def _most_under_way(self, options: RunSettings) -> int | None:
-        return most_under_way(options.workers, options.lag)
+    @checked_arguments(RunOptions)
+    async def arun(
+        self,
+        tasks: Iterable[Any],
+        epochs: int = 1,
+        **options: Unpack[RunOptions],
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Like `run`, for asynchronous code; see `ACERunner.arun`.
+
+        Args:
+            tasks: The tasks; a sequence if there are several epochs.
+            epochs: How often.
+            **options: Those of `run`.
+        """
+        if own_twin(self, "run") is None:  # a subclass has a `run` of its own
+            return await self._run_in_thread(tasks, epochs, **options)
+        return await self._arun(tasks, epochs=epochs, **options)
+
+    def _default_in_flight(self, options: RunSettings) -> int | None:
+        return self._foreground_workers(options) + AHEAD_OF_LEARNING
 
     @classmethod
     def _step_options(cls) -> frozenset[str] | None:

@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
-from ace.arguments import checked_arguments
+from ace.arguments import checked_arguments, instance_of
 from ace.context import ACESample, SkillbookView
-from ace.protocols.calling import BLOCKING, finished
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.protocols.llm import Usage
+from ace.protocols.model_calls import call_scope, current_call_scope
 from ace.protocols.role_calls import call_agent
+from ace.runners.answer import Answer
 from ace.runners.clients import client_and_options
 from ace.runners.facade_runners import FacadeRunners
 from ace.runners.failures import FailedSample
+from ace.runners.run_options import RunOptions
 from ace.runners.runner_background import summed_stats
 from ace.runners.settings import LearningOptions, LearningSettings
 from ace.skillbook.book import Skillbook
-from ace.steps.answer_trace import answer_trace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.environments import TaskEnvironment
-    from ace.outputs import AgentOutput
     from ace.pipeline import SampleResult
     from ace.protocols.agent import AgentLike
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
+    from ace.runners.ace import ACE
+    from ace.runners.trace_analyser import TraceAnalyser
 
 __all__ = ["ACELiteLLM"]
 
 
+@dataclass(frozen=True, slots=True)
+class _LastAnswer:
+    """The last answer of `ask` in one thread or task."""
+
+    answer: Answer
+    asker: ReferenceType[object]
+    """The thread or task. Context variables are inherited, but a task that was started later has asked nothing."""
+
+
 class ACELiteLLM:
     """Ask questions, and teach with samples, traces or feedback; all of it with one skillbook.
+
+    It serves several threads and tasks at once. The methods with an `a` in front are for asynchronous code.
 
     Args:
         llm: The client of the three roles.
@@ -65,7 +85,7 @@ class ACELiteLLM:
         self.skill_manager: SkillManagerLike = skill_manager_for(llm) if skill_manager is None else skill_manager
         self.environment = environment
         self._runners = FacadeRunners(LearningSettings(**options))
-        self._last: tuple[str, str, AgentOutput] | None = None
+        self._refreshing = threading.Lock()
         self._learning_enabled = True
 
     @classmethod
@@ -91,8 +111,28 @@ class ACELiteLLM:
         return self._runners.skillbook
 
     @checked_arguments()
-    def ask(self, question: str, context: str = "") -> str:
+    def ask(self, question: str, context: str = "") -> Answer:
         """Return the agent's answer.
+
+        Args:
+            question: The question or task.
+            context: Whatever the answer may draw on.
+
+        Returns:
+            The answer: a text with `id`, `skill_ids`, `reasoning` and `usage`. Give it to `learn_from_feedback`.
+
+        Raises:
+            UnusableAnswerError: The model gave no usable answer.
+            LLMCallError: The model could not be reached.
+        """
+        self.skillbook.refresh()
+        return self._remembered(finished(self._answer(BLOCKING, question, context)))
+
+    @checked_arguments()
+    async def aask(self, question: str, context: str = "") -> Answer:
+        """Return the agent's answer, from asynchronous code; otherwise like `ask`.
+
+        With a client that has `acomplete_structured`, such as `LiteLLMClient`, no thread waits for the model.
 
         Args:
             question: The question or task.
@@ -103,86 +143,165 @@ class ACELiteLLM:
             LLMCallError: The model could not be reached.
             RoleError: The agent returned something else than an `AgentOutput`.
         """
-        self.skillbook.refresh()
-        output = finished(call_agent(BLOCKING, self.agent, question, context, SkillbookView(self.skillbook)))
-        self._last = (question, context, output)
-        return output.final_answer
+        # One refresh at a time, so that a hundred questions do not take a hundred threads to look at one file.
+        if self.skillbook.store is not None and self._refreshing.acquire(blocking=False):
+            try:
+                await ON_LOOP.function(self.skillbook.refresh)
+            finally:
+                self._refreshing.release()
+        return self._remembered(await self._answer(ON_LOOP, question, context))
 
-    @checked_arguments()
+    async def _answer(self, calling: Calling, question: str, context: str) -> Answer:
+        used: list[Usage] = []
+        with call_scope(replace(current_call_scope(), on_usage=used.append)):
+            output = await call_agent(calling, self.agent, question, context, SkillbookView(self.skillbook))
+        return Answer.of(output, question, context, sum(used, Usage()))
+
+    def _remembered(self, answer: Answer) -> Answer:
+        """Return the answer, which is now the last one of this thread or task."""
+        # A new mapping each time: contexts that were copied from this one share the old one.
+        answers = WeakKeyDictionary(_last_answers.get(None) or {})
+        answers[self] = _LastAnswer(answer, ref(_current_asker()))
+        _last_answers.set(answers)
+        return answer
+
+    def _last_answer(self) -> Answer | None:
+        answers = _last_answers.get(None)
+        last = None if answers is None else answers.get(self)
+        return last.answer if last is not None and last.asker() is _current_asker() else None
+
+    @checked_arguments(RunOptions)
     def learn(
         self,
         samples: Iterable[ACESample],
         environment: TaskEnvironment | None = None,
         epochs: int = 1,
-        *,
-        wait: bool = True,
-        run_id: str | None = None,
-        resume: bool = False,
+        **options: Unpack[RunOptions],
     ) -> list[SampleResult[ACEStepContext]]:
         """Answer samples and learn from them, see `ACE.run`.
 
         Args:
             samples: The samples; a sequence if there are several epochs.
-            environment: Who judges; by default the one given at construction.
+            environment: Scores the answers; by default the one given at construction.
             epochs: How often.
-            wait: Whether to return only when everything is learned.
-            run_id: The name of the run.
-            resume: Whether to go on with a run that was killed or stopped.
+            **options: Those of every run, see `RunOptions`.
 
         Raises:
-            ValueError: The run cannot be resumed.
+            ValueError: The run cannot be resumed, or an option is outside its range.
             RuntimeError: Learning is switched off.
         """
-        self._check_enabled()
-        judge = self.environment if environment is None else environment
-        runner = self._runners.learner(self.agent, self.reflector, self.skill_manager, judge)
-        return runner.run(samples, epochs, wait=wait, run_id=run_id, resume=resume)
+        return self._learner(environment).run(samples, epochs, **options)
 
-    @checked_arguments()
-    def learn_from_traces(
+    @checked_arguments(RunOptions)
+    async def alearn(
         self,
-        traces: Iterable[Any],
+        samples: Iterable[ACESample],
+        environment: TaskEnvironment | None = None,
         epochs: int = 1,
-        *,
-        wait: bool = True,
-        run_id: str | None = None,
-        resume: bool = False,
+        **options: Unpack[RunOptions],
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Answer samples and learn from them, from asynchronous code; otherwise like `learn`. See `ACE.arun`.
+
+        Args:
+            samples: The samples; a sequence if there are several epochs.
+            environment: Scores the answers; by default the one given at construction.
+            epochs: How often.
+            **options: Those of every run, see `RunOptions`.
+
+        Raises:
+            ValueError: The run cannot be resumed, or an option is outside its range.
+            RuntimeError: Learning is switched off.
+        """
+        return await self._learner(environment).arun(samples, epochs, **options)
+
+    @checked_arguments(RunOptions)
+    def learn_from_traces(
+        self, traces: Iterable[Any], epochs: int = 1, **options: Unpack[RunOptions]
     ) -> list[SampleResult[ACEStepContext]]:
         """Learn from recorded traces, see `TraceAnalyser.run`.
 
         Args:
             traces: The traces, of any type; a sequence if there are several epochs.
             epochs: How often.
-            wait: Whether to return only when everything is learned.
-            run_id: The name of the run.
-            resume: Whether to go on with a run that was killed or stopped.
+            **options: Those of every run, see `RunOptions`.
 
         Raises:
-            ValueError: The run cannot be resumed.
+            ValueError: The run cannot be resumed, or an option is outside its range.
             RuntimeError: Learning is switched off.
         """
-        self._check_enabled()
-        runner = self._runners.analyser(self.reflector, self.skill_manager)
-        return runner.run(traces, epochs, wait=wait, run_id=run_id, resume=resume)
+        return self._analyser().run(traces, epochs, **options)
 
-    @checked_arguments()
-    def learn_from_feedback(self, feedback: str, ground_truth: str | None = None) -> bool:
-        """Learn from what somebody says about the last answer of `ask`.
+    @checked_arguments(RunOptions)
+    async def alearn_from_traces(
+        self, traces: Iterable[Any], epochs: int = 1, **options: Unpack[RunOptions]
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Learn from recorded traces, from asynchronous code; otherwise like `learn_from_traces`.
 
         Args:
-            feedback: What was good or bad about it.
+            traces: The traces, of any type; a sequence if there are several epochs.
+            epochs: How often.
+            **options: Those of every run, see `RunOptions`.
+
+        Raises:
+            ValueError: The run cannot be resumed, or an option is outside its range.
+            RuntimeError: Learning is switched off.
+        """
+        return await self._analyser().arun(traces, epochs, **options)
+
+    @checked_arguments()
+    def learn_from_feedback(
+        self, feedback: str, ground_truth: str | None = None, *, answer: Answer | None = None
+    ) -> bool:
+        """Learn from what a user says about an answer.
+
+        Args:
+            feedback: What was good or bad about the answer.
             ground_truth: The right answer, where it is known.
+            answer: What `ask` returned. Without it, the feedback is about the last answer of this thread or task;
+                code that serves several users has to give it.
 
         Returns:
-            Whether it was learned from. False before any `ask`, while learning is switched off, and if it failed
-            (see `failures`).
+            Whether it was learned from. False before any `ask` in this thread or task, while learning is switched
+            off, and if it failed (see `failures`).
+
+        Raises:
+            TypeError: `answer` is not what `ask` returned.
         """
-        if self._last is None or not self._learning_enabled:
-            return False
-        question, context, output = self._last
-        trace = answer_trace(question, context, ground_truth, output)
-        [result] = self.learn_from_traces([{**trace, "feedback": feedback}])
-        return result.error is None
+        trace = self._trace_of(feedback, ground_truth, answer)
+        return trace is not None and self.learn_from_traces([trace])[0].error is None
+
+    @checked_arguments()
+    async def alearn_from_feedback(
+        self, feedback: str, ground_truth: str | None = None, *, answer: Answer | None = None
+    ) -> bool:
+        """Learn from what a user says about an answer, from asynchronous code; otherwise like `learn_from_feedback`.
+
+        Args:
+            feedback: What was good or bad about the answer.
+            ground_truth: The right answer, where it is known.
+            answer: What `aask` returned; by default its last answer in this task.
+
+        Raises:
+            TypeError: `answer` is not what `aask` returned.
+        """
+        trace = self._trace_of(feedback, ground_truth, answer)
+        return trace is not None and (await self.alearn_from_traces([trace]))[0].error is None
+
+    def _trace_of(self, feedback: str, ground_truth: str | None, answer: Answer | None) -> dict[str, Any] | None:
+        """Return the trace that feedback on an answer teaches; None if there is no answer, or learning is off."""
+        if answer is not None:
+            instance_of("answer", answer, Answer, advice="give what ask() returned")
+        meant = self._last_answer() if answer is None else answer
+        return None if meant is None or not self._learning_enabled else meant.trace(feedback, ground_truth)
+
+    def _learner(self, environment: TaskEnvironment | None) -> ACE:
+        self._check_enabled()
+        judge = self.environment if environment is None else environment
+        return self._runners.learner(self.agent, self.reflector, self.skill_manager, judge)
+
+    def _analyser(self) -> TraceAnalyser:
+        self._check_enabled()
+        return self._runners.analyser(self.reflector, self.skill_manager)
 
     @property
     def learning_enabled(self) -> bool:
@@ -263,3 +382,18 @@ class ACELiteLLM:
     def _check_enabled(self) -> None:
         if not self._learning_enabled:
             raise RuntimeError("learning is switched off; call enable_learning() first")
+
+
+_last_answers: ContextVar[WeakKeyDictionary[ACELiteLLM, _LastAnswer]] = ContextVar("ace_last_answers")
+
+
+def _current_asker() -> object:
+    """Return the running task, or the thread if no task runs."""
+    asyncio = sys.modules.get("asyncio")  # without it there is no task, and importing it costs something
+    task: object = None
+    if asyncio is not None:
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # no loop runs in this thread
+            task = None
+    return threading.current_thread() if task is None else task

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from ace.arguments import instance_of, whole_number
@@ -13,24 +14,36 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
 
-__all__ = ["OnSampleDone", "RunOptions", "RunSettings"]
+__all__ = ["AHEAD_OF_LEARNING", "OnSample", "RunOptions", "RunSettings"]
 
-OnSampleDone = Callable[["SampleResult[ACEStepContext]"], None]
+OnSample = Callable[["SampleResult[ACEStepContext]"], None]
+
+AHEAD_OF_LEARNING = 4
+"""How many samples beside those in the foreground a runner with agents lets be unlearned by default: enough for the
+reflect step, which makes three reflections at once, and for one that is being written."""
 
 
 class RunOptions(TypedDict, total=False):
     """The keyword arguments of `run` that all runners share."""
 
     wait: bool
-    """Whether to return only when everything is learned; True by default."""
+    """Whether to return only when everything is learned; True by default. With False, `run` returns when the last
+    foreground part is over; `max_in_flight` holds here too."""
     workers: int | None
     """How many samples may be in the foreground at once, such as agents that answer; 1 by default. For
     `TraceAnalyser`, which has no foreground, how many traces are reflected on at once in this run; by default three,
     which all runs of the process share."""
     lag: int | None
-    """How many earlier samples may be unlearned when one starts. 0 is strictly online."""
-    on_sample_done: OnSampleDone | None
+    """The older spelling of `max_in_flight`, which is `lag + 1`; giving both is an error."""
+    max_in_flight: int | None
+    """How many samples may be between their first and their last step at once. With 1, learning is strictly online: a
+    sample starts only when the one before has been learned. By default `workers + 4` where an agent answers, so that
+    later samples of an epoch benefit from earlier ones, and the engine's background limit for recorded traces. None
+    lifts the limit, as for `wait=False` when `run` shall return after the last answer."""
+    on_sample_done: OnSample | None
     """Called with each result when the foreground of its sample is over."""
+    on_sample_end: OnSample | None
+    """Called with each result when its sample has been learned, has failed or was cancelled."""
     cancel_token: CancellationToken | None
     """Stops the run: what is inside a step finishes, the rest has a `PipelineCancelled` in its result and is left to a
     resumed run. `max_cost` and `fail_fast` cancel it too."""
@@ -57,6 +70,12 @@ class RunOptions(TypedDict, total=False):
     when the server refuses the key. A run that was stopped can be resumed."""
 
 
+class NotGiven(Enum):
+    """Says that an option was not given, where None means something."""
+
+    NOT_GIVEN = "not given"
+
+
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """The checked options of one call of `run`, with their defaults; see `RunOptions`.
@@ -67,9 +86,11 @@ class RunSettings:
     """
 
     wait: bool = True
-    workers: int = 1
+    workers: int | None = None
     lag: int | None = None
-    on_sample_done: OnSampleDone | None = None
+    max_in_flight: int | NotGiven | None = NotGiven.NOT_GIVEN
+    on_sample_done: OnSample | None = None
+    on_sample_end: OnSample | None = None
     cancel_token: CancellationToken | None = None
     run_id: str | None = None
     resume: bool = False
@@ -88,20 +109,36 @@ class RunSettings:
         """
         own = {name: value for name, value in arguments.items() if name in cls.__dataclass_fields__}
         extra = {name: value for name, value in arguments.items() if name not in own}
-        if own.get("workers", 1) is None:
-            del own["workers"]
         return cls(**own), extra
 
+    def in_flight(self, default: int | None) -> int | None:
+        """Return how many samples may be between their first and their last step; None sets no limit.
+
+        Args:
+            default: What holds if the caller of the run has not said it.
+        """
+        if self.lag is not None:
+            return self.lag + 1
+        return default if isinstance(self.max_in_flight, NotGiven) else self.max_in_flight
+
     def __post_init__(self) -> None:
-        whole_number("workers", self.workers)
+        if self.workers is not None:
+            whole_number("workers", self.workers)
         if self.lag is not None:
             whole_number("lag", self.lag, least=0, of="samples")
         if self.shuffle is not None:
             instance_of("shuffle", self.shuffle, int)
+        if self.max_in_flight is not NotGiven.NOT_GIVEN:
+            if self.lag is not None:
+                raise ValueError("give max_in_flight or lag, not both: lag=n is max_in_flight=n+1")
+            if self.max_in_flight is not None:
+                whole_number("max_in_flight", self.max_in_flight, of="samples")
         if self.cancel_token is not None:
             instance_of("cancel_token", self.cancel_token, CancellationToken)
-        if self.on_sample_done is not None and not callable(self.on_sample_done):
-            raise TypeError(f"on_sample_done is a function that takes a result, not {self.on_sample_done!r}")
+        for name in ("on_sample_done", "on_sample_end"):
+            callback = getattr(self, name)
+            if callback is not None and not callable(callback):
+                raise TypeError(f"{name} is a function that takes a result, not {callback!r}")
         run_id: object = self.run_id
         if run_id is not None and not (isinstance(run_id, str) and run_id.strip()):
             raise ValueError(f"run_id is the name of a run, and no empty one, not {run_id!r}")

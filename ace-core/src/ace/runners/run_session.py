@@ -9,20 +9,23 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from ace.pipeline import CancellationToken, SampleResult
+from ace.pipeline.blocking import may_block_loop
+from ace.pipeline.in_flight import InPlace
+from ace.protocols.calling import ON_LOOP, Calling
 from ace.protocols.model_calls import CallScope, call_scope
 from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed, observing
 from ace.runners.inputs import check_context
-from ace.runners.learning_lag import LearningLag
 from ace.runners.not_written import SkillbookNotWrittenError
 from ace.runners.once import LearnedContents, content_of
 from ace.runners.run_limits import RunLimits
 from ace.runners.run_record import record_of_run
 from ace.runners.sample_contexts import SampleContexts
 from ace.runners.sample_ends import SampleEnds
-from ace.runners.underway import SamplesUnderway, SampleUnderway
+from ace.runners.underway import SampleUnderway
 from ace.skillbook.errors import SkillbookStoreError
 from ace.steps.end_of_run import end_steps
 
@@ -30,10 +33,13 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import Pipeline
     from ace.runners.failures import FailureLog
-    from ace.runners.run_options import RunSettings
+    from ace.runners.run_options import OnSample, RunSettings
     from ace.skillbook import Skillbook
 
-__all__ = ["RunSession"]
+__all__ = ["RunSession", "Tell"]
+
+Tell = Callable[[Callable[[], None]], None]
+"""Makes a call where the caller of a run is."""
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +58,9 @@ class RunSession:
         runner: What kind of runner it is; the name for `InsightSource.integration`.
         build_context: Makes the context of an input.
         options: What the run was told.
-        most_under_way: How many earlier samples may be unlearned when one starts; None leaves it to the engine.
+        workers: How many samples may be in the foreground at once.
+        max_in_flight: How many samples may be between their first and their last step; None sets no limit.
+        tell: Calls a callback of the caller where the caller is.
         epochs: How often the inputs are gone through.
         total: How many inputs there are; None where that is not known.
         inputs_grow: Whether the inputs are recorded traces, which may be longer the next time.
@@ -70,7 +78,9 @@ class RunSession:
         runner: str,
         build_context: Callable[..., ACEStepContext],
         options: RunSettings,
-        most_under_way: int | None,
+        workers: int,
+        max_in_flight: int | None,
+        tell: Tell,
         epochs: int,
         total: int | None,
         inputs_grow: bool = False,
@@ -80,7 +90,9 @@ class RunSession:
         self._runner = runner
         self._build_context = build_context
         self._options = options
-        self._most_under_way = most_under_way
+        self._workers = workers
+        self._max_in_flight = max_in_flight
+        self._tell = tell
         self._epochs = epochs
         self._total = total
         self._open = ExitStack()
@@ -95,7 +107,9 @@ class RunSession:
             self._id, self._token, options.max_cost, options.fail_fast, options.max_consecutive_failures
         )
         self._ends = SampleEnds(self._id, runner, pipeline, skillbook, self._record, failure_log, self._limits)
-        self._underway = SamplesUnderway()
+        self._underway: dict[int, SampleUnderway] = {}  # by their places, from their foreground's end to their own
+        self._begun = 0  # samples that were drawn and have not ended
+        self._all_ended = threading.Condition()
         self._last_index = 0
         # An earlier call that was killed may have left the end of the run undone.
         self._is_end_due = self._record is not None and self._record.is_resumed and not self._record.was_through
@@ -107,17 +121,17 @@ class RunSession:
         resumed = self._record is not None and self._record.is_resumed
         emit(RunStarted(self._id, runner, epochs, total, resumed))
 
-    def run_epoch(
-        self, items: Iterable[Any], epoch: int, extra: Mapping[str, Any]
+    async def run_epoch(
+        self, calling: Calling, items: Iterable[Any], epoch: int, extra: Mapping[str, Any]
     ) -> list[SampleResult[ACEStepContext]]:
         """Take all inputs through the foreground once.
 
         Args:
+            calling: Whether the pipeline runs on this thread or on the caller's loop.
             items: The inputs.
             epoch: Which epoch this is, from 1.
             extra: Further arguments of `_build_context`.
         """
-        lag = LearningLag(self._pipeline, self._most_under_way, self._token)
         skipped: dict[int, SampleResult[ACEStepContext]] = {}
         contexts = SampleContexts(
             self._id,
@@ -132,15 +146,20 @@ class RunSession:
         if self._options.once and self._record is not None and self._learned is None:
             # In several epochs, the samples of this run are looked after by its record alone.
             self._learned = LearnedContents(self._record.store, self._id if self._epochs > 1 else "")
-        drawn = self._drawn(items, contexts, lag, skipped)
+        drawn: list[SampleUnderway] = []
+        arguments: dict[str, Any] = {
+            "contexts": self._drawn(items, contexts, drawn, skipped),
+            "workers": self._workers,
+            "on_sample_done": lambda result: self._foreground_ended(drawn[result.index], result),
+            "cancel_token": self._token,
+            "on_sample_end": InPlace(self._sample_ended),
+            "max_in_flight": self._max_in_flight,
+        }
         with call_scope(self._scope()):
-            done = self._pipeline.run(
-                drawn,
-                self._options.workers,
-                lambda result: self._foreground_ended(result, lag),
-                self._token,
-                on_sample_end=self._left_background,
-            )
+            if calling is ON_LOOP:
+                done = await self._pipeline.run_async(**arguments)
+            else:
+                done = self._pipeline.run(**arguments)
         results = iter(done)
         return [skipped.get(place) or next(results) for place in range(len(done) + len(skipped))]
 
@@ -149,10 +168,26 @@ class RunSession:
         if self._record is not None:
             self._record.leave_to_background()
 
-    def finish(self, *, interrupted: bool = False) -> None:
+    def cancel(self) -> None:
+        """Stop the run: what is inside a step finishes."""
+        self._token.cancel("interrupted")
+
+    def wait_for_samples(self, *, is_alone: bool) -> None:
+        """Wait until all samples of this run have passed their last step.
+
+        Args:
+            is_alone: Whether no other run uses the pipeline. Then everything the engine has to do is waited for.
+        """
+        with may_block_loop(), self._all_ended:
+            self._all_ended.wait_for(lambda: not self._begun)
+        if is_alone:
+            self._pipeline.wait_for_background()
+
+    def finish(self, *, interrupted: bool = False, is_alone: bool = True) -> None:
         """Wait for the background, and do what is left at the end of a run.
 
         Args:
+            is_alone: Whether no other run uses the pipeline.
             interrupted: Whether the run was broken off; nothing that calls a model is done then.
 
         Raises:
@@ -160,7 +195,10 @@ class RunSession:
             Exception: What kept a failed sample from being noted, or a step from ending the run.
         """
         try:
-            self._pipeline.wait_for_background()
+            if interrupted:  # a sample may have been lost between the input and its first step
+                self._pipeline.wait_for_background()
+            else:
+                self.wait_for_samples(is_alone=is_alone)
             if self._last_index and self._is_end_due:
                 self._end_steps(interrupted=interrupted or bool(self._limits.stopped_by))
             stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
@@ -183,12 +221,13 @@ class RunSession:
         self,
         items: Iterable[object],
         contexts: SampleContexts,
-        lag: LearningLag,
+        drawn: list[SampleUnderway],
         skipped: dict[int, SampleResult[ACEStepContext]],
     ) -> Iterator[ACEStepContext]:
         """Yield the context of each input that has something left to do, when its turn has come.
 
-        The results of the others go into `skipped`, by their places from 0.
+        Its sample is then the last of `drawn`, as the engine counts. The results of the others go into `skipped`, by
+        their places from 0.
         """
         resumed = self._record is not None and self._record.is_resumed
         for index, item in enumerate(items, 1):
@@ -201,7 +240,6 @@ class RunSession:
                     sample = replace(sample, already_learned=True)
                     skipped[index - 1] = self._passed_over(contexts.noted(ctx, sample), sample)
                     continue
-            lag.begin()
             self._refresh()
             part = self._learned.new_part(item) if self._learned is not None and self._inputs_grow else None
             ctx = contexts.build(item, index, part)  # now that the book is what the sample shall see
@@ -210,7 +248,9 @@ class RunSession:
             ctx = contexts.noted(ctx, sample)
             check_context(ctx, self._pipeline, self._runner, index)
             self._last_index = sample.global_index
-            self._underway.draw(sample)
+            drawn.append(sample)
+            with self._all_ended:
+                self._begun += 1
             if is_observed():
                 emit(SampleStarted(self._id, sample.drawn.trace_id, sample.drawn.epoch, index))
             yield ctx
@@ -235,32 +275,42 @@ class RunSession:
 
     def _passed_over(self, ctx: ACEStepContext, sample: SampleUnderway) -> SampleResult[ACEStepContext]:
         """Return the result of a sample with which an earlier call of the run has done everything."""
-        result: SampleResult[ACEStepContext] = SampleResult(ctx.sample, ctx, None, None)
+        result: SampleResult[ACEStepContext] = SampleResult(ctx.sample, ctx, None, None, None, sample.place)
         self._last_index = sample.global_index
         self._ends.passed_over(sample)
-        try:
-            self._tell_caller(result)
-        except Exception:
-            logger.exception("on_sample_done raised for sample %.80r; the run goes on", result.sample)
+        self._tell_caller("on_sample_done", self._options.on_sample_done, result)
+        self._tell_caller("on_sample_end", self._options.on_sample_end, result)
         return result
 
-    def _foreground_ended(self, result: SampleResult[ACEStepContext], lag: LearningLag) -> None:
-        goes_on = result.error is None and self._pipeline.has_async_boundary
-        sample = self._underway.leave_front(result, goes_on=goes_on)
-        lag.foreground_ended(failed=result.error is not None)
-        if not goes_on:
-            self._ends.ended(sample, result)
-        self._tell_caller(result)
+    def _foreground_ended(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
+        """Note which sample a result belongs to: inputs that were skipped do not count for the engine."""
+        result.index = sample.place
+        with self._all_ended:
+            self._underway[sample.place] = sample
+        self._tell_caller("on_sample_done", self._options.on_sample_done, result)
 
-    def _tell_caller(self, result: SampleResult[ACEStepContext]) -> None:
-        if self._options.on_sample_done is not None:
-            with self._telling:
-                self._options.on_sample_done(result)
-
-    def _left_background(self, result: SampleResult[ACEStepContext]) -> None:
-        sample = self._underway.leave(result)
-        if sample is not None:
+    def _sample_ended(self, result: SampleResult[ACEStepContext]) -> None:
+        """Note what became of a sample. The engine holds the sample's lane until this returns."""
+        with self._all_ended:
+            sample = self._underway.pop(result.index)
+        try:
             self._ends.ended(sample, result)
+            self._tell_caller("on_sample_end", self._options.on_sample_end, result)
+        finally:
+            with self._all_ended:
+                self._begun -= 1
+                self._all_ended.notify_all()
+
+    def _tell_caller(self, name: str, callback: OnSample | None, result: SampleResult[ACEStepContext]) -> None:
+        if callback is not None:
+            self._tell(partial(self._call, name, callback, result))
+
+    def _call(self, name: str, callback: OnSample, result: SampleResult[ACEStepContext]) -> None:
+        with self._telling:
+            try:
+                callback(result)
+            except Exception:
+                logger.exception("%s raised for sample %.80r; the run continues", name, result.sample)
 
     def _scope(self) -> CallScope:
         """Return what the model calls of this run are for."""

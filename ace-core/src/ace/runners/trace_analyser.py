@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 from ace.arguments import checked_arguments, whole_number
 from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
+from ace.protocols.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
 from ace.runners.rebinding import recomposed
 from ace.runners.recorded_trace import RecordedTrace
-from ace.runners.run_options import RunOptions
+from ace.runners.run_options import RunOptions, RunSettings
 from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
 
 if TYPE_CHECKING:
@@ -115,8 +116,8 @@ class TraceAnalyser(ACERunner):
         Args:
             traces: The traces, of any type, or each as a `RecordedTrace`; a sequence if there are several epochs.
             epochs: How often.
-            **options: Those of every run, see `RunOptions`: wait, workers, lag, on_sample_done, cancel_token, run_id,
-                resume, max_cost, fail_fast.
+            **options: Those of every run, see `RunOptions`: wait, workers, max_in_flight, on_sample_done,
+                on_sample_end, cancel_token, run_id, resume, once, max_cost, fail_fast, max_consecutive_failures.
 
         Returns:
             The results of all epochs, in input order. A failed trace has `error`; see also `failures`.
@@ -125,9 +126,31 @@ class TraceAnalyser(ACERunner):
             TypeError: The traces are no iterable of traces.
             ValueError: An argument makes no sense, a trace is None, or there is no run to resume under this name.
         """
-        workers = options.pop("workers", None)
-        pipeline = None if workers is None else self._with_reflect_limit(workers)
-        return self._run(traces, epochs=epochs, pipeline=pipeline, **options)
+        return self._run(traces, epochs=epochs, **options)
+
+    @checked_arguments(RunOptions)
+    async def arun(
+        self,
+        traces: Iterable[Any],
+        epochs: int = 1,
+        **options: Unpack[RunOptions],
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Like `run`, for asynchronous code; see `ACERunner.arun`.
+
+        Args:
+            traces: The traces; a sequence if there are several epochs.
+            epochs: How often.
+            **options: Those of `run`.
+        """
+        if own_twin(self, "run") is None:  # a subclass has a `run` of its own
+            return await self._run_in_thread(traces, epochs, **options)
+        return await self._arun(traces, epochs=epochs, **options)
+
+    def _pipeline_for(self, options: RunSettings) -> Pipeline[ACEStepContext]:
+        return self.pipeline if options.workers is None else self._with_reflect_limit(options.workers)
+
+    def _foreground_workers(self, options: RunSettings) -> int:
+        return 1  # there is no foreground step; `workers` is the limit of the reflect step
 
     def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:
         ctx = super()._build_context(item, **kwargs)
