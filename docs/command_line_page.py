@@ -12,24 +12,31 @@ PAGE = Path(__file__).parent / "reference" / "command-line.md"
 INTRODUCTION = """\
 # Command line
 
-`ace --help` lists the commands, `ace COMMAND --help` shows what one takes. This page is generated from the same texts.
+`ace --help` lists the commands, `ace COMMAND --help` describes one of them. This page is generated from the same texts.
 
 Results go to standard output, everything else (progress, warnings, errors) to standard error. With `--json` the result
 is one object whose `schema` is 1; the number rises when a field is removed or changes its meaning, not when one is
 added.
 
-Exit codes: 0 done; 1 done, but something failed or was left; 2 wrong usage, and nothing was begun; 130 interrupted.
+Exit codes: 0 done; 1 done, but something failed or was not processed; 2 wrong usage, and nothing was started;
+130 interrupted.
+
+The first line of a command that uses a model says how much there is to do, which model is used and where it runs.
+Progress follows with an estimate of the time left. With `--json`, both are omitted.
 
 ## Settings
 
-Later sources win: defaults, your own file (`$XDG_CONFIG_HOME/ace/config.toml`, mostly `~/.config/ace/config.toml`), the
-`ace.toml` of the project, variables named `ACE_...`, flags. The files hold `name = value` lines in TOML; `ace config`
-lists the names, the values and where each comes from. `ace.toml` is looked for in the current folder and, inside a git
-repository, above it. It may hold no key, an `api_base` only on this machine, a `skillbook` only as a file, and a
-`model` only as a hosted provider with a name or as one of `ace models list`: a cloned project could otherwise have
-your key or your traces sent elsewhere. A relative `skillbook` in a file is taken from the folder of that file.
+Later sources override earlier ones: defaults, your own file (`$XDG_CONFIG_HOME/ace/config.toml`, usually
+`~/.config/ace/config.toml`), the `ace.toml` of the project, variables named `ACE_...`, options. The files hold
+`name = value` lines in TOML; `ace config` lists the names, the values and where each comes from. An empty
+`api_base` unsets it: `--api-base ""` ignores the address in the files.
 
-`SOURCE_DATE_EPOCH` fixes the time that skills are stamped with.
+`ace.toml` is looked for in the current folder and, inside a git repository, above it. It may hold no key, an `api_base`
+only on this machine, a `skillbook` only as a file, and a `model` only as a hosted provider with a name or as one of
+`ace models list`: a cloned project could otherwise have your key or your traces sent elsewhere. A relative `skillbook`
+in a file is taken from the folder of that file.
+
+`SOURCE_DATE_EPOCH` fixes the time of all changes.
 """
 
 
@@ -42,7 +49,7 @@ def section(name: str) -> str:
     """Return what the page says about one command."""
     command = build_app([name])[name]
     text = command.generate_docs(heading_level=2, usage_name=f"ace {name}")
-    # The commands below stand in a list of their own, with a sentence on each.
+    # The subcommands follow in a list of their own, with a sentence on each.
     text = re.sub(r"#+ Table of Contents\n\n(?:[ -].*\n)+\n", "", text)
     text = re.sub(r"^(ace (.+)) \2 ", r"\1 ", text, flags=re.MULTILINE)  # in a usage that was written by hand
     lines = [line.rstrip() for line in text.strip().splitlines()]

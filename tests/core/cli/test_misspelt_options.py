@@ -64,7 +64,7 @@ def test_a_question_may_begin_with_a_hyphen(here: Run) -> None:
 def test_wrong_usage_is_told_in_one_plain_sentence(here: Run, arguments: list[str], said: str) -> None:
     done = here(*arguments)
     assert (done.code, done.out) == (2, "")
-    assert said in done.err and "--help` lists what there is" in done.err
+    assert said in done.err and "--help` shows how to use it" in done.err
     assert done.err.count("\n") == 1 and "Error" not in done.err
 
 

@@ -57,7 +57,7 @@ def test_nothing_is_overwritten(here: Run, tmp_path: Path) -> None:
     (tmp_path / "ace-acme" / "README.md").write_text("mine", encoding="utf-8")
     done = here("plugins", "new", "acme")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "ace: ace-acme is there already, and nothing was written; choose another name or --output\n"
+    assert done.err == "ace: ace-acme already exists, so nothing was written; choose another name or --output\n"
     assert files_in(tmp_path / "ace-acme") == ["README.md"]
     assert (tmp_path / "ace-acme" / "README.md").read_text(encoding="utf-8") == "mine"
 

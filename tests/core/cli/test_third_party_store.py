@@ -128,7 +128,7 @@ def test_a_run_that_was_stopped_is_resumed(
     ("arguments", "said"),
     [
         (["learn", "runs.jsonl", "--resume", "--dry-run"], "a copy that does not know which runs are unfinished"),
-        (["train", "runs.jsonl", "--resume", "--validate", "more.jsonl"], "leave out --validate, or train into a .db"),
+        (["train", "runs.jsonl", "--resume", "--validate", "more.jsonl"], "omit --validate, or train into a .db"),
     ],
 )
 def test_what_cannot_be_resumed_is_said(

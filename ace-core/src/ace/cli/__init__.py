@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _spare_the_collector() -> None:
-    """Make the garbage collector look less often at what is no garbage, in a process that is the command's own.
+    """Run the garbage collector less often, in a process that is the command's own.
 
     A command that asks a model imports a million objects, all of which stay. Looking through them time and
     again, and once more at the exit, takes a third of the time of a short command.

@@ -228,4 +228,4 @@ def _missing(argument: Argument, given: Sequence[str]) -> str:
 
 
 def _where_help_is(chain: Sequence[str]) -> str:
-    return f"`{' '.join(('ace', *chain))} --help` lists what there is"
+    return f"`{' '.join(('ace', *chain))} --help` shows how to use it"

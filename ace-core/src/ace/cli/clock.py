@@ -18,7 +18,7 @@ def clock_from_environment(environ: Mapping[str, str] | None = None) -> Callable
         environ: The environment; by default that of the process.
 
     Raises:
-        UsageError: `SOURCE_DATE_EPOCH` is no number of seconds.
+        UsageError: `SOURCE_DATE_EPOCH` is not a number of seconds.
 
     Example:
         >>> clock_from_environment({"SOURCE_DATE_EPOCH": "0"})().isoformat()

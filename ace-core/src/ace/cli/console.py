@@ -92,7 +92,7 @@ def results_only() -> Iterator[None]:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Tell whether a person looks at a stream.
+    """Return whether a stream is a terminal that can be drawn on.
 
     Args:
         stream: `sys.stdout` or `sys.stderr`.
@@ -132,7 +132,7 @@ def note(text: str) -> None:
     """Print a line for the person at the terminal, apart from the result: to standard error.
 
     It never raises. Notes are written from observers, log handlers and signal handlers, where an error would end
-    a run or keep it from ending; and where standard error is gone, nobody could be told.
+    a run or keep it from ending; and without standard error there is no one to tell.
 
     Args:
         text: The line.
@@ -215,7 +215,7 @@ def _print_drawn(columns: Sequence[str], rows: Sequence[Sequence[str]], title: s
 
 
 def _is_of_numbers(rows: Sequence[Sequence[str]], place: int) -> bool:
-    """Whether a column holds numbers and nothing else but `-`, which stands for none."""
+    """Whether a column holds only numbers, or `-` for a missing one."""
     cells = {row[place] for row in rows} - {"-", ""}
     return bool(cells) and all(_NUMBER.fullmatch(cell) for cell in cells)
 

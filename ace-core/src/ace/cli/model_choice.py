@@ -91,7 +91,7 @@ def place_of_model(settings: Settings) -> str:
 
 
 def answers_depend_on(settings: Settings, environment: str) -> str:
-    """Return what the answers to samples depend on beside the skills, for a file that keeps them.
+    """Return what the answers to samples depend on besides the skills, for a file that keeps them.
 
     Args:
         settings: The settings.
@@ -114,8 +114,8 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     model = chosen_model(settings)
     if settings.api_base is not None and urlsplit(settings.api_base).scheme not in ("http", "https"):
         raise UsageError(
-            f"the api_base {settings.api_base!r} ({settings.origins['api_base']}) is no address; "
-            "write it like http://localhost:11434/v1"
+            f"the api_base {settings.api_base!r} ({settings.origins['api_base']}) is not an address; "
+            "use the form http://localhost:11434/v1"
         )
     from ace.protocols.model_prefixes import find_model_prefix
     from ace.runners.clients import client_from_model
@@ -126,7 +126,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
         "api_base": settings.api_base,
         "api_key": settings.api_key,
     }
-    # A model on this machine, or of a plugin, knows better how long it may take, unless somebody says.
+    # A model on this machine, or of a plugin, knows better how long it may take, unless the user sets it.
     if find_model_prefix(model) is None or settings.origins["timeout"] != "default":
         given["timeout"] = settings.timeout
     return client_from_model(model, **{name: value for name, value in given.items() if value is not None})
@@ -155,7 +155,7 @@ def check_model(client: LLMClientLike, settings: Settings) -> None:
         client.complete("Answer with the word: ready", max_tokens=_SHORT_ANSWER)
     if settings.max_cost is not None and unpriced:
         raise UsageError(
-            f"--max-cost cannot be kept: the price of the model {chosen_model(settings)!r} is not known; leave it out"
+            f"--max-cost cannot be enforced, because the price of {chosen_model(settings)!r} is unknown; run without it"
         )
 
 
@@ -189,12 +189,12 @@ def _what_to_do(error: LLMCallError, settings: Settings) -> str:
     if isinstance(error, LLMAuthenticationError) or error.status_code in _REFUSED:
         return f"{server} refused the key for {model}: check the environment variable or the setting 'api_key'"
     if error.status_code in _NOT_FOUND:
-        hint = "" if settings.api_base is None else ", and that the address is complete (it mostly ends in /v1)"
+        hint = "" if settings.api_base is None else ", and that the address is complete (it usually ends in /v1)"
         return f"{server} does not know {model}: check the name{hint}"
     if "LLM Provider NOT provided" in str(error):
         return (
-            f"{model} names no provider: write openai/{settings.model} with --api-base for an own server, "
-            "or the provider before the name, such as anthropic/NAME"
+            f"{model} does not name a provider: use openai/{settings.model} with --api-base for your own server, "
+            "or put the provider before the name, such as anthropic/NAME"
         )
     if error.problem:
         return f"{server} gave no answer for {model}: {error.problem}"

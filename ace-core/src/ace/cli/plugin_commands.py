@@ -1,4 +1,4 @@
-"""The commands of plugins: shown beside the built-in ones, called with their context, their errors attributed."""
+"""The commands of plugins: listed with the built-in ones, called with their context, their errors attributed."""
 
 from __future__ import annotations
 

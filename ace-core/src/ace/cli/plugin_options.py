@@ -56,4 +56,4 @@ def _disable(value: str, environ: MutableMapping[str, str]) -> None:
 
 
 def _wrong(value: str) -> UsageError:
-    return UsageError(f"-P takes no:NAME, to switch the plugin NAME off, not {value}")
+    return UsageError(f"-P takes no:NAME, which disables the plugin NAME; got {value}")

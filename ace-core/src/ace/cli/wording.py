@@ -50,7 +50,7 @@ def shown_time(time: str) -> str:
     try:
         return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
     except ValueError:
-        return time  # of another framework, which may write what it likes
+        return time  # written by another framework, in a format of its own
 
 
 def size_text(size: int) -> str:

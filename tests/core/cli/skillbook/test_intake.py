@@ -79,7 +79,7 @@ def test_folders_of_skills_and_marked_blocks_are_read(store: Path, folder: Path,
     (folder / "AGENTS.md").write_text(f"- Not ours.\n\n{block}", encoding="utf-8")
     data = run("import", "skills", "AGENTS.md", "--skillbook", "new.db", "--json").data
     assert list(contents(folder / "new.db").values()) == ["Prefer verbs.", "In the block."]
-    assert data["files"][1]["notes"] == ["only the block of ace was read"]
+    assert data["files"][1]["notes"] == ["only the marked block of ace was read"]
 
 
 @pytest.mark.parametrize(

@@ -203,13 +203,13 @@ def _measurement(
 
 
 def _training_of(target: SkillbookPlace) -> Sequence[ValidationPoint]:
-    """Return the validations of the last training of a skillbook, which `ace train --validate` keeps beside it."""
+    """Return the validations of the last training of a skillbook, which `ace train --validate` keeps next to it."""
     from ace.evaluation import TrainingLog
 
     try:
         log = TrainingLog(target.validation_log)
     except ValueError as error:
-        raise UsageError(f"{error}, or move this one away") from error
+        raise UsageError(f"{error}, or move this file away") from error
     return [] if log.last_run is None else log.points_of(log.last_run)
 
 

@@ -22,7 +22,7 @@ from ace.providers.local.runtime import check_runtime
 
 __all__ = ["app"]
 
-app = App(name="models", help="List, fetch and check models that run on this machine.", help_format="markdown")
+app = App(name="models", help_format="markdown")
 
 _DEFAULT_OPTIONS = ModelOptions()
 

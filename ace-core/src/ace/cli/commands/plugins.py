@@ -88,9 +88,7 @@ def new(
     try:
         written = write_plugin(names, folder, chosen)
     except FileExistsError as error:
-        raise UsageError(
-            f"{folder} is there already, and nothing was written; choose another name or --output"
-        ) from error
+        raise UsageError(f"{folder} already exists, so nothing was written; choose another name or --output") from error
     if as_json:
         print_json({"command": "plugins new", "folder": str(folder), "files": [str(each) for each in written]})
         return DONE
@@ -156,7 +154,7 @@ def _print(infos: list[PluginInfo], warnings: list[str], as_json: bool, *, with_
         print_json({"plugins": [asdict(info) for info in infos], "warnings": warnings})
         return
     if not infos:
-        print_text("There are no plugins.")
+        print_text("no plugins are installed")
         return
     print_table(
         ["name", "kinds", "distribution", "version", "API", "status", "summary"],

@@ -34,7 +34,7 @@ class LearningCommand(ABC):
     """What is done with the inputs, for the first line."""
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
-        """Return what the runner takes. What turns out to be no input is added to the problems.
+        """Return what the runner takes. What turns out not to be an input is added to the problems.
 
         Args:
             gathered: What was found.
@@ -74,7 +74,7 @@ class LearningCommand(ABC):
             book: The skillbook that learns.
             place: Where it is open.
             merge: Whether similar skills are merged.
-            allow: What is learned although the guard would leave it out.
+            allow: What is learned although the guard would reject it.
         """
 
     def run(
@@ -105,7 +105,7 @@ class LearningCommand(ABC):
         return {}
 
     def can_resume(self, place: SkillbookPlace) -> bool:
-        """Tell whether a run that is broken off can be resumed.
+        """Return whether an interrupted run can be resumed.
 
         Args:
             place: The skillbook that learns.
@@ -113,7 +113,7 @@ class LearningCommand(ABC):
         return place.keeps_history
 
     def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
-        """Return what this command reports beside the common report, as JSON values.
+        """Return what this command adds to the report, as JSON values.
 
         Args:
             results: What `run` returned.

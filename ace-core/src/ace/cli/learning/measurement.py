@@ -64,7 +64,7 @@ class Measurement:
 
         Args:
             books: The skillbooks.
-            leave_one_out: Whether each skill of the only book is left out once.
+            leave_one_out: Whether to measure each skill of the only book by omitting it.
         """
         rounds = 1 + len(books) + (len(books[0].skills()) if leave_one_out else 0)
         return rounds * self.repeats * len(self.samples)
@@ -82,7 +82,7 @@ class Measurement:
         Args:
             books: The skillbooks by their names; of several, all answers together are set against none.
             training: The validations of the training of the only book.
-            leave_one_out: Whether each skill of the only book is left out once.
+            leave_one_out: Whether to measure each skill of the only book by omitting it.
             quiet: Whether to show no progress.
 
         Raises:
@@ -94,7 +94,7 @@ class Measurement:
 
         def stop_softly() -> None:
             token.cancel()
-            note("ace: stopping as soon as what is under way is answered; Ctrl-C again stops at once")
+            note("ace: stopping after the current answers; press Ctrl-C again to stop immediately")
 
         budget = Budget(self.max_cost, token)
         needed = self.answers_needed(list(books.values()), leave_one_out=leave_one_out)
@@ -123,9 +123,12 @@ class Measurement:
         with_skills = {name: self._evaluated(budget, book, f"with {name}", on_answer) for name, book in books.items()}
         [(name, book), *others] = books.items()
         if others:
-            learned, title = pooled(_WITH, list(with_skills.values())), f"What {len(books)} skillbooks are worth"
+            learned, title = (
+                pooled(_WITH, list(with_skills.values())),
+                f"Accuracy with and without {len(books)} skillbooks",
+            )
         else:
-            learned, title = with_skills[name], f"What {Path(name).name} is worth"
+            learned, title = with_skills[name], f"Accuracy with and without {Path(name).name}"
         return EvaluationReport(
             title=title,
             comparison=compare(baseline, learned, seed=self.seed),

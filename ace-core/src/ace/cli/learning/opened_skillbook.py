@@ -32,7 +32,7 @@ def opened_skillbook(
         The book, and the place that it is open at.
 
     Raises:
-        UsageError: The place cannot hold a skillbook, or there is none, or it is no skillbook.
+        UsageError: The skillbook does not exist, cannot be read, or cannot be saved there.
     """
     check_place(place, is_dry_run=is_dry_run, must_exist=must_exist)
     with _copied(place) if is_dry_run else nullcontext(place) as used, open_at(used.location) as book:
@@ -78,7 +78,7 @@ def _check_names(place: SkillbookPlace) -> None:
 
 def _check_file(path: Path, *, must_exist: bool) -> None:
     if path.suffix.lower() in TEXT_SUFFIXES:
-        raise UsageError(f"the skillbook {str(path)!r} is a text; learn into a .db or .json file")
+        raise UsageError(f"the skillbook {str(path)!r} is a text file; learn into a .db or .json file")
     if path.is_dir():
         raise UsageError(f"the skillbook {str(path)!r} is a folder; give a file, such as {str(path / 'skills.db')!r}")
     if must_exist and not path.exists():
@@ -122,7 +122,7 @@ def _check_save(book: Skillbook, place: SkillbookPlace) -> None:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(
             f"the skillbook {place.name!r} cannot be saved ({reason}); "
-            "see to it that you may write there, or give --skillbook elsewhere"
+            "check that you may write there, or choose another place with --skillbook"
         ) from error
 
 

@@ -91,7 +91,7 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         (f"{noun}s learned", str(report.learned)),
         ("learned by an earlier run", str(report.already_learned) if report.already_learned else ""),
         ("failed", str(len(report.failures) - report.unreadable)),
-        ("left when the run was stopped", str(report.not_begun) if report.not_begun else ""),
+        ("not processed", str(report.not_begun) if report.not_begun else ""),
         ("skills added", str(skills.added)),
         ("skills updated", str(skills.updated)),
         ("skills tagged", str(skills.tagged)),

@@ -50,7 +50,7 @@ class RunOptions:
         """Return the values that can also be settings, by name.
 
         Raises:
-            UsageError: Another one makes no sense.
+            UsageError: Another option is out of range.
         """
         check_from_one({"--limit": self.limit})
         return {

@@ -183,16 +183,16 @@ class RunPlan:
 
     def _check_resumable(self, place: SkillbookPlace) -> None:
         if not place.keeps_history:
-            raise UsageError("--resume needs a skillbook that keeps what each run has done: give --skillbook NAME.db")
+            raise UsageError("--resume needs a skillbook with a history: give --skillbook NAME.db")
         if not self.command.can_resume(place):
             raise UsageError(
-                f"--resume needs the log of the validations, which is kept beside a file, and {str(place)!r} is "
-                "none: leave out --validate, or train into a .db file"
+                f"--resume needs the log of the validations, which is kept next to a file, and {str(place)!r} is "
+                "not a file: omit --validate, or train into a .db file"
             )
         if self.options.dry_run and place.file is None:
             raise UsageError(
                 f"a dry run on {str(place)!r} is made on a copy that does not know which runs are unfinished: "
-                "leave out --resume or --dry-run"
+                "omit --resume or --dry-run"
             )
 
     def _gathered(self, skillbook: SkillbookPlace) -> GatheredTraces:

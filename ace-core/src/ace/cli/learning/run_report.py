@@ -1,4 +1,4 @@
-"""What became of a run: failures, new skills, what was left out and what was paid."""
+"""The report of a run: failures, new skills, rejected changes and cost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A change of the skillbook that a model wanted and that could not be made."""
+    """A change that a model requested and that was rejected."""
 
     operation: str
     """Such as `ADD` or `TAG`."""
@@ -74,9 +74,9 @@ class RunReport:
     learned: int
     """How often a trace was learned from; in several epochs more than there are traces."""
     already_learned: int
-    """How many of them an earlier, broken off run had learned."""
+    """How many of them an earlier run had learned."""
     not_begun: int
-    """How many were not begun, or not finished, since the run was stopped."""
+    """How many were not started or not finished, because the run was stopped."""
     failures: Sequence[Failure]
     """What was not learned from: what could not be read first, then what failed in the run."""
     skills: SkillCounts

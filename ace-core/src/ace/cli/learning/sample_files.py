@@ -41,7 +41,7 @@ def all_samples(
     left_out: Set[Path] = frozenset(),
     max_bytes: int = LARGEST_INPUT,
 ) -> list[Sample]:
-    """Read samples to measure by: each of them has to be there, with its right answer.
+    """Read the samples of an evaluation, all of which must be readable and have a right answer.
 
     Args:
         paths: Files, folders and globs.
@@ -51,14 +51,14 @@ def all_samples(
         max_bytes: The size of the largest file that is read.
 
     Raises:
-        UsageError: A record cannot be read, is no sample, or has no right answer; the text says where.
+        UsageError: A record cannot be read, is not a sample, or has no right answer.
     """
     with gather_traces(paths, limit=limit, shuffle=shuffle, left_out=left_out, max_bytes=max_bytes) as gathered:
         samples = samples_in(gathered)
         if gathered.problems:
             first = gathered.problems[0]
-            raise UsageError(f"{first.place}: {first.reason}; what is measured by must be whole")
+            raise UsageError(f"{first.place}: {first.reason}; every sample of an evaluation must be readable")
     for sample in samples:
         if sample.ground_truth is None:
-            raise UsageError(f"{sample.id}: there is no right answer; a sample names it ground_truth or target")
+            raise UsageError(f"{sample.id}: there is no right answer; it belongs in the field ground_truth or target")
     return samples

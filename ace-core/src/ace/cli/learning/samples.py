@@ -21,20 +21,20 @@ def sample_of(record: object, place: str) -> Sample | InputProblem:
 
     Args:
         record: A JSON value.
-        place: Where it stands; the name of the sample if it has no id of its own.
+        place: Where it was found; the name of the sample if it has no id of its own.
 
     Example:
         >>> sample_of({"question": "2+2?", "answer": 4}, "a.jsonl#1")
         Sample(question='2+2?', context='', ground_truth='4', metadata={}, id='a.jsonl#1')
     """
     if not isinstance(record, Mapping):
-        return InputProblem(place, "a sample is an object with a question")
+        return InputProblem(place, "not a sample: a sample is an object with a question")
     question, context = _text(record, _QUESTION), _text(record, ("context",))
     if question is None:
         # Some data sets put the whole question into the context.
         question, context = context, None
     if question is None:
-        return InputProblem(place, f"there is no question; a sample names it {' or '.join(_QUESTION)}")
+        return InputProblem(place, f"there is no question; a sample has it in the field {' or '.join(_QUESTION)}")
     own = record.get("id")
     name = f"{place}:{own}" if isinstance(own, str | int) else place
     return Sample(question, context or "", _text(record, _GROUND_TRUTH), id=name)

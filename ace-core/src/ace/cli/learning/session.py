@@ -55,13 +55,13 @@ def run_learning(
 
         def stop_softly() -> None:
             token.cancel()
-            note("ace: stopping as soon as what is under way is done; Ctrl-C again stops at once")
+            note("ace: stopping after the current step; press Ctrl-C again to stop immediately")
 
         def stop_at_once() -> None:
             progress.restore()
             if not place.keeps_history:
                 book.save_to_file(place.location, merge=True)
-            last_note(f"ace: stopped at once; {way_on}")
+            last_note(f"ace: stopped; {way_on}")
 
         try:
             run_interruptibly(lambda: run(token), on_first=stop_softly, on_second=stop_at_once)
@@ -107,7 +107,7 @@ def ending(stopped_by: str, way_on: str, *, noun: str, failed: int, has_problems
     """
     has_failures = failed > 0 or has_problems
     if stopped_by == "early_stopping":
-        note("ace: ended early, since validation found nothing better")
+        note("ace: ended early, because validation found no improvement")
         return WITH_FAILURES if has_failures else DONE
     if stopped_by:
         note(f"ace: {_REASONS[stopped_by]}; {way_on}")
@@ -120,9 +120,9 @@ def ending(stopped_by: str, way_on: str, *, noun: str, failed: int, has_problems
 
 _REASONS = {
     "cancelled": "stopped",
-    "max_cost": "stopped, since the limit of --max-cost was reached",
+    "max_cost": "stopped, because the limit of --max-cost was reached",
     "fail_fast": "stopped at the first input that failed",
     "authentication": "stopped, because the server of the model refused the key; check the key",
     "server_failures": "stopped, because the model could not be reached for several inputs in a row",
-    "skillbook_not_written": "stopped, since the skillbook cannot be written",
+    "skillbook_not_written": "stopped, because the skillbook cannot be written",
 }

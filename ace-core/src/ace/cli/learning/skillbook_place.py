@@ -1,4 +1,4 @@
-"""`SkillbookPlace`: where the skillbook of a run is, and what is kept beside it."""
+"""`SkillbookPlace`: where the skillbook of a run is, and the files next to it."""
 
 from __future__ import annotations
 
@@ -40,30 +40,30 @@ class SkillbookPlace:
     @property
     def name(self) -> str:
         """Its name in sentences."""
-        return shown_location(self.location) if self.file is None else self.file.name
+        return str(self) if self.file is None else self.file.name
 
     @property
     def failures_file(self) -> Path | None:
-        """The file that takes what was not learned from; None where nothing can be beside it."""
+        """The file of the failed samples; None where there is no folder for it."""
         return None if self.file is None else self.file.with_name("failures.jsonl")
 
     @property
     def validation_log(self) -> Path | None:
-        """What a validated training keeps beside a store, so that it can be resumed; None where it keeps nothing."""
+        """The log next to a store with which a validated training can be resumed; None where there is none."""
         return self._beside(".validation.jsonl") if self.keeps_history else None
 
     @property
     def validation_answers(self) -> Path | None:
-        """The answers to validation samples, kept likewise."""
+        """The file next to a store with the answers to validation samples; None where there is none."""
         return self._beside(".answers.jsonl") if self.keeps_history else None
 
     def own_files(self) -> frozenset[Path]:
-        """Return the files that belong to the skillbook, which are no traces."""
+        """Return the files that belong to the skillbook, which are not traces."""
         own = [self.file, self.failures_file, self.validation_log, self.validation_answers]
         return frozenset(each.resolve() for each in [*own, *map(self._beside, _COMPANIONS)] if each is not None)
 
     def existing_files(self) -> list[Path]:
-        """Return the file and what SQLite may have put beside it, as far as they are there; memory is left out."""
+        """Return the file and what SQLite may have put beside it, as far as they exist; shared memory is omitted."""
         files = [self.file, *(self._beside(suffix) for suffix in _COMPANIONS if suffix != "-shm")]
         return [each for each in files if each is not None and each.exists()]
 

@@ -16,6 +16,7 @@ from ace.cli.model_choice import answers_depend_on
 from ace.cli.options import Flag, check_from_one
 from ace.cli.wording import counted
 from ace.environments import Match, SimpleEnvironment
+from ace.skillbook import shown_location
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings
@@ -55,7 +56,7 @@ class ValidationOptions:
             raise UsageError("the options --gate and --patience need samples to validate on: give --validate FILE")
         if self.gate and not skillbook.keeps_history:
             raise UsageError(
-                f"--gate needs a skillbook with a history, and {str(skillbook)!r} has none; "
+                f"--gate needs a skillbook with a history, and {shown_location(skillbook.location)!r} has none; "
                 "give a skillbook that ends in .db"
             )
         check_from_one({"--validation-interval": self.validation_interval, "--patience": self.patience})
@@ -134,7 +135,7 @@ def run_with_validation(
     try:
         results = run_validated(runner, course, inputs, settings.epochs, **arguments)
     except UnfinishedEvaluationError:
-        note("ace: stopped in the first validation, so nothing was learned yet")
+        note("ace: stopped during the first validation, so nothing was learned")
         return []
     course.finish()
     return results

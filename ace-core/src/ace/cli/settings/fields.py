@@ -34,6 +34,8 @@ class SettingField:
     """The number that a value must be greater than."""
     most: float | None = None
     """The largest number that is accepted."""
+    can_be_unset: bool = False
+    """Whether an empty text overrides an earlier source with no value."""
     is_secret: bool = False
     """Whether the value is never shown."""
     words: Sequence[str] = ()
@@ -45,7 +47,7 @@ class SettingField:
         return f"ACE_{self.name.upper()}"
 
     def checked(self, value: object) -> SettingValue:
-        """Return a value from a settings file or a flag. An empty text unsets a setting that has no default.
+        """Return a value from a settings file or a flag. An empty text unsets a setting that can be unset.
 
         Args:
             value: What was given.
@@ -58,7 +60,7 @@ class SettingField:
         if self.kind is str and isinstance(value, str):
             if value.strip():
                 return value
-            if self.default is None:
+            if self.can_be_unset:
                 return None
             raise ValueError("must not be empty")
         if self.kind is not str and isinstance(value, int | float) and not isinstance(value, bool):
@@ -126,7 +128,12 @@ def _short(value: object) -> str:
 
 FIELDS: Final[Sequence[SettingField]] = (
     SettingField(name="model", kind=str, help="The model, as LiteLLM names it: openai/NAME, anthropic/NAME."),
-    SettingField(name="api_base", kind=str, help="The address of your own server that speaks the OpenAI protocol."),
+    SettingField(
+        name="api_base",
+        kind=str,
+        help="The address of your own server that speaks the OpenAI protocol.",
+        can_be_unset=True,
+    ),
     SettingField(name="api_key", kind=str, help="The key for the model; not in a project file.", is_secret=True),
     SettingField(
         name="skillbook", kind=str, help="The skillbook: .db keeps a history, .json does not.", default="skills.db"

@@ -20,7 +20,7 @@ _LONGEST_NAME: Final = 60
 
 
 class FileValue(NamedTuple):
-    """A value and where it stands."""
+    """A value and the line that sets it."""
 
     value: SettingValue
     line: int

@@ -45,7 +45,7 @@ class Settings:
     model: str | None
     """The model string; None leaves the choice to the key-free default."""
     api_base: str | None
-    """The address of an own server."""
+    """The address of your own server."""
     api_key: str | None = field(repr=False)
     """The key, where it is not in the variable of the provider."""
     skillbook: str
@@ -57,17 +57,17 @@ class Settings:
     timeout: float
     """How long one request to the model may take until its answer is complete, in seconds."""
     epochs: int
-    """How often the inputs are gone through."""
+    """The number of passes over the inputs."""
     workers: int | None
-    """How many inputs are worked on at once; None is the default of the runner."""
+    """The number of inputs to process at once; None is the default of the runner."""
     lag: int | None
-    """How many earlier inputs may not be learned yet; None is the default of the runner."""
+    """How many earlier inputs may still be unlearned when an input starts; None is the default of the runner."""
     max_input_mb: float
     """The size of the largest file or stream that is read, in megabytes."""
     max_cost: float | None
-    """US dollars after which a run begins nothing new."""
+    """The cost in USD at which a run starts no new inputs."""
     allow: str | None
-    """The classes of sensitive text to leave alone, with commas between them; None is none."""
+    """The classes of sensitive text to leave alone, separated by commas; None for none."""
     origins: Mapping[str, str]
     """Where each value came from, by name, in words for people."""
 
@@ -94,7 +94,7 @@ def load_settings(
         folder: Where the command runs; by default the current folder.
 
     Raises:
-        UsageError: A source holds an unknown name or a value that makes no sense.
+        UsageError: A source holds an unknown name or a value that is out of range.
     """
     variables = os.environ if environ is None else environ
     values: dict[str, SettingValue] = {each.name: each.default for each in FIELDS}

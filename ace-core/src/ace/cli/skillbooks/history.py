@@ -25,8 +25,8 @@ def newest_version(book: Skillbook, location: str) -> int:
     """
     if book.version is None:
         raise UsageError(
-            f"the skillbook {shown_location(location)!r} keeps no history; a store does: "
-            f"`ace skillbook merge {shown_location(location)} --output skills.db` makes one of it"
+            f"the skillbook {shown_location(location)!r} keeps no history; create a store from it with "
+            f"`ace skillbook merge {shown_location(location)} --output skills.db`"
         )
     return book.version
 
@@ -45,8 +45,8 @@ def check_version(book: Skillbook, location: str, version: int) -> int:
     newest = newest_version(book, location)
     if not 0 <= version <= newest:
         raise UsageError(
-            f"the skillbook {shown_location(location)!r} has no version {version}; its history goes from 0 to "
-            f"{newest}, and `ace skillbook log` lists it"
+            f"the skillbook {shown_location(location)!r} has no version {version}; "
+            f"its versions go from 0 to {newest}, and `ace skillbook log` lists them"
         )
     return version
 

@@ -1,4 +1,4 @@
-"""Takes the skills of one book into another, which keeps every skill that it has."""
+"""Imports the skills of one book into another, which keeps all its skills."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["Intake", "LeftOut", "carry_decisions", "join_known", "take_new", "ta
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A skill that was not taken."""
+    """A skill that was skipped."""
 
     skill: Skill
-    """The skill, as it stands in its file."""
+    """The skill, as it is in its file."""
     reason: str
     """Why, in words for people."""
     known: Skill | None = None
-    """The skill of the same text that is there already."""
+    """The existing skill with the same section and text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What became of the skills of one book."""
+    """The result of importing one book."""
 
     taken: tuple[Skill, ...]
-    """The skills that are new, as they stand in their file; their ids may be others in the skillbook."""
+    """The new skills, as they are in their file; they may have other ids in the skillbook."""
     left: tuple[LeftOut, ...]
     """The others."""
 
@@ -39,7 +39,7 @@ def take_new(target: Skillbook, source: Skillbook, *, with_invalid: bool) -> Int
     Args:
         target: The book that is added to. A skill whose id it has already gets a new one.
         source: The other book; it is not changed.
-        with_invalid: Whether skills that are not active are added, as such, or left out.
+        with_invalid: Whether removed skills are added, as removed ones, or skipped.
     """
     known = {_key(skill): skill for skill in target.skills(include_invalid=True)}
     taken: dict[tuple[str, str], Skill] = {}

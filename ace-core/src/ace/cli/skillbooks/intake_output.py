@@ -49,7 +49,7 @@ def report_as_json(report: FileReport) -> dict[str, object]:
 
 
 def print_reports(reports: Sequence[FileReport], *, verbose: bool) -> None:
-    """Print how many skills each file gave, and what it has beside skills.
+    """Print how many skills each file gave, and what else it contains.
 
     Args:
         reports: The reports.

@@ -71,5 +71,5 @@ def unknown_skill(book: Skillbook, location: str, skill_id: str) -> UsageError:
     """
     known = [skill.id for skill in book.skills(include_invalid=True)]
     near = difflib.get_close_matches(bare_id(skill_id), known, n=1)
-    what_to_do = f"did you mean {near[0]!r}?" if near else "`ace skillbook show --all` lists what there is"
+    what_to_do = f"did you mean {near[0]!r}?" if near else "`ace skillbook show --all` lists all skills"
     return UsageError(f"the skillbook {shown_location(location)!r} has no skill {skill_id!r}; {what_to_do}")

@@ -24,7 +24,7 @@ def location_of(skillbook: str | None) -> str:
         skillbook: The value of `--skillbook`.
 
     Raises:
-        UsageError: The settings make no sense.
+        UsageError: A setting is unknown or out of range.
     """
     return load_settings({"skillbook": skillbook}).skillbook
 
@@ -69,9 +69,13 @@ def opened(location: str) -> Iterator[Skillbook]:
     """
     path = Path(location)
     if not has_scheme(location) and path.is_dir():
-        raise UsageError(f"the skillbook {location!r} is a folder; give a file, such as {str(path / 'skills.db')!r}")
+        raise UsageError(
+            f"the skillbook {shown_location(location)!r} is a folder; give a file, such as {str(path / 'skills.db')!r}"
+        )
     if not has_scheme(location) and not path.exists():
-        raise UsageError(f"there is no skillbook {location!r}; learn one with `ace learn`, or give --skillbook")
+        raise UsageError(
+            f"there is no skillbook {shown_location(location)!r}; learn one with `ace learn`, or give --skillbook"
+        )
     with open_at(location) as book:
         yield book
 
@@ -90,15 +94,17 @@ def open_or_start(location: str) -> Iterator[Skillbook]:
     if not has_scheme(location):
         folder = Path(location).absolute().parent
         if Path(location).is_dir():
-            raise UsageError(f"{location!r} is a folder; give a file, such as {str(Path(location) / 'skills.db')!r}")
+            raise UsageError(
+                f"{shown_location(location)!r} is a folder; give a file, such as {str(Path(location) / 'skills.db')!r}"
+            )
         if not folder.is_dir():
-            raise UsageError(f"there is no folder {str(folder)!r} for the skillbook; make it first")
+            raise UsageError(f"there is no folder {str(folder)!r} for the skillbook; create it first")
     with open_at(location) as book:
         yield book
 
 
 def check_writable(location: str) -> None:
-    """Refuse a skillbook that is a text, which would lose what it cannot hold.
+    """Reject a text file, which cannot hold everything that a skillbook has.
 
     Args:
         location: Its file, or `scheme://...`.
@@ -108,8 +114,8 @@ def check_writable(location: str) -> None:
     """
     if not has_scheme(location) and Path(location).suffix.lower() in TEXT_SUFFIXES:
         raise UsageError(
-            f"the skillbook {location!r} is a text, which is only read; "
-            f"take it into a store with `ace skillbook import {location} --skillbook skills.db`"
+            f"the skillbook {shown_location(location)!r} is a text file, which cannot be changed; "
+            f"import it into a store with `ace skillbook import {shown_location(location)} --skillbook skills.db`"
         )
 
 
@@ -146,7 +152,7 @@ def open_at(location: str) -> Iterator[Skillbook]:
     try:
         book = Skillbook.open(location, clock=clock)
     except SkillbookFileError as error:
-        raise UsageError(f"{error}; the file is left as it is: mend it, or give another one") from error
+        raise UsageError(f"{error}; the file was not changed: repair it, or give another one") from error
     except OSError as error:
         where = shown_location(location)
         raise UsageError(f"{where}: {error.strerror or error}; check that you may read it") from error

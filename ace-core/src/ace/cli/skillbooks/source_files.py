@@ -46,14 +46,17 @@ def read_source_books(location: str) -> list[SourceBook]:
     if not has_scheme(location) and path.is_dir():
         return [_read(str(file)) for file in _skill_files(path)]
     if not has_scheme(location) and not path.exists():
-        raise UsageError(f"there is no file {location!r}; give the path of a skillbook, a playbook or a Markdown list")
+        raise UsageError(
+            f"there is no file {shown_location(location)!r}; "
+            "give the path of a skillbook, a playbook or a Markdown list"
+        )
     return [_read(location)]
 
 
 def _skill_files(folder: Path) -> Sequence[Path]:
     found = [folder / SKILL_FILE] if (folder / SKILL_FILE).is_file() else sorted(folder.glob(f"*/{SKILL_FILE}"))
     if not found:
-        raise UsageError(f"the folder {str(folder)!r} has no {SKILL_FILE}, nor has a folder in it; give a file")
+        raise UsageError(f"the folder {str(folder)!r} and its subfolders have no {SKILL_FILE}; give a file")
     return found
 
 
@@ -62,7 +65,7 @@ def _read(location: str) -> SourceBook:
         with _warnings() as notes:
             book = _copy_of_store(location) if is_store(location) else _read_file(Path(location), notes)
     except (SkillbookFileError, MarkedBlockError) as error:
-        raise UsageError(f"{error}; nothing was taken from any file") from error
+        raise UsageError(f"{error}; nothing was imported from any file") from error
     except OSError as error:
         where = shown_location(location)
         raise UsageError(f"{where}: {error.strerror or error}; check that you may read it") from error
@@ -82,7 +85,7 @@ def _read_file(path: Path, notes: list[str]) -> Skillbook:
         block = read_marked_block(data)
         text = _without_head(data.decode("utf-8-sig")) if block is None else block
         if block is not None:
-            notes.append("only the block of ace was read")
+            notes.append("only the marked block of ace was read")
         return Skillbook.from_text(text, clock=clock_from_environment())
     except UnicodeDecodeError as error:
         raise SkillbookFileError("the file is not UTF-8", path=path, place=f"byte {error.start}") from error
@@ -93,7 +96,7 @@ def _read_file(path: Path, notes: list[str]) -> Skillbook:
 
 
 def _without_head(text: str) -> str:
-    """Return a text without the YAML head of a `SKILL.md`, whose lists are no skills. The lines keep their numbers."""
+    """Return a text without the YAML head of a `SKILL.md`, whose lists are not skills. The lines keep their numbers."""
     lines = text.splitlines()
     if not lines or lines[0].strip() != "---":
         return text

@@ -170,4 +170,4 @@ def _print(result: ConsolidationResult, *, is_judged: bool, dry_run: bool) -> No
     else:
         print_text("no duplicate skills")
     if result.problem:
-        print_error(f"similar skills stay as they are: {result.problem}")
+        print_error(f"similar skills were not changed: {result.problem}")

@@ -77,7 +77,7 @@ def command(
             }
         )
     elif after == now:
-        print_text(f"{now.id} has this text and section already; nothing was changed")
+        print_text(f"{now.id} already has this text and section; nothing was changed")
     else:
         print_text(f"edited [{after.id}] in section {after.section!r}: {visible(after.content)}")
         print_undo(location, version, undo)

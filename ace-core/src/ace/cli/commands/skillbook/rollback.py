@@ -60,7 +60,7 @@ def command(
             }
         )
     elif made == newest:
-        print_text(f"{shown_location(location)} is at version {version} already; nothing was changed")
+        print_text(f"{shown_location(location)} is already at version {version}; nothing was changed")
     else:
         print_text(f"restored version {version} of {shown_location(location)}, with {counted(skills, 'skill')}")
         print_undo(location, made, undo)

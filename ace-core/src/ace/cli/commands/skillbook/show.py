@@ -94,7 +94,7 @@ def _wanted(
     for name in sections:
         if name not in known:
             raise UsageError(
-                f"the skillbook {shown_location(location)!r} has no section {name!r}; there are {_listed(known)}"
+                f"the skillbook {shown_location(location)!r} has no section {name!r}; its sections are {_listed(known)}"
             )
     return [skill for skill in skills if skill.section in sections]
 
@@ -136,5 +136,5 @@ def _use_as_json(use: SkillUse | None) -> dict[str, int] | None:
 
 def _title(location: str, book: Skillbook, skills: Sequence[Skill]) -> str:
     version = "" if book.version is None else f" at version {book.version}"
-    of_all = counted(len(book.skills(include_invalid=True)), "skill")
-    return f"{shown_location(location)}{version}: {len(skills)} of {of_all}"
+    everything = counted(len(book.skills(include_invalid=True)), "skill")
+    return f"{shown_location(location)}{version}: {len(skills)} of {everything}"
