@@ -193,3 +193,34 @@ def test_a_resumed_run_that_grows_learns_only_what_is_new(world: World) -> None:
     assert world.learn(grown, run_id="daily", resume=True) == [False]
     [prompt] = world.reflected()
     assert "New answer." in prompt and not re.search("Old (question|answer)", prompt)
+
+
+def test_auto_continues_the_unfinished_run_over_the_same_inputs_or_starts_one(world: World) -> None:
+    """The idiom of a job that is started every night, and may have been stopped the night before."""
+    first, second = [record(1), record(2)], [record(3), record(4)]
+    broken = [True]
+
+    def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
+        if broken[0] and re.search("thing(2|4)[?]", request.text):
+            return "no JSON"
+        return secrets_world.answer(request)
+
+    def auto(*traces: Any, **options: Any) -> list[bool]:
+        return world.learn(*traces, **{"resume": "auto", "once": False, **options})
+
+    world.server.script = script
+    assert auto(*first) == [False, False]
+    assert auto(*second) == [False, False], "a run over other inputs is another run"
+    assert auto(*first) == [True, False]
+    with Skillbook.open(world.path) as book:
+        assert [(run.learned, run.failed) for run in unfinished_runs(book)] == [(1, 1), (1, 1)]
+    broken[0] = False
+    assert auto(*first) == [True, False]
+    assert auto(*second) == [True, False]
+    with Skillbook.open(world.path) as book:
+        assert unfinished_runs(book) == []
+    assert auto(*first) == [False, False], "a finished run is not continued"
+    assert auto(*first, run_id="daily") == [False, False]
+    assert auto(*first, run_id="daily") == [True, True]
+    with pytest.raises(ValueError, match="resume must be True, False or"):
+        auto(*first, resume="always")

@@ -16,6 +16,7 @@ from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin
 from ace.runners.failures import FailedSample, FailureLog
+from ace.runners.identity import inputs_digest
 from ace.runners.inputs import check_items, in_order_of_epoch
 from ace.runners.open_runs import OpenRuns
 from ace.runners.rebinding import check_books, rebound_steps, recomposed, with_save_path
@@ -255,6 +256,7 @@ class ACERunner:
                 epochs=epochs,
                 total=len(items) if isinstance(items, Sequence) else None,
                 inputs_grow=self._inputs_grow,
+                inputs=inputs_digest(items) if options.resume == "auto" else "",
             )
         )
         self._open_runs.use(pipeline)

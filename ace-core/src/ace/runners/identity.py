@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ace.protocols.foreign_data import attribute_of
 from ace.runners.recorded_trace import RecordedTrace
 
-__all__ = ["trace_identity"]
+__all__ = ["inputs_digest", "trace_identity"]
 
 
 def trace_identity(item: object, index: int) -> str:
@@ -35,6 +35,27 @@ def trace_identity(item: object, index: int) -> str:
     if own:
         return own
     return f"{_hash(item)}#{index}"
+
+
+def inputs_digest(items: Iterable[object]) -> str:
+    """Return a digest that tells the inputs of a run from others.
+
+    Args:
+        items: The inputs; of an iterator, which can be read only once, nothing is looked at.
+
+    Returns:
+        The digest; empty for an iterator.
+
+    Example:
+        >>> inputs_digest(["a", "b"]) == inputs_digest(["a", "b"]), inputs_digest(["a"]) == inputs_digest(["b"])
+        (True, False)
+    """
+    if not isinstance(items, Sequence):
+        return ""
+    digest = hashlib.sha256()
+    for index, item in enumerate(items, 1):
+        digest.update(trace_identity(item, index).encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def _hash(record: object) -> str:

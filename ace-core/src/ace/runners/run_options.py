@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
 from ace.arguments import instance_of, whole_number
 from ace.pipeline import CancellationToken
@@ -49,11 +49,12 @@ class RunOptions(TypedDict, total=False):
     resumed run. `max_cost` and `fail_fast` cancel it too."""
     run_id: str | None
     """The name of the run, under which a skillbook in a store keeps its progress; by default a new one."""
-    resume: bool
+    resume: bool | Literal["auto"]
     """Whether to continue a run that was killed or stopped, or in which samples failed: the one named by `run_id`, by
     default the last unfinished one of this kind of runner, and a new one if there is none. Samples that it has learned
     are skipped, with `metadata["already_learned"]` in their results; those that failed are tried again; and a model
-    call whose answer was recorded is not made again, unless a role could not use the answer."""
+    call whose answer was recorded is not made again, unless a role could not use the answer. `"auto"` continues the
+    unfinished run over these inputs, or the one named by `run_id`, and starts one if there is none."""
     max_cost: float | None
     """US dollars. Once the model calls of this run have cost this much, no further sample starts."""
     fail_fast: bool
@@ -93,7 +94,7 @@ class RunSettings:
     on_sample_end: OnSample | None = None
     cancel_token: CancellationToken | None = None
     run_id: str | None = None
-    resume: bool = False
+    resume: bool | Literal["auto"] = False
     max_cost: float | None = None
     fail_fast: bool = False
     once: bool = False
@@ -142,6 +143,8 @@ class RunSettings:
         run_id: object = self.run_id
         if run_id is not None and not (isinstance(run_id, str) and run_id.strip()):
             raise ValueError(f"run_id is the name of a run, and no empty one, not {run_id!r}")
+        if self.resume not in (True, False, "auto"):
+            raise ValueError(f'resume must be True, False or "auto", got {self.resume!r}')
         whole_number("max_consecutive_failures", self.max_consecutive_failures, of="samples")
         if self.max_cost is not None and not _is_amount(self.max_cost):
             raise ValueError(f"max_cost is an amount of US dollars above 0, not {self.max_cost!r}")

@@ -157,7 +157,7 @@ def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
 
 
 def record_of_run(
-    skillbook: Skillbook, options: RunSettings, *, runner: str, epochs: int, total: int | None
+    skillbook: Skillbook, options: RunSettings, *, runner: str, epochs: int, total: int | None, inputs: str = ""
 ) -> RunRecord | None:
     """Return what the store of a book keeps about a run that begins or goes on; None for a book without a store.
 
@@ -167,12 +167,13 @@ def record_of_run(
         runner: What kind of runner it is.
         epochs: How often the inputs are gone through.
         total: How many inputs there are; None where that is not known.
+        inputs: A digest that tells the inputs from others, for `resume="auto"`.
 
     Raises:
         ValueError: The run cannot be resumed, or cannot be begun under this name.
     """
     if skillbook.store is not None:
-        return RunRecord.begun(skillbook.store, options, runner=runner, epochs=epochs, total=total)
+        return RunRecord.begun(skillbook.store, options, runner=runner, epochs=epochs, total=total, inputs=inputs)
     if options.once:
         raise ValueError(
             "only a skillbook in a store remembers what it has learned, for once=True; "
@@ -226,7 +227,16 @@ class RunRecord:
             self._lock = held.pop_all()
 
     @classmethod
-    def begun(cls, store: SkillbookStore, options: RunSettings, *, runner: str, epochs: int, total: int | None) -> Self:
+    def begun(
+        cls,
+        store: SkillbookStore,
+        options: RunSettings,
+        *,
+        runner: str,
+        epochs: int,
+        total: int | None,
+        inputs: str = "",
+    ) -> Self:
         """Note in a store that a run begins, or find the one that shall go on.
 
         Args:
@@ -235,13 +245,20 @@ class RunRecord:
             runner: What kind of runner it is.
             epochs: How often the inputs are gone through.
             total: How many inputs there are.
+            inputs: A digest that tells the inputs from others, for `resume="auto"`.
 
         Raises:
             ValueError: The run is there already and shall not be resumed, or is not there and shall be.
             RunInUseError: Another process is working on the run.
         """
         about = {"runner": runner, "started": _now(), "epochs": epochs, "total": total, "state": "running"}
+        if inputs:
+            about["inputs"] = inputs
         run_id = options.run_id
+        if options.resume == "auto":
+            if run_id is None:
+                run_id = _last_over(store, runner, inputs)
+            return cls(store, uuid.uuid4().hex if run_id is None else run_id, about)
         if run_id is None:
             run_id = _last_unfinished(store, runner) if options.resume else None
             return cls(store, uuid.uuid4().hex if run_id is None else run_id, about)
@@ -383,6 +400,13 @@ def _last_unfinished(store: SkillbookStore, runner: str) -> str | None:
     if not found:
         logger.info("There is no unfinished run to resume, so a new one begins")
     return found[-1] if found else None
+
+
+def _last_over(store: SkillbookStore, runner: str, inputs: str) -> str | None:
+    """Return the last unfinished run of this kind of runner over the inputs; without a digest, over any."""
+    found = [(row.key.sample, json.loads(row.note)) for row in _unfinished(store)]
+    names = [name for name, about in found if about["runner"] == runner and about.get("inputs", "") == inputs]
+    return names[-1] if names else None
 
 
 def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:

@@ -64,6 +64,7 @@ class RunSession:
         epochs: How often the inputs are gone through.
         total: How many inputs there are; None where that is not known.
         inputs_grow: Whether the inputs are recorded traces, which may be longer the next time.
+        inputs: A digest that tells the inputs from others, for `resume="auto"`.
 
     Raises:
         ValueError: The run cannot be resumed, or cannot be begun under this name.
@@ -84,6 +85,7 @@ class RunSession:
         epochs: int,
         total: int | None,
         inputs_grow: bool = False,
+        inputs: str = "",
     ) -> None:
         self._pipeline = pipeline
         self._skillbook = skillbook
@@ -96,7 +98,7 @@ class RunSession:
         self._epochs = epochs
         self._total = total
         self._open = ExitStack()
-        self._record = record_of_run(skillbook, options, runner=runner, epochs=epochs, total=total)
+        self._record = record_of_run(skillbook, options, runner=runner, epochs=epochs, total=total, inputs=inputs)
         self._id = options.run_id or uuid.uuid4().hex if self._record is None else self._record.run_id
         self._token = CancellationToken() if options.cancel_token is None else options.cancel_token
         if self._record is not None:
