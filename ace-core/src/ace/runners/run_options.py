@@ -143,11 +143,15 @@ class RunSettings:
         run_id: object = self.run_id
         if run_id is not None and not (isinstance(run_id, str) and run_id.strip()):
             raise ValueError(f"run_id is the name of a run, and no empty one, not {run_id!r}")
-        if self.resume not in (True, False, "auto"):
-            raise ValueError(f'resume must be True, False or "auto", got {self.resume!r}')
+        _check_resume(self.resume)
         whole_number("max_consecutive_failures", self.max_consecutive_failures, of="samples")
         if self.max_cost is not None and not _is_amount(self.max_cost):
             raise ValueError(f"max_cost is an amount of US dollars above 0, not {self.max_cost!r}")
+
+
+def _check_resume(value: object) -> None:
+    if value not in (True, False, "auto"):
+        raise ValueError(f'resume must be True, False or "auto", got {value!r}')
 
 
 def _is_amount(value: object) -> bool:

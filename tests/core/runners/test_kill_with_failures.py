@@ -1,0 +1,77 @@
+"""A run whose server fails now and then, killed again and again and resumed: no answer is paid for twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ace.runners import unfinished_runs
+from ace.skillbook import Skillbook
+from tests.core.runners.failing_learner_process import TRACES
+from tests.core.runners.test_kill import learner, recorded, store_of
+from tests.core.runners.test_kill import script as good_script
+from tests.support.scripted_server import Answer, HttpError, ScriptedRequest, ScriptedServer
+
+pytestmark = pytest.mark.thorough
+
+KILLS = 30
+MOST_IN_FLIGHT = 4
+"""Three reflections and one update."""
+
+
+def about(request: ScriptedRequest) -> tuple[str, int]:
+    return request.role, int(re.findall(r"job (\d+)\.", request.text)[-1])
+
+
+def test_no_answer_is_paid_for_twice_although_samples_fail_and_the_process_is_killed(tmp_path: Path) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance, outages = random.Random(seed), random.Random(seed + 1)
+    failing = [True]
+
+    def script(request: ScriptedRequest) -> Answer | HttpError:
+        if failing[0] and outages.random() < 0.25:
+            return HttpError(503)
+        return good_script(request)
+
+    path = tmp_path / "s.db"
+    kills = 0
+    with (
+        ScriptedServer(script) as server,
+        learner(server, "tests.core.runners.failing_learner_process") as process,
+    ):
+        while kills < KILLS:
+            before = len(server.requests)
+            child = process.start(path)
+            wanted, end = before + chance.randint(1, 6), time.monotonic() + 2.0
+            while len(server.requests) < wanted and time.monotonic() < end:
+                time.sleep(0.0005)
+            time.sleep(chance.random() * 0.02)
+            os.kill(child, signal.SIGKILL)
+            process.status()
+            kills += 1
+        failing[0] = False
+        process.start(path)
+        assert process.status() == 0
+        paid = Counter(about(request) for request in server.answered)
+        assert set(paid) == {(role, n) for role in ("reflector", "skill_manager") for n in range(1, TRACES + 1)}
+        twice = paid.total() - len(paid)
+        print(f"{twice} answers were on their way at a kill; {len(server.requests) - len(server.answered)} failures")
+        assert twice <= KILLS * MOST_IN_FLIGHT, "more than what was on its way at each kill was paid for twice"
+        before = len(server.requests)
+        process.start(path)
+        assert process.status() == 0
+        assert len(server.requests) == before, "there was nothing left to pay for"
+    # Each answer is recorded once: one that was paid for twice had not been recorded when the process was killed.
+    assert recorded(store_of(path)) == {"Reflector": TRACES, "SkillManager": TRACES}
+    with Skillbook.open(path) as book:
+        assert unfinished_runs(book) == []
+        learned = [entry.key.sample for entry in book.history() if entry.key and "/" not in entry.key.sample]
+        assert len(learned) == len(set(learned)) == TRACES
