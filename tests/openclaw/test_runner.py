@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -202,3 +203,8 @@ def test_a_misspelt_option_is_suggested(given: str, meant: str) -> None:
 def test_the_address_of_the_model_that_learns() -> None:
     runner: Any = OpenClaw.from_model(ace_model="openai/x", api_base="http://127.0.0.1:1", api_key="k")
     assert runner.pipeline.steps[0].reflector.llm.config.api_base == "http://127.0.0.1:1"
+
+
+def test_sessions_are_learned_from_asynchronous_code(tmp_path: Path) -> None:
+    runner = OpenClaw.from_model(ace_model="openai/x", api_key="k", state_dir=tmp_path)
+    assert asyncio.run(runner.arun()) == [] and runner.report.turns_learned == 0

@@ -143,6 +143,7 @@ __all__ = [
     "AgentLike",
     "AgentOutput",
     "AgentStep",
+    "Answer",
     "ApplyStep",
     "AsyncLLMClientLike",
     "Branch",
@@ -227,6 +228,7 @@ __version__: str
 _HOMES = {
     "ACE": "runners",
     "ACELiteLLM": "runners",
+    "Answer": "runners",
     "ACERunner": "runners",
     "ACESample": "context",
     "ACEStepContext": "context",

@@ -218,3 +218,9 @@ def test_plain_calls_work_inside_a_running_loop() -> None:
         ace = ACELiteLLM(client_for(server))
         assert asyncio.run(handler(ace)) is True
     assert len(ace.skillbook) == 1
+
+
+def test_the_answer_is_imported_from_ace() -> None:
+    import ace
+
+    assert ace.Answer is Answer

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ace.evaluation.validate_step import ValidateStep
-from ace.pipeline import CancellationToken, Pipeline, SampleResult
+from ace.pipeline import CancellationToken, SampleResult
 from ace.protocols.observers import observing
-from ace.runners.step_events import StepEvents
+from ace.runners.rebinding import recomposed
 
 if TYPE_CHECKING:
     from ace.context import ACESample, ACEStepContext
@@ -31,7 +31,7 @@ def run_validated(
     """Validate the book as it is, run, and validate in between and at the end.
 
     Args:
-        runner: Learns; it gets one more step, which validates.
+        runner: Learns; for this run it gets one more step, which validates.
         course: The validations. It may be one that was broken off; then it goes on.
         samples: What is learned from.
         epochs: How often the samples are gone through.
@@ -53,7 +53,10 @@ def run_validated(
         cancel_token.cancel("early_stopping")
     if cancel_token.is_cancelled:
         return []
-    steps = [*runner.pipeline.steps, ValidateStep(course)]
-    runner.pipeline = Pipeline(steps, hooks=runner.pipeline.hooks, step_observer=StepEvents())
-    with observing(course.learning_costs):
-        return runner.run(samples, epochs, max_cost=left, cancel_token=cancel_token, **arguments)
+    own = runner.pipeline
+    runner.pipeline = recomposed(own, [*own.steps, ValidateStep(course)])
+    try:
+        with observing(course.learning_costs):
+            return runner.run(samples, epochs, max_cost=left, cancel_token=cancel_token, **arguments)
+    finally:
+        runner.pipeline = own

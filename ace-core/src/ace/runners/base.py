@@ -153,9 +153,7 @@ class ACERunner:
 
     async def arun(
         self,
-        items: Iterable[Any],
-        /,
-        *args: Any,  # a subclass may take other arguments
+        *args: Any,  # those of the subclass's `run`
         **options: Any,
     ) -> list[SampleResult[ACEStepContext]]:
         """Like `run`, for asynchronous code; the loop is never blocked.
@@ -165,16 +163,16 @@ class ACERunner:
         a cancelled token; it ends when what is inside a step has finished.
 
         Args:
-            items: The inputs; a sequence if there are several epochs.
-            *args: Those of `run`.
+            *args: Those of `run`: the inputs, and how often.
             **options: Those of `run`.
 
         Returns:
             What `run` returns.
         """
         if own_twin(self, "run") is None:
-            return await self._run_in_thread(items, *args, **options)
-        return await self._arun(items, **_plain_arguments(*args, **options))
+            return await self._run_in_thread(*args, **options)
+        items, *more = args
+        return await self._arun(items, **_plain_arguments(*more, **options))
 
     def _run(
         self,
