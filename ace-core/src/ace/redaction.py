@@ -52,6 +52,10 @@ class Finding(NamedTuple):
     """What it seems to be, for messages, such as `an access key`; for a known secret with a name, that name."""
 
 
+_HASH: Final = re.compile("[0-9a-f]{16}@")
+"""How the name of a recorded trace begins."""
+
+
 class Redactor:
     """Finds secrets and personal data, and replaces them.
 
@@ -111,6 +115,24 @@ class Redactor:
             parts += [text[end : finding.start], self._mark(finding)]
             end = finding.end
         return "".join([*parts, text[end:]]) if parts else text
+
+    def redact_name(self, trace_id: str) -> str:
+        """Return the name of a trace with what is sensitive replaced.
+
+        The hash and the place in `5575ae1c4f02063d@runs.jsonl#12` look like an e-mail address together, and are none:
+        only the place is looked at.
+
+        Args:
+            trace_id: The name.
+
+        Example:
+            >>> Redactor().redact_name("5575ae1c4f02063d@runs.jsonl#12")
+            '5575ae1c4f02063d@runs.jsonl#12'
+        """
+        found = _HASH.match(trace_id)
+        if found is None:
+            return self.redact(trace_id)
+        return found[0] + self.redact(trace_id[found.end() :])
 
     def redact_value(self, value: T) -> T:
         """Return a value in which all texts are redacted: keys and values of dicts, items of lists and tuples.

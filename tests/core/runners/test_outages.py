@@ -71,6 +71,9 @@ def test_a_run_stops_after_so_many_failures_in_a_row(
         assert [result.error for result in again.run(traces(), resume=True)] == [None] * COUNT
         assert len(server.answered) == answered + 2 * (COUNT - 4)
         assert unfinished_runs(again.skillbook) == []
+        # `hash@a.jsonl` looks like an e-mail address, and is none.
+        assert again.skillbook.skills()[0].sources[0].trace_id.endswith("@a.jsonl#0")
+        assert runner.failures[0].trace_id.endswith("@a.jsonl#4")
 
 
 def test_failures_that_are_not_in_a_row_do_not_stop_a_run(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from ace.durable_file import append_line
 from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.foreign_data import attribute_of
 from ace.redaction import Redactor
-from ace.runners.identity import IDENTITY_DIGITS
 from ace.runners.recorded_trace import RecordedTrace
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def _failed_sample(
     question = attribute_of(sample, "question")
     shown = question if isinstance(question, str) else _beginning(sample, redactor)
     return FailedSample(
-        trace_id=_name(drawn.trace_id, redactor),
+        trace_id=redactor.redact_name(drawn.trace_id),
         sample=redactor.redact(shown),
         epoch=drawn.epoch,
         index=drawn.index,
@@ -132,14 +131,6 @@ def _failed_sample(
 def _role_in(error: BaseException) -> str:
     found = first_cause(error, UnusableAnswerError) or first_cause(error, LLMCallError)
     return "" if found is None else found.role
-
-
-def _name(trace_id: str, redactor: Redactor) -> str:
-    """Return the name of a trace without what must not show; `hash@place` as a whole looks like an e-mail address."""
-    digest, at, place = trace_id.partition("@")
-    if len(digest) == IDENTITY_DIGITS and at:
-        return f"{digest}@{redactor.redact(place)}"
-    return redactor.redact(trace_id)
 
 
 def _beginning(sample: object, redactor: Redactor) -> str:

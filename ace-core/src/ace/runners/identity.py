@@ -5,16 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from ace.protocols.foreign_data import attribute_of
 from ace.runners.recorded_trace import RecordedTrace
 
-__all__ = ["IDENTITY_DIGITS", "inputs_digest", "trace_identity"]
-
-
-IDENTITY_DIGITS: Final = 16
-"""The length of the hash in the name of a trace."""
+__all__ = ["inputs_digest", "trace_identity"]
 
 
 def trace_identity(item: object, index: int) -> str:
@@ -64,7 +59,7 @@ def inputs_digest(items: Iterable[object]) -> str:
 
 
 def _hash(record: object) -> str:
-    return hashlib.sha256(_bytes(record)).hexdigest()[:IDENTITY_DIGITS]
+    return hashlib.sha256(_bytes(record)).hexdigest()[:16]
 
 
 def _own_id(item: object) -> str:

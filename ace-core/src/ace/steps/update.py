@@ -145,7 +145,7 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
     if source is not None:
         source = dataclasses.replace(
             source,
-            trace_id=redactor.redact(source.trace_id),
+            trace_id=redactor.redact_name(source.trace_id),
             sample_question=redactor.redact(source.sample_question),
             error_identification=redactor.redact(source.error_identification),
             learning_text=redactor.redact(source.learning_text),
