@@ -55,7 +55,7 @@ def test_it_names_model_place_and_amount(
 ) -> None:
     done = here(*arguments, *model)
     assert done.err.splitlines()[0] == f"ace: {doing} {place}"
-    assert here(*arguments, *model, "--json").err.count("ace: ") == 0
+    assert place not in here(*arguments, *model, "--json").err
 
 
 @pytest.mark.parametrize(

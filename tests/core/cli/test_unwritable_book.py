@@ -62,7 +62,7 @@ def test_a_store_is_gone_on_with_later(
     assert "Traceback" not in done.err
     assert "was deleted, or another file took its place" in done.err
     assert done.err.splitlines()[-1] == (
-        "ace: stopped, since the skillbook cannot be written; "
+        "ace: stopped, because the skillbook cannot be written; "
         "learn into the copy, or put 'skills.db' back and continue with --resume"
     )
     assert "save_to_file" not in done.err, "this is no advice for a command line"
