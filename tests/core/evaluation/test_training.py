@@ -234,3 +234,23 @@ def test_a_training_that_is_over_is_not_begun_again(tmp_path: Path) -> None:
         assert server.requests == []
         assert scores(again) == scores(first)
         assert [skill.content for skill in again.skillbook.skills()] == [UP]
+
+
+def test_a_validated_run_leaves_the_runner_its_pipeline() -> None:
+    from ace.environments import SimpleEnvironment
+    from ace.evaluation import ValidationCourse
+    from ace.evaluation.validated_run import run_validated
+    from ace.runners import ACE
+    from tests.support import secrets_world
+    from tests.support.clients import client_for
+    from tests.support.scripted_server import ScriptedServer
+
+    with ScriptedServer(secrets_world.answer) as server:
+        book = Skillbook()
+        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook=book)
+        own = runner.pipeline
+        for name in ("first", "second"):
+            course = ValidationCourse(evaluator_for(server), secrets_world.samples(2), book, run_id=name)
+            run_validated(runner, course, secrets_world.samples(2), cancel_token=CancellationToken())
+            assert runner.pipeline is own
+            assert len(course.points) >= 2

@@ -37,9 +37,10 @@ class RunOptions(TypedDict, total=False):
     """The older spelling of `max_in_flight`, which is `lag + 1`; giving both is an error."""
     max_in_flight: int | None
     """How many samples may be between their first and their last step at once. With 1, learning is strictly online: a
-    sample starts only when the one before has been learned. By default `workers + 4` where an agent answers, so that
-    later samples of an epoch benefit from earlier ones, and the engine's background limit for recorded traces. None
-    lifts the limit, as for `wait=False` when `run` shall return after the last answer."""
+    sample starts only when the one before has been learned. Then the same answers give the same skills, and the same
+    bytes too if the skillbook has a clock of its own, `Skillbook(clock=...)`. By default it is `workers + 4` where an
+    agent answers, so that later samples of an epoch benefit from earlier ones, and the engine's background limit for
+    recorded traces. None lifts the limit, so that `run` with `wait=False` returns after the last answer."""
     on_sample_done: OnSample | None
     """Called with each result when the foreground of its sample is over."""
     on_sample_end: OnSample | None
