@@ -46,15 +46,17 @@ def drawing() -> str:
         box(integrations(), between="  "),
         "through public names, and by the hooks of plugins".center(INNER_WIDTH).rstrip(),
     ]
-    names = [f"│ {'   |   '.join(layer).ljust(INNER_WIDTH - 4)} │" for layer in layers()]
     line = "─" * (INNER_WIDTH - 2)
+    names = [
+        "\n".join(f"│ {text.ljust(INNER_WIDTH - 4)} │" for text in wrapped(layer, "   |   ")) for layer in layers()
+    ]
     boxes += [f"┌{line}┐", f"\n├{line}┤\n".join(names), f"└{line}┘"]
     rows = [f"| `ace.{name}` | {first_sentence(name)} |" for layer in layers() for name in layer]
     return "\n".join(["```text", *boxes, "```", "", "| package | what it is |", "|---|---|", *rows, ""])
 
 
-def box(names: list[str], between: str) -> str:
-    """A box with names in it, over as many lines as they need."""
+def wrapped(names: list[str], between: str) -> list[str]:
+    """Names in as many lines of the drawing as they need."""
     lines = [""]
     for name in names:
         longer = f"{lines[-1]}{between}{name}" if lines[-1] else name
@@ -62,8 +64,14 @@ def box(names: list[str], between: str) -> str:
             lines.append(name)
         else:
             lines[-1] = longer
+    return lines
+
+
+def box(names: list[str], between: str) -> str:
+    """A box with names in it."""
     edge = "─" * (INNER_WIDTH - 2)
-    return "\n".join([f"┌{edge}┐", *(f"│ {text.center(INNER_WIDTH - 4)} │" for text in lines), f"└{edge}┘"])
+    lines = [f"│ {text.center(INNER_WIDTH - 4)} │" for text in wrapped(names, between)]
+    return "\n".join([f"┌{edge}┐", *lines, f"└{edge}┘"])
 
 
 def page() -> str:

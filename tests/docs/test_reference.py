@@ -10,8 +10,10 @@ import pytest
 import ace
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+INTERNAL = {"ace.collection_pause", "ace.lazy_plugins"}
+"""They serve the core itself, and are promised to no one."""
 PUBLIC_MODULES = ["ace"] + [
-    module.name for module in pkgutil.iter_modules(ace.__path__, "ace.") if not module.name.startswith("ace._")
+    module.name for module in pkgutil.iter_modules(ace.__path__, "ace.") if module.name not in INTERNAL
 ]
 INTEGRATIONS = ["ace_browser_use", "ace_claude_code", "ace_langchain", "ace_openclaw"]
 
