@@ -9,9 +9,8 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
 from ace.context import ACESample, ACEStepContext, SkillbookView
-from ace.implementations.helpers import extract_cited_skill_ids
-from ace.implementations.prompts import wrap_skillbook_for_external_agent
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_browser_use.agent_settings import check_agent_arguments, checked_model, for_one_agent
 from ace_browser_use.framework import load

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ace import extract_cited_skill_ids
 from ace.context import ACESample, ACEStepContext
-from ace.implementations.helpers import extract_cited_skill_ids
 from ace.redaction import Redactor
 from ace.traces import StandardTraceDict, steps_as_text
 from ace_browser_use.history import read_history

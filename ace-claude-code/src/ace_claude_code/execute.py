@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ace import extract_cited_skill_ids
 from ace.context import ACEStepContext
-from ace.implementations.helpers import extract_cited_skill_ids
-from ace.implementations.prompts import SKILLBOOK_USAGE_INSTRUCTIONS
+from ace.implementations import SKILLBOOK_USAGE_INSTRUCTIONS
 from ace.protocols import SkillbookReader
 from ace_claude_code.binary import find_claude, knows_option
 from ace_claude_code.earlier_cost import earlier_cost

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ace.context import ACEStepContext
-from ace.implementations.prompts import SKILLBOOK_USAGE_INSTRUCTIONS
+from ace.implementations import SKILLBOOK_USAGE_INSTRUCTIONS
 from ace.marked_block import write_marked_block
 from ace.protocols import SkillbookReader
 

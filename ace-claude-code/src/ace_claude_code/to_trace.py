@@ -6,8 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 
+from ace import extract_cited_skill_ids
 from ace.context import ACEStepContext
-from ace.implementations.helpers import extract_cited_skill_ids
 from ace.json_fields import Record, list_in, mapping_in, text_in
 from ace.traces import TraceStep, failed_steps, steps_as_text
 from ace_claude_code.account import metrics_of_lines, metrics_of_result, metrics_of_steps

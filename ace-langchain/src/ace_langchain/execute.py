@@ -8,9 +8,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
 from ace.context import ACEStepContext, SkillbookView
-from ace.implementations.helpers import extract_cited_skill_ids
-from ace.implementations.prompts import wrap_skillbook_for_external_agent
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_langchain.calling import CALLS, Call, call_runnable, watched
 from ace_langchain.framework import load

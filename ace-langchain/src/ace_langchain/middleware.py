@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ace.implementations.prompts import wrap_skillbook_for_external_agent
+from ace import wrap_skillbook_for_external_agent
 from ace.protocols import SkillbookReader
 from ace_langchain.framework import load
 from ace_langchain.offer import offered_skills

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ace.implementations.helpers import extract_cited_skill_ids
+from ace import extract_cited_skill_ids
 from ace.traces import TraceStep
 from ace_langchain.messages import PlainMessage, is_message, plain_message, text_of
 from ace_langchain.result import LangChainResult, ToolUse

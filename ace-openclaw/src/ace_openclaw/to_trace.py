@@ -6,8 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from ace import extract_cited_skill_ids
 from ace.context import ACEStepContext
-from ace.implementations.helpers import extract_cited_skill_ids
 from ace.json_fields import text_in
 from ace.traces import TraceStep, failed_steps, steps_as_text
 from ace_openclaw.account import ended_at, metrics_of

@@ -71,7 +71,7 @@ def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSett
     path = skillbook_path(state, Path(text_in(event, "transcript_path")).parent.name)
     if not path.exists():
         return
-    from ace.implementations.prompts import wrap_skillbook_for_external_agent
+    from ace import wrap_skillbook_for_external_agent
     from ace.skillbook import Skillbook, SkillbookError
 
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ace.implementations.agent import Agent
+    from ace.implementations.prompts import SKILLBOOK_USAGE_INSTRUCTIONS
     from ace.implementations.reflector import Reflector
     from ace.implementations.roles_for_client import agent_for, reflector_for, skill_manager_for
     from ace.implementations.skill_manager import SkillManager
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ace.implementations.trace_reading import read_trace
 
 __all__ = [
+    "SKILLBOOK_USAGE_INSTRUCTIONS",
     "Agent",
     "Reflector",
     "SkillManager",
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "SKILLBOOK_USAGE_INSTRUCTIONS": "prompts",
     "Agent": "agent",
     "Reflector": "reflector",
     "SkillManager": "skill_manager",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
 from ace.context import ACESample, ACEStepContext
-from ace.implementations.helpers import extract_cited_skill_ids
-from ace.implementations.prompts import wrap_skillbook_for_external_agent
 from ace.pipeline import PipelineCancelled
 from ace_acme.result import AcmeResult, Deed
 
