@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ace.redaction import PERSONAL_DATA, Redactor, find, redact
@@ -192,8 +192,31 @@ SECRETS = st.text(
 ).filter(lambda text: len(text.strip()) >= 8 and text.upper().lower() == text.lower())
 
 
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        ("hunter2-hunter2\\", json.dumps({"password": "hunter2-hunter2\\"})),
+        ("hunter2-hunter2\\", json.dumps(json.dumps({"password": "hunter2-hunter2\\"}))),
+        ("hunter2-hunter2\\", json.dumps(["hunter2-hunter2\\", "n"], ensure_ascii=False)),
+        ("nathan-s3cret", "CORP\\nathan-s3cret"),
+        ("u0041-s3cret", "CORP\\u0041-s3cret"),
+        ("abcdefgh12", "100%abcdefgh12"),
+        ("hunter2-hunter2%", "is hunter2-hunter2%20"),
+        ("hunter2-hunter2&", "is hunter2-hunter2&lt;"),
+        ("amp;hunter2-hunter2", "a&amp;hunter2-hunter2"),
+    ],
+)
+def test_a_known_secret_is_found_where_its_end_and_the_text_beside_it_look_like_an_escape(
+    secret: str, text: str
+) -> None:
+    redacted = Redactor([secret]).redact(text)
+    assert "[hidden: secret]" in redacted
+    assert secret.strip("\\%&") not in redacted
+
+
 @settings(max_examples=400, deadline=None)
 @given(SECRETS, st.sampled_from(sorted(ENCODINGS)), st.sampled_from(["", " ", "=", "a", '"', "%20", "&amp;", "\\n"]))
+@example("0000000\\", "JSON", '"')
 def test_a_known_secret_is_found_in_every_encoding(secret: str, encoding: str, around: str) -> None:
     written = ENCODINGS[encoding](secret)
     text = f"{around}{written}{around}"

@@ -5,8 +5,9 @@ This is the one place that decides what is sensitive. It works in three steps:
 1. The text is decoded: percent-encoding, HTML entities, escapes of JSON, full-width and other compatibility characters
    become the characters that they stand for, however often they were encoded. `_Decoded` knows for each character of
    the result where it came from.
-2. Known secrets are searched for in the decoded text, in which a secret looks the same however it was written.
-   Patterns find what has the form of a secret or of personal data.
+2. Known secrets are searched for in the text as it is and after each round of decoding: in one of them, a secret looks
+   the same however it was written. (Not only after the last, in which the end of a secret and the sign after it may
+   have become one character.) Patterns find what has the form of a secret or of personal data in the decoded text.
 3. Findings that overlap are joined, and their places in the original text are returned.
 
 Every pattern starts at the beginning of a word and has a longest length, so that the time is linear in the length of
@@ -96,13 +97,12 @@ class Redactor:
             [(4, 26, 'email_address')]
         """
         decoded = _Decoded(text)
-        found = list(self._known_in(decoded))
+        last = len(decoded.texts) - 1
+        found = [decoded.in_original(each, layer) for layer in range(last + 1) for each in self._known_in(decoded, layer)]
         if not self._allowed.issuperset(get_args(SensitiveClass)):
-            found += [each for each in _patterns_in(decoded.text) if each.kind not in self._allowed]
-        return [
-            Finding(decoded.start_of(each.start), decoded.end_of(each.end), each.kind, each.detail)
-            for each in _without_overlaps(found)
-        ]
+            by_form = [each for each in _patterns_in(decoded.texts[last]) if each.kind not in self._allowed]
+            found += [decoded.in_original(each, last) for each in by_form]
+        return _without_overlaps(found)
 
     def redact(self, text: str) -> str:
         """Return a text in which all that is sensitive is replaced by a mark.
@@ -158,16 +158,18 @@ class Redactor:
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
         return value
 
-    def _known_in(self, decoded: _Decoded) -> Iterator[Finding]:
+    def _known_in(self, decoded: _Decoded, layer: int) -> Iterator[Finding]:
         if not self._known:
             return
-        plain = _as_written_in_forms(decoded.text)
+        plain = _as_written_in_forms(decoded.texts[layer])
         folded = _lowered(plain)
         for secret, name in self._known:
             if len(secret) >= _SHORTEST_INSIDE_WORDS:
                 wanted, text = _lowered(secret), folded
-            else:
+            elif layer == len(decoded.texts) - 1:
                 wanted, text = secret, plain
+            else:  # `20` is a word of its own in `%20/`, before that is decoded
+                continue
             start = text.find(wanted)
             while start >= 0:
                 end = start + len(wanted)
@@ -222,33 +224,29 @@ _MOST_ROUNDS: Final = 6
 
 
 class _Decoded:
-    """A text in which every character is written as itself, with the places where the characters came from.
+    """A text after each round of decoding, with the places where the characters came from.
 
-    `_pieces` holds, for each round of decoding, where decoded pieces begin and end in the text before that round
-    and in the text after it. All other characters were copied one to one.
+    The first of `texts` is the original with compatible characters replaced, which has the same length; in the last,
+    every character is written as itself. `_rounds` holds, for each round, where decoded pieces begin and end in the
+    text before that round and in the text after it. All other characters were copied one to one.
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text if text.isascii() else text.translate(_compatible_characters())
+        self.texts = [text if text.isascii() else text.translate(_compatible_characters())]
         self._rounds: list[_Pieces] = []
         for _ in range(_MOST_ROUNDS):
-            pieces = _decoding(self.text)
+            pieces = _decoding(self.texts[-1])
             if pieces is None:
                 break
-            self.text = pieces.text
+            self.texts.append(pieces.text)
             self._rounds.append(pieces)
 
-    def start_of(self, place: int) -> int:
-        """Return where the character at a place begins in the original text."""
-        for pieces in reversed(self._rounds):
-            place = pieces.before(place)
-        return place
-
-    def end_of(self, place: int) -> int:
-        """Return where the character before a place ends in the original text."""
-        for pieces in reversed(self._rounds):
-            place = pieces.before(place - 1, at_end=True)
-        return place
+    def in_original(self, finding: Finding, layer: int) -> Finding:
+        """Return a finding in one of the texts as a finding in the original one."""
+        start, end = finding.start, finding.end
+        for pieces in reversed(self._rounds[:layer]):
+            start, end = pieces.before(start), pieces.before(end - 1, at_end=True)
+        return finding._replace(start=start, end=end)
 
 
 class _Pieces(NamedTuple):
@@ -373,12 +371,13 @@ def _like_ascii(character: str) -> str:
 
 
 def _known_secrets(named: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the secrets as `_Decoded` would write them, with their names."""
+    """Return the secrets as they may be in one of the texts of a `_Decoded`, with their names."""
     found: dict[str, str] = {}
     for name, secret in named:
-        written = _as_written_in_forms(_Decoded(secret).text)
-        if written.strip():
-            found.setdefault(written, name)
+        for text in _Decoded(secret).texts:
+            written = _as_written_in_forms(text)
+            if written.strip():
+                found.setdefault(written, name)
     return sorted(found.items(), key=lambda item: -len(item[0]))
 
 
