@@ -10,7 +10,7 @@ from ace.cli.errors import UsageError
 from ace.durable_file import file_lock
 from ace.marked_block import MarkedBlockError
 from ace.pipeline import CancellationToken
-from ace.protocols import LLMCallError, LLMClientLike
+from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.protocols.observers import ModelCalled, SampleEnded, observing
 from ace_openclaw.home import learner_lock_path, make_ace_folder, skillbook_path
 from ace_openclaw.learning_report import LearningReport
@@ -85,7 +85,9 @@ class _ModelWatch:
         elif isinstance(event, SampleEnded) and isinstance(event.error, LLMCallError) and not self._has_answered:
             self._failures += 1
             # A turn that the model refuses, such as one that is too long for it, must not keep the others from it.
-            if event.error.status_code in _FOR_ALL_TURNS or self._failures == _MOST_FAILURES:
+            # A missing key has no status of a server.
+            is_for_all = isinstance(event.error, LLMAuthenticationError) or event.error.status_code in _FOR_ALL_TURNS
+            if is_for_all or self._failures == _MOST_FAILURES:
                 self._stop(event.error)
 
     def _stop(self, problem: Exception) -> None:

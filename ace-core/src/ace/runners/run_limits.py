@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["RunLimits"]
 
 logger = logging.getLogger(__name__)
+stop_logger = logging.getLogger(f"{__name__}.stopped")
+"""Tells a program why its run was stopped; a command does that in its own words, and leaves these out."""
 
 _REFUSED_KEY = frozenset({401, 403})
 _ABOUT_ONE_REQUEST = frozenset({400, 413, 422})
@@ -105,7 +107,7 @@ class RunLimits:
             if self._token.is_cancelled:
                 return
             self._token.cancel(reason)
-        logger.warning(
+        stop_logger.warning(
             "The run was stopped, because %s (%.300s). Continue it with run(..., run_id=%r, resume=True) if the "
             "skillbook is in a store",
             *(why, error, self._run_id),

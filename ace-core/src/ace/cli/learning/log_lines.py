@@ -12,7 +12,12 @@ from ace.protocols.redaction import redact
 __all__ = ["warnings_shown"]
 
 _LONGEST = 500
-_TOLD_BY_THE_REPORT = ("ace.runners.failures", "ace.steps.tag", "ace.skillbook.writing")
+_TOLD_BY_THE_REPORT = (
+    "ace.runners.failures",
+    "ace.runners.run_limits.stopped",
+    "ace.steps.tag",
+    "ace.skillbook.writing",
+)
 
 
 class _Notes(logging.Handler):
