@@ -97,11 +97,11 @@ class Redactor:
             [(4, 26, 'email_address')]
         """
         decoded = _Decoded(text)
-        last = len(decoded.texts) - 1
-        found = [decoded.in_original(each, layer) for layer in range(last + 1) for each in self._known_in(decoded, layer)]
+        layers = range(len(decoded.texts))
+        found = [decoded.in_original(each, layer) for layer in layers for each in self._known_in(decoded, layer)]
         if not self._allowed.issuperset(get_args(SensitiveClass)):
-            by_form = [each for each in _patterns_in(decoded.texts[last]) if each.kind not in self._allowed]
-            found += [decoded.in_original(each, last) for each in by_form]
+            by_form = [each for each in _patterns_in(decoded.texts[-1]) if each.kind not in self._allowed]
+            found += [decoded.in_original(each, layers[-1]) for each in by_form]
         return _without_overlaps(found)
 
     def redact(self, text: str) -> str:

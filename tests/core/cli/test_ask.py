@@ -53,3 +53,31 @@ def test_a_mistake_is_told_before_the_model_is_asked(
 def test_a_key_that_is_refused_is_one_sentence(here: Run, book: Path, model: list[str]) -> None:
     done = here("ask", "What?", *model, environ={"ACE_API_KEY": "the-wrong-key"})
     assert done.code == 2 and "refused the key" in done.err and "the-wrong-key" not in done.err
+
+
+@pytest.mark.parametrize("model", ["", "local/qwen2.5-coder-1.5b"])
+def test_a_key_in_the_settings_does_not_keep_a_local_model_from_being_used(
+    tmp_path: Path, here: Run, book: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.setenv("ACE_MODELS", str(tmp_path / "no models"))
+    monkeypatch.setenv("ACE_API_KEY", "sk-of-a-server")
+    monkeypatch.setenv("ACE_MODEL", model)
+    done = here("ask", "What now?")
+    assert done.code == 2
+    assert "the model 'qwen2.5-coder-1.5b' must be fetched first" in done.err
+
+
+@pytest.mark.parametrize("model", ["", "local/qwen2.5-coder-1.5b"])
+def test_an_address_for_a_local_model_is_wrong_usage(here: Run, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    monkeypatch.setenv("ACE_MODEL", model)
+    monkeypatch.setenv("ACE_API_BASE", "http://ann:s3cret-pw@localhost:9/v1")
+    done = here("ask", "What now?")
+    assert (done.code, "s3cret" in done.err) == (2, False)
+    assert "but the api_base 'http://localhost:9/v1' (variable ACE_API_BASE) is the address of a server" in done.err
+
+
+@pytest.mark.parametrize("address", ["ftp://ann:s3cret-pw@host/v1", "ann:s3cret-pw@host:80/v1"])
+def test_what_is_not_an_address_is_shown_without_its_password(here: Run, address: str) -> None:
+    done = here("ask", "What now?", "--model", "openai/x", "--api-base", address)
+    assert (done.code, "s3cret" in done.err) == (2, False)
+    assert "is not an address" in done.err

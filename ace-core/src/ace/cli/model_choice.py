@@ -114,8 +114,15 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
     model = chosen_model(settings)
     if settings.api_base is not None and urlsplit(settings.api_base).scheme not in ("http", "https"):
         raise UsageError(
-            f"the api_base {settings.api_base!r} ({settings.origins['api_base']}) is not an address; "
+            f"the api_base {_without_user(settings.api_base)!r} ({settings.origins['api_base']}) is not an address; "
             "use the form http://localhost:11434/v1"
+        )
+    is_local = model.startswith(_LOCAL)
+    if is_local and settings.api_base is not None:
+        raise UsageError(
+            f"the model {model!r} runs on this machine, but the api_base {_shown_address(settings.api_base)!r} "
+            f"({settings.origins['api_base']}) is the address of a server; give --model openai/NAME for a model of "
+            'that server, or --api-base ""'
         )
     from ace.protocols.model_prefixes import find_model_prefix
     from ace.runners.clients import client_from_model
@@ -124,7 +131,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
         "max_tokens": settings.max_tokens,
         "temperature": settings.temperature,
         "api_base": settings.api_base,
-        "api_key": settings.api_key,
+        "api_key": None if is_local else settings.api_key,  # it is for the models that need one
     }
     # A model on this machine, or of a plugin, knows better how long it may take, unless the user sets it.
     if find_model_prefix(model) is None or settings.origins["timeout"] != "default":
@@ -201,6 +208,12 @@ def _what_to_do(error: LLMCallError, settings: Settings) -> str:
     if error.status_code is None or any(word in str(error) for word in _NO_CONNECTION):
         return f"{server} cannot be reached for {model}: check that it runs, and its address"
     return f"{server} gave no answer for {model} (status {error.status_code}): {_first_line(error)}"
+
+
+def _without_user(text: str) -> str:
+    """Return what shall have been an address without the password that may be in it."""
+    before, _, after = text.rpartition("@")
+    return f"{before.partition('://')[0]}://{after}" if "://" in before else after
 
 
 def _shown_address(address: str) -> str:
