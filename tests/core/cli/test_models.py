@@ -74,3 +74,17 @@ def test_check_finds_a_whole_model_in_order(tmp_path: Path) -> None:
 def test_help_tells_what_each_command_does(here: Run, command: list[str]) -> None:
     done = here("models", *command, "--help")
     assert done.code == 0 and "model" in done.out
+
+
+def test_a_key_or_an_address_of_other_models_ends_in_no_traceback(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACE_API_KEY", "a-key-of-another-model")
+    keyed = here("models", "--json")
+    assert (keyed.code, keyed.data["answers"]) == (1, False)
+    assert "ace models pull" in keyed.data["problem"]
+    monkeypatch.setenv("ACE_API_BASE", "http://127.0.0.1:9/v1")
+    addressed = here("ask", "When?")
+    assert addressed.code == 2
+    assert addressed.err.endswith(
+        "runs on this machine, and an api_base is set (variable ACE_API_BASE); choose the server's model, such as "
+        "--model openai/NAME, or leave the address out with --api-base ''\n"
+    )

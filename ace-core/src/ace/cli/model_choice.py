@@ -133,10 +133,20 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
         "api_base": settings.api_base,
         "api_key": None if is_local else settings.api_key,  # it is for the models that need one
     }
+    if model.startswith(_LOCAL):
+        if settings.api_base is not None:
+            raise UsageError(
+                f"the model {model!r} runs on this machine, and an api_base is set ({settings.origins['api_base']}); "
+                "choose the server's model, such as --model openai/NAME, or leave the address out with --api-base ''"
+            )
+        del given["api_key"]  # set for other models
     # A model on this machine, or of a plugin, knows better how long it may take, unless the user sets it.
     if find_model_prefix(model) is None or settings.origins["timeout"] != "default":
         given["timeout"] = settings.timeout
-    return client_from_model(model, **{name: value for name, value in given.items() if value is not None})
+    try:
+        return client_from_model(model, **{name: value for name, value in given.items() if value is not None})
+    except (TypeError, ValueError) as error:  # a client of a plugin may take fewer settings
+        raise UsageError(f"the settings do not fit the model {model!r}: {error}") from error
 
 
 def check_model(client: LLMClientLike, settings: Settings) -> None:

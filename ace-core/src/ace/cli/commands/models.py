@@ -11,7 +11,7 @@ from ace.cli.console import print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_model
 from ace.cli.model_choice import check_model, chosen_model, client_from_settings, model_and_place
-from ace.cli.options import JsonFlag, ModelOptions, YesFlag
+from ace.cli.options import JsonFlag, YesFlag
 from ace.cli.settings import load_settings
 from ace.cli.wording import size_text
 from ace.protocols.errors import LLMError
@@ -24,14 +24,12 @@ __all__ = ["app"]
 
 app = App(name="models", help_format="markdown")
 
-_DEFAULT_OPTIONS = ModelOptions()
-
 Name = Annotated[str, Parameter(allow_leading_hyphen=False)]
 """A name of the catalogue."""
 
 
 @app.default
-def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = False) -> int:
+def used(*, model: str | None = None, api_base: str | None = None, as_json: JsonFlag = False) -> int:
     """Show which model is used, where it runs, and whether it answers. Nothing is fetched.
 
     For example:
@@ -41,11 +39,12 @@ def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = 
         ace models list
 
     Args:
-        model_options: Options of the model.
+        model: The model, as in `ace ask --model`.
+        api_base: The address of your own server, as in `ace ask --api-base`.
         as_json: Print the result as one JSON object.
     """
-    settings = load_settings(model_options.flags())
-    model = chosen_model(settings)
+    settings = load_settings({"model": model, "api_base": api_base})
+    chosen = chosen_model(settings)
     if not as_json:
         origin = "default" if settings.origins["model"] == "default" else f"from {settings.origins['model']}"
         print_text(f"model: {model_and_place(settings)} ({origin})")
@@ -58,7 +57,7 @@ def used(*, model_options: ModelOptions = _DEFAULT_OPTIONS, as_json: JsonFlag = 
     seconds = round(time.monotonic() - started, 1)
     if as_json:
         print_json(
-            {"command": "models", "model": model, "answers": not problem, "seconds": seconds, "problem": problem}
+            {"command": "models", "model": chosen, "answers": not problem, "seconds": seconds, "problem": problem}
         )
     else:
         print_text(f"it does not answer: {problem}" if problem else f"it answers (the first word after {seconds} s)")
