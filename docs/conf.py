@@ -42,7 +42,7 @@ html_theme = "furo"
 html_title = f"ACE {release}"
 html_copy_source = False
 html_static_path = ["_static"]
-html_css_files = ["wide-tables.css"]
+html_css_files = ["site.css"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 
@@ -89,7 +89,7 @@ def plain(text: str) -> str:
             inner, end = first_argument(text, start)
             begin = text.rfind("~", 0, found) if text[:found].endswith(("~typing.", "typing.")) else found
             text = text[: max(begin, 0)] + inner + text[end:]
-    return ALIASES.get(text, re.sub(r"~(\w+\.)+", "", text))
+    return ALIASES.get(text, re.sub(r"~(\w+\.)+", "", text).replace("<factory>", "..."))
 
 
 def first_argument(text: str, start: int) -> tuple[str, int]:
