@@ -111,3 +111,57 @@ def test_a_limit_of_the_cost_needs_a_price(server: ScriptedServer, home: Path) -
     done = learn(server, home, "--max-cost", "1")
     assert (done.code, done.out) == (2, "")
     assert "--max-cost cannot be kept: the price of the model 'openai/scripted' is not known" in done.err
+
+
+@pytest.mark.parametrize("given", ["flag", "variable", "file", "nothing"])
+def test_a_class_that_is_allowed_is_learned_as_it_is(server: ScriptedServer, tmp_path: Path, given: str) -> None:
+    mail = "jane@acme.com"
+    session = [
+        {"type": "session", "version": 3, "id": "s", "cwd": "/"},
+        said("user", f"Write to {mail}, tel. +1 212 555 0100.", 1),
+        said("assistant", text("LESSON w1"), 2, stopReason="stop"),
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in session), encoding="utf-8")
+    (tmp_path / ".config/ace").mkdir(parents=True)
+    if given == "file":
+        (tmp_path / ".config/ace/config.toml").write_text('allow = ["email_address"]\n', encoding="utf-8")
+    flags = ["--allow", "email_address"] if given == "flag" else []
+    environ = {**KEY, "ACE_ALLOW": "email_address"} if given == "variable" else KEY
+    done = ace(*arguments(server), "s.jsonl", *flags, folder=tmp_path, environ=environ)
+    assert (done.code, done.data["turns_learned"]) == (0, 1)
+    sent = "".join(request.text for request in server.requests)
+    assert "LESSON w1" in sent
+    assert (mail in sent, "555 0100" in sent) == (given != "nothing", False)
+
+
+def test_a_limit_of_the_cost_is_a_setting_too(server: ScriptedServer, home: Path) -> None:
+    done = ace(*arguments(server), folder=home, environ={**KEY, "ACE_MAX_COST": "1"})
+    assert (done.code, done.out) == (2, "")
+    assert "--max-cost cannot be kept" in done.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("install", "--workspace"),
+        ("install", "--state-dir"),
+        ("uninstall", "--state-dir"),
+        ("status", "--json", "--state-dir"),
+        ("learn", "--json", "--state-dir"),
+        ("learn",),
+    ],
+)
+def test_a_location_is_not_a_file_and_its_password_is_not_shown(home: Path, command: tuple[str, ...]) -> None:
+    done = ace("openclaw", *command, "postgresql://ann:s3cret-pw@db/skills", folder=home)
+    assert (done.code, done.out) == (2, "")
+    assert "takes a file or a folder, not 'postgresql://[hidden]@db/skills'" in done.err
+
+
+def test_no_command_shows_a_password_of_a_setting(home: Path) -> None:
+    environ = {**KEY, "ACE_SKILLBOOK": "postgresql://ann:s3cret-pw@db/skills"}
+    model = ["--model", "openai/scripted", "--api-base", "http://ann:s3cret-pw@127.0.0.1:9/v1"]
+    commands = [["install", *model], ["learn"], ["learn", "--json"], ["status"], ["status", "--json"]]
+    done = [ace("openclaw", *command, folder=home, environ=environ) for command in commands]
+    assert [each.code for each in done] == [0, 2, 2, 0, 0]
+    assert "the server at http://127.0.0.1:9/v1 cannot be reached" in done[1].err
+    assert not [each for each in done if "s3cret" in each.out + each.err]

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from ace.cli import CommandContext
 from ace.cli.console import note, print_json, print_table, print_text
-from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
+from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
+from ace.steps import GuardedKind
 
 if TYPE_CHECKING:
     from ace.pipeline import CancellationToken
@@ -46,6 +48,7 @@ def install(
     from ace_claude_code.sessions.settings import SessionSettings
 
     _check_address(api_base, model)
+    check_is_path("--claude", claude)
     if budget_tokens < 1:
         raise UsageError(f"--budget-tokens is a number from 1, not {budget_tokens}")
     try:
@@ -114,7 +117,9 @@ def learn(
     project: Path | None = None,
     model: str | None = None,
     api_base: str | None = None,
+    allow: Annotated[list[GuardedKind] | None, Parameter(negative="")] = None,
     as_json: Json = False,
+    context: CommandContext,
 ) -> int:
     """Learn now, each turn once: from transcripts, from all stored sessions of a project, or from what is waiting.
 
@@ -124,27 +129,36 @@ def learn(
         project: The folder of the project; by default this one.
         model: The model that learns; by default that of the installation.
         api_base: The address of an own server for that model.
+        allow: Send, store and learn what is otherwise replaced or rejected: personal data or one class of it, secrets,
+            copies of a prompt. [env: ACE_ALLOW]
         as_json: Print one JSON object.
+        context: Gives the settings and the model.
     """
     from ace.cli.learning.interruption import run_interruptibly
     from ace.pipeline import CancellationToken
     from ace_claude_code.binary import ClaudeNotFoundError
     from ace_claude_code.sessions.by_hand import NothingToLearnError, learn_by_hand
     from ace_claude_code.sessions.home import state_folder
+    from ace_claude_code.sessions.learning import opened_learner
     from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings
 
     _check_address(api_base, model)
+    check_is_path("--project", project)
+    for transcript in transcripts:
+        check_is_path("TRANSCRIPTS", transcript)
+    state = state_folder()
     try:
-        settings = read_settings(state_folder()) or SessionSettings()
+        settings = read_settings(state) or SessionSettings()
         if model is not None:
             settings = replace(settings, model=model, api_base=api_base or "")
         folder = (project or Path.cwd()).resolve() if every or project is not None else None
         token = CancellationToken()
-        report = run_interruptibly(
-            lambda: learn_by_hand(settings, transcripts, folder, cancel_token=token, tell=note),
-            on_first=lambda: _stop_softly(token),
-            on_second=lambda: note("ace: stopped at once; what was learned is kept"),
-        )
+        with opened_learner(context, state, settings, allow=allow or (), cancel_token=token) as learner:
+            report = run_interruptibly(
+                lambda: learn_by_hand(learner, transcripts, folder, cancel_token=token, tell=note),
+                on_first=lambda: _stop_softly(token),
+                on_second=lambda: note("ace: stopped at once; what was learned is kept"),
+            )
     except (NothingToLearnError, SettingsError, ClaudeNotFoundError) as error:
         raise UsageError(str(error)) from error
     if as_json:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from ace.cli import CommandContext
 from ace.cli.console import note, print_json, print_table, print_text
-from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
+from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
+from ace.steps import GuardedKind
 
 if TYPE_CHECKING:
     from ace.pipeline import CancellationToken
@@ -46,6 +48,8 @@ def install(
     from ace_openclaw.installing import install as write
     from ace_openclaw.settings import InstallError, Settings
 
+    check_is_path("--state-dir", state_dir)
+    check_is_path("--workspace", workspace)
     state = (state_dir or state_folder()).absolute()
     if not state.is_dir():
         raise UsageError(f"there is no folder {str(state)!r}; run OpenClaw once, or name its folder with --state-dir")
@@ -74,6 +78,7 @@ def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> in
     from ace_openclaw.learning import LEARNER_AT_WORK
     from ace_openclaw.settings import InstallError
 
+    check_is_path("--state-dir", state_dir)
     state = (state_dir or state_folder()).absolute()
     try:
         was_there = remove(state, keep_skills=keep_skills, on_wait=lambda: note(LEARNER_AT_WORK))
@@ -95,6 +100,7 @@ def status(*, state_dir: Path | None = None, as_json: Json = False) -> int:
     from ace_openclaw.settings import InstallError
     from ace_openclaw.status import learning_status
 
+    check_is_path("--state-dir", state_dir)
     try:
         found = learning_status((state_dir or state_folder()).absolute())
     except InstallError as error:
@@ -119,7 +125,9 @@ def learn(
     model: str = "",
     api_base: str = "",
     max_cost: float | None = None,
+    allow: Annotated[list[GuardedKind] | None, Parameter(negative="")] = None,
     as_json: Json = False,
+    context: CommandContext,
 ) -> int:
     """Learn from all new turns, each once, and leave the skills in the workspace if 'install' was run.
 
@@ -129,19 +137,21 @@ def learn(
         model: The model that learns; by default that of the installation, else that of your settings, else the one
             on this machine.
         api_base: The address of an own server for that model.
-        max_cost: US dollars. When the model calls have cost so much, no further turn begins.
+        max_cost: US dollars. When the model calls have cost so much, no further turn begins. [env: ACE_MAX_COST]
+        allow: Send, store and learn what is otherwise replaced or rejected: personal data or one class of it, secrets,
+            copies of a prompt. [env: ACE_ALLOW]
         as_json: Print one JSON object.
+        context: Gives the settings and the model.
     """
-    from ace.cli.fetch_model import fetch_if_missing
     from ace.cli.learning.interruption import run_interruptibly
-    from ace.cli.learning.log_lines import warnings_shown
-    from ace.cli.model_choice import chosen_model, client_from_settings, told_plainly
-    from ace.cli.settings import load_settings
     from ace.pipeline import CancellationToken
     from ace_openclaw.home import state_folder
     from ace_openclaw.learning import learn_sessions
     from ace_openclaw.settings import InstallError, read_settings
 
+    check_is_path("--state-dir", state_dir)
+    for source in sources:
+        check_is_path("SOURCES", source)
     state = (state_dir or state_folder()).absolute()
     if not sources and not state.is_dir():
         raise UsageError(f"there is no folder {str(state)!r}; name sessions, or the folder with --state-dir")
@@ -152,18 +162,19 @@ def learn(
     installed = settings if settings is not None and not model else None
     name = model or (installed.model if installed is not None else "")
     base = api_base or (installed.api_base if installed is not None else "")
-    chosen = load_settings({"model": name or None, "api_base": base or None})
-    client = client_from_settings(chosen)
-    fetch_if_missing(chosen_model(chosen), assume_yes=False)
+    chosen = context.settings(
+        model=name or None, api_base=base or None, max_cost=max_cost, allow=",".join(allow or ()) or None
+    )
     token = CancellationToken()
-    with warnings_shown(), told_plainly(chosen):
+    with context.model(chosen) as client:
         report = run_interruptibly(
             lambda: learn_sessions(
                 state,
                 sources,
                 client=client,
                 workspace=settings.workspace if settings is not None else None,
-                max_cost=max_cost,
+                max_cost=chosen.max_cost,
+                allow=chosen.allowed,
                 cancel_token=token,
                 tell=note,
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from ace.marked_block import MarkedBlockError
 from ace.pipeline import CancellationToken
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.protocols.observers import ModelCalled, SampleEnded, observing
+from ace.steps import GuardedKind
 from ace_openclaw.home import learner_lock_path, make_ace_folder, skillbook_path
 from ace_openclaw.learning_report import LearningReport
 from ace_openclaw.runner import OpenClaw
@@ -32,6 +33,7 @@ def learn_sessions(
     client: LLMClientLike,
     workspace: str | None,
     max_cost: float | None,
+    allow: Collection[GuardedKind],
     cancel_token: CancellationToken,
     tell: Callable[[str], None],
 ) -> LearningReport:
@@ -43,6 +45,7 @@ def learn_sessions(
         client: The model that learns.
         workspace: Where the skills are left; None for nowhere.
         max_cost: US dollars after which no further turn begins.
+        allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
         cancel_token: Stops the learning; what is left is learned the next time.
         tell: Takes sentences for the user while it goes on.
 
@@ -53,7 +56,7 @@ def learn_sessions(
     make_ace_folder(state)
     with file_lock(learner_lock_path(state), on_wait=lambda: tell(LEARNER_AT_WORK)):
         runner = OpenClaw.from_client(
-            client, state_dir=state, workspace=workspace, skillbook_path=skillbook_path(state)
+            client, state_dir=state, workspace=workspace, skillbook_path=skillbook_path(state), allow=allow
         )
         model = _ModelWatch(cancel_token, has_limit=max_cost is not None)
         with closing(runner.skillbook), observing(model.see):

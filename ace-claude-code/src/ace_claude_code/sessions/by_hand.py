@@ -10,7 +10,6 @@ from ace_claude_code.sessions.detached import start_learner
 from ace_claude_code.sessions.home import state_folder, transcripts_folder
 from ace_claude_code.sessions.jobs import LEARNER_AT_WORK, Job, failed_jobs, learner_lock, waiting_jobs
 from ace_claude_code.sessions.learning import LearningReport, SessionLearner
-from ace_claude_code.sessions.settings import SessionSettings
 from ace_claude_code.sessions.stored import stored_sessions
 
 __all__ = ["NothingToLearnError", "learn_by_hand"]
@@ -21,7 +20,7 @@ class NothingToLearnError(ValueError):
 
 
 def learn_by_hand(
-    settings: SessionSettings,
+    learner: SessionLearner,
     transcripts: Sequence[Path],
     project: Path | None,
     *,
@@ -33,10 +32,10 @@ def learn_by_hand(
     A learner that is at work is waited for.
 
     Args:
-        settings: Who learns.
+        learner: Who learns.
         transcripts: Files of stored sessions.
         project: The project all of whose sessions are taken; None takes none.
-        cancel_token: Stops the learning; what is left is learned the next time.
+        cancel_token: That of the learner, which stops it; what is left is learned the next time.
         tell: Takes sentences for the user while it goes on.
 
     Returns:
@@ -49,7 +48,6 @@ def learn_by_hand(
     """
     stored = [] if project is None else _stored(project)
     state = state_folder()
-    learner = SessionLearner(state, settings, cancel_token)
     with learner_lock(state, wait=True, on_wait=lambda: tell(LEARNER_AT_WORK)):
         queued = [] if transcripts or stored else [*waiting_jobs(state), *failed_jobs(state)]
         sessions: list[Path | Job] = [*(path.absolute() for path in transcripts), *stored, *queued]

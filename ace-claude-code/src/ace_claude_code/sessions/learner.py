@@ -37,13 +37,16 @@ def _left(state: Path, tried: set[str]) -> list[Job]:
 
 
 def _do(job: Job, state: Path, settings: SessionSettings) -> None:
-    from ace_claude_code.sessions.learning import SessionLearner
+    from ace.cli import CommandContext
+    from ace.cli.errors import UsageError
+    from ace_claude_code.sessions.learning import opened_learner
 
-    learner = SessionLearner(state, settings)
     try:
-        learner.learn_job(job)
+        with opened_learner(CommandContext("claude-code"), state, settings) as learner:
+            learner.learn_job(job)
     except Exception as error:  # a job that breaks must not keep the others waiting
-        problem = f"{job.transcript}: {type(error).__name__}: {error}"
+        kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
+        problem = f"{job.transcript}: {kind}{error}"
         _log(problem)
         note_failure(job, problem)
         return

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, final
 
+from ace.cli import CommandContext
 from ace.context import ACEStepContext
 from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMClientLike
 from ace.runners import LearningOptions, TraceAnalyser, has_run
 from ace.skillbook import Skillbook, SkillbookError
+from ace.steps import GuardedKind
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
 from ace_claude_code.records import TranscriptError
 from ace_claude_code.sessions.home import learned_path, skillbook_path
@@ -24,7 +26,7 @@ from ace_claude_code.sessions.settings import SessionSettings
 from ace_claude_code.sessions.stored import key_of_transcript
 from ace_claude_code.to_trace import transcript_to_turn_traces
 
-__all__ = ["LearningReport", "SessionAnalyser", "SessionLearner"]
+__all__ = ["LearningReport", "SessionAnalyser", "SessionLearner", "opened_learner"]
 
 # All sessions of a project are one run, which is taken up again each time: its record in the store says which turns
 # have been learned from, to the transaction, and keeps the answers of the model that a crash would have lost.
@@ -66,14 +68,23 @@ class SessionLearner:
 
     Args:
         state: The folder of the state.
-        settings: Who learns.
+        client: Makes the client of the model that learns. It is called where there is something to learn.
+        allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
         cancel_token: Stops the learning; what is left is learned the next time.
     """
 
-    def __init__(self, state: Path, settings: SessionSettings, cancel_token: CancellationToken | None = None) -> None:
+    def __init__(
+        self,
+        state: Path,
+        client: Callable[[], LLMClientLike],
+        *,
+        allow: Collection[GuardedKind] = (),
+        cancel_token: CancellationToken | None = None,
+    ) -> None:
         self.report = LearningReport()
         self._state = state
-        self._settings = settings
+        self._client = client
+        self._allow = allow
         self._token = CancellationToken() if cancel_token is None else cancel_token
         self._unusable: dict[str, SkillbookError] = {}
 
@@ -163,14 +174,47 @@ class SessionLearner:
             self.report.turns_learned += 1
 
     def _analyser(self, book: Skillbook, last_step: NoteLearnedStep) -> SessionAnalyser:
-        options: LearningOptions = {"skillbook": book, "extra_steps": [last_step]}
-        model, api_base = self._settings.model, self._settings.api_base
-        if model and api_base:
-            return SessionAnalyser.from_model(model, api_base=api_base, **options)
-        if model:
-            return SessionAnalyser.from_model(model, **options)
-        client: LLMClientLike = ClaudeCodeLLMClient(claude=self._settings.claude or None)
-        return SessionAnalyser.from_client(client, **options)
+        options: LearningOptions = {"skillbook": book, "extra_steps": [last_step], "allow": self._allow}
+        return SessionAnalyser.from_client(self._client(), **options)
+
+
+@contextmanager
+def opened_learner(
+    context: CommandContext,
+    state: Path,
+    installed: SessionSettings,
+    *,
+    allow: Sequence[GuardedKind] = (),
+    cancel_token: CancellationToken | None = None,
+) -> Iterator[SessionLearner]:
+    """Open a learner with the settings of the user, in which the installation chooses the model.
+
+    Args:
+        context: Gives the settings and the model.
+        state: The folder of the state.
+        installed: The model of the installation, or of the command.
+        allow: The classes of sensitive text to leave alone; none takes those of the settings.
+        cancel_token: Stops the learning.
+
+    Raises:
+        UsageError: A setting is wrong, or the model cannot be called. The text says which, and what to do.
+    """
+    from ace.cli.learning.log_lines import warnings_shown
+
+    settings = context.settings(
+        model=installed.model or None, api_base=installed.api_base or None, allow=",".join(allow) or None
+    )
+    if not installed.model:  # the settings may name a model for the other commands; here it is Claude Code itself
+        with warnings_shown():
+            yield SessionLearner(
+                state,
+                lambda: ClaudeCodeLLMClient(claude=installed.claude or None),
+                allow=settings.allowed,
+                cancel_token=cancel_token,
+            )
+        return
+    with context.model(settings) as client:
+        yield SessionLearner(state, lambda: client, allow=settings.allowed, cancel_token=cancel_token)
 
 
 def _has_answer(trace: Record) -> bool:

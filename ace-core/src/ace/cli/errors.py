@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 from typing import Final
 
 from ace.cli.signals import EXIT_CODE
@@ -13,6 +15,7 @@ __all__ = [
     "WITH_FAILURES",
     "WRONG_USAGE",
     "UsageError",
+    "check_is_path",
     "exit_code_of",
     "print_error",
 ]
@@ -21,6 +24,10 @@ DONE: Final = 0
 WITH_FAILURES: Final = 1
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = EXIT_CODE
+
+
+_LOCATION: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+")
+"""How the location of a store begins, also after it was made a path, which joins slashes. A drive is one letter."""
 
 
 class UsageError(Exception):
@@ -93,3 +100,28 @@ def _known(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, UnusableAnswerError):
         return str(error), WITH_FAILURES
     return (str(error), WRONG_USAGE) if isinstance(error, LLMError | PluginError | SkillbookError) else None
+
+
+def check_is_path(name: str, path: str | Path | None) -> None:
+    """Reject the location of a store, which may hold a password, where a command takes a file or a folder.
+
+    Args:
+        name: The option or argument, for the error.
+        path: Its value; None for an option that was not given.
+
+    Raises:
+        UsageError: It is the location of a store. The text does not show the password.
+
+    Example:
+        >>> check_is_path("--workspace", "acme://ann:s3cret@team/skills")
+        Traceback (most recent call last):
+        ...
+        ace.cli.errors.UsageError: --workspace takes a file or a folder, not 'acme://[hidden]@team/skills'
+    """
+    begin = None if path is None or Path(path).exists() else _LOCATION.match(str(path))
+    if begin is None:
+        return
+    from ace.skillbook import shown_location
+
+    location = f"{begin[1]}//{str(path)[begin.end() :]}"
+    raise UsageError(f"{name} takes a file or a folder, not {shown_location(location)!r}")
