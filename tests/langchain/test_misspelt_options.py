@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableLambda
 
+import ace_langchain
 from ace_langchain import LangChain
+from tests.support import misspelt
 
 
 @pytest.mark.parametrize(
@@ -24,3 +26,15 @@ def test_the_address_of_the_model_that_learns() -> None:
         RunnableLambda(str.upper), ace_model="openai/x", api_base="http://127.0.0.1:1", api_key="k"
     )
     assert runner.pipeline.steps[2].reflector.llm.config.api_base == "http://127.0.0.1:1"
+
+
+OTHERWISE = {
+    "LangChainResult",  # made by the package
+    "LangChainLLMClient",  # takes the settings of any model
+    "LangChainLiteLLMClient",  # another name of it
+}
+
+
+@pytest.mark.parametrize("name", [name for name in misspelt.callables_of(ace_langchain) if name not in OTHERWISE])
+def test_every_public_callable_refuses_a_wrong_keyword_in_its_own_name(name: str) -> None:
+    misspelt.check_refusal(ace_langchain, name)

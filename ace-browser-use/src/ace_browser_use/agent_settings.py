@@ -24,6 +24,7 @@ _OURS = {
     "task_id": "each run has an id of its own",
 }
 _OF_THE_BROWSER = ("headless", "executable_path", "user_data_dir", "chromium_sandbox", "args", "keep_alive")
+_OF_THE_STEP = ("max_steps", "timeout_seconds", "budget_tokens")
 _MODELS = ("llm", "page_extraction_llm", "judge_llm", "fallback_llm")
 
 
@@ -47,7 +48,7 @@ def check_agent_arguments(arguments: Mapping[str, object]) -> None:
         if name in _OURS:
             raise TypeError(f"BrowserExecuteStep takes no argument {name!r}: {_OURS[name]}")
         if name not in known or name in _OF_THE_BROWSER:
-            raise TypeError(f"a browser-use agent has no argument {name!r}{_hint(name, known)}")
+            raise TypeError(f"a browser-use agent has no argument {name!r}{_hint(name, known.union(_OF_THE_STEP))}")
 
 
 def checked_model(browser_llm: BaseChatModel | str) -> BaseChatModel:

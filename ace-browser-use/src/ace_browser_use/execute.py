@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
+from ace.arguments import checked_class
 from ace.context import ACESample, ACEStepContext, SkillbookView
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_browser_use.agent_settings import check_agent_arguments, checked_model, for_one_agent
@@ -33,6 +34,7 @@ _LAST_WORDS = 10.0
 """Seconds that an agent gets to clean up when its run is cut off."""
 
 
+@checked_class
 class BrowserExecuteStep:
     """Runs a browser-use agent with the skills in sight, and puts a `BrowserResult` on the trace.
 

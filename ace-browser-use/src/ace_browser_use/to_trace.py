@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ace import extract_cited_skill_ids
+from ace.arguments import checked_arguments, checked_class
 from ace.context import ACESample, ACEStepContext
 from ace.redaction import Redactor
 from ace.traces import StandardTraceDict, steps_as_text
@@ -19,6 +20,7 @@ from ace_browser_use.trace_steps import trace_steps, words_of
 __all__ = ["BrowserToTrace", "history_to_trace", "result_to_trace"]
 
 
+@checked_class
 class BrowserToTrace:
     """Turns the `BrowserResult` on the trace into the standard trace dict; it takes histories, too.
 
@@ -51,6 +53,7 @@ class BrowserToTrace:
         return ctx.replace(trace=trace)
 
 
+@checked_arguments()
 def history_to_trace(
     history: object, task: str = "", *, sensitive_data: Mapping[str, Any] | None = None
 ) -> StandardTraceDict:
@@ -79,6 +82,7 @@ def history_to_trace(
     return redactor.redact_value(result_to_trace(_result_of(history, redactor.redact(task), redactor)))
 
 
+@checked_arguments()
 def result_to_trace(result: BrowserResult) -> StandardTraceDict:
     """Return the standard trace dict of a result.
 

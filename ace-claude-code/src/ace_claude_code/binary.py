@@ -9,6 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from ace.arguments import checked_arguments
+
 __all__ = ["BINARY_VARIABLE", "ClaudeNotFoundError", "find_claude", "knows_option"]
 
 BINARY_VARIABLE = "ACE_CLAUDE_BINARY"
@@ -19,6 +21,7 @@ class ClaudeNotFoundError(FileNotFoundError):
     """There is no `claude` binary where it was looked for."""
 
 
+@checked_arguments()
 def find_claude(given: str | os.PathLike[str] | None = None) -> str:
     """Return the path of the `claude` binary.
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ace import extract_cited_skill_ids
+from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.implementations import SKILLBOOK_USAGE_INSTRUCTIONS
 from ace.protocols import SkillbookReader
@@ -27,6 +28,7 @@ class ClaudeUsageError(ValueError):
     """The binary does not know an option that it was given."""
 
 
+@checked_class
 class ClaudeCodeExecuteStep:
     """Has the `claude` binary do the task of the sample, and puts a `ClaudeCodeResult` on `ctx.trace`.
 

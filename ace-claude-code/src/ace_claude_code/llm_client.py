@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from ace.arguments import checked_class
 from ace.json_fields import Record, mapping_in, text_in
 from ace.protocols import (
     LLMCallError,
@@ -29,6 +30,7 @@ __all__ = ["ClaudeCodeLLMClient"]
 _SYSTEM = "You answer the request of the user. You have no tools and no files."
 
 
+@checked_class
 class ClaudeCodeLLMClient:
     """Asks a model through the `claude` binary, with the login that the user has there; it needs no key.
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ace.arguments import checked_class
+
 __all__ = ["ClaudeCodeLLMConfig"]
 
 
+@checked_class
 @dataclass(frozen=True)
 class ClaudeCodeLLMConfig:
     """How the binary is asked.

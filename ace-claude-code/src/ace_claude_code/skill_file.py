@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ace.arguments import checked_arguments, checked_class
 from ace.context import ACEStepContext
 from ace.implementations import SKILLBOOK_USAGE_INSTRUCTIONS
 from ace.marked_block import write_marked_block
@@ -16,6 +17,7 @@ RULES_FILE = Path(".claude", "rules", "ace-skillbook.md")
 """Claude Code loads the files of this folder at the start of a session, without a line in CLAUDE.md."""
 
 
+@checked_arguments()
 def write_skill_file(
     path: str | os.PathLike[str], skillbook: SkillbookReader, budget_tokens: int | None = None
 ) -> None:
@@ -37,6 +39,7 @@ def write_skill_file(
         write_marked_block(Path(path), "")
 
 
+@checked_class
 class SkillFileStep:
     """Writes the skills after each sample, and once more at the end of a run.
 

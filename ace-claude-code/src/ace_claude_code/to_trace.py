@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ace import extract_cited_skill_ids
+from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
 from ace.json_fields import Record, list_in, mapping_in, text_in
 from ace.traces import TraceStep, failed_steps, steps_as_text
@@ -23,6 +24,7 @@ __all__ = ["ClaudeCodeToTrace", "transcript_to_trace", "transcript_to_turn_trace
 Trace = dict[str, object]
 
 
+@checked_arguments()
 def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question: str = "") -> Trace:
     """Turn one run, one stream or one stored session into one standard trace.
 
@@ -63,6 +65,7 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
     return {**trace, "trace_id": f"{_digest(lines)}@{conversation.session_id or records.name or 'records'}"}
 
 
+@checked_arguments()
 def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     """Turn a session into one standard trace for each prompt of the user.
 

@@ -45,7 +45,8 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
     """Decorate a public function so that a wrong call is explained in the words of the caller.
 
     A misspelt keyword gets a suggestion. The error names the class on which the caller called a method, not the one
-    that defines it. A call without an error costs one look at its keywords.
+    that defines it. The arguments are looked at only when a call has failed; where `options` names what the `**`
+    parameter takes, before the call.
 
     Args:
         *options: The `TypedDict` classes whose keys the `**` parameter of the function takes. If there are none, and
@@ -70,12 +71,17 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
         known -= {"self", "cls"}
         for each in options:
             known |= each.__annotations__.keys()
-        takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters) and not options
+        collects = any(each.kind is each.VAR_KEYWORD for each in parameters)
+
+        def explained(error: TypeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+            called = _called(function, args)
+            if not collects:
+                check_keywords(called, kwargs, known)
+            text = str(error).replace(f"{function.__qualname__}()", f"{called}()")
+            return TypeError(f"{text}; {advice}" if advice else text)
 
         @functools.wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
-            if not takes_any and not kwargs.keys() <= known:
-                check_keywords(_called(function, args), kwargs, known)
             try:
                 return function(*args, **kwargs)
             except TypeError as error:
@@ -83,10 +89,18 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
                 traceback = error.__traceback__
                 if traceback is None or traceback.tb_next is not None:
                     raise
-                text = str(error).replace(f"{function.__qualname__}()", f"{_called(function, args)}()")
-                raise TypeError(f"{text}; {advice}" if advice else text) from None
+                raise explained(error, args, kwargs) from None
 
-        return cast(F, checked)
+        if not (collects and options):
+            return cast(F, checked)
+
+        @functools.wraps(function)
+        def checked_before(*args: Any, **kwargs: Any) -> Any:
+            if not kwargs.keys() <= known:
+                check_keywords(_called(function, args), kwargs, known)
+            return checked(*args, **kwargs)
+
+        return cast(F, checked_before)
 
     return decorate
 

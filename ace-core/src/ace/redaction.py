@@ -24,6 +24,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from html.entities import html5
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
+from ace.arguments import checked_class
+
 __all__ = ["PERSONAL_DATA", "Finding", "Redactor", "SensitiveClass", "find", "redact"]
 
 T = TypeVar("T")
@@ -57,6 +59,7 @@ _HASH: Final = re.compile("[0-9a-f]{16}@")
 """How the name of a recorded trace begins."""
 
 
+@checked_class
 class Redactor:
     """Finds secrets and personal data, and replaces them.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
+from ace.arguments import checked_class
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_langchain.calling import CALLS, Call, call_runnable, watched
@@ -32,6 +33,7 @@ __all__ = ["Inject", "LangChainExecuteStep"]
 Inject = Literal["input", "middleware"] | Callable[[Any, str], Any]
 
 
+@checked_class
 class LangChainExecuteStep:
     """Runs a chain, an agent or a graph with the skills in sight, and puts a `LangChainResult` on the trace.
 

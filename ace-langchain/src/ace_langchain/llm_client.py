@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from ace.arguments import checked_class
 from ace.protocols import (
     BLOCKING,
     ON_LOOP,
@@ -37,6 +38,7 @@ __all__ = ["LangChainLLMClient", "LangChainLiteLLMClient", "StructuredBy"]
 StructuredBy = Literal["prompt", "model"]
 
 
+@checked_class
 class LangChainLLMClient:
     """Makes a chat model of LangChain answer for the roles. It satisfies `LLMClientLike`.
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ace import wrap_skillbook_for_external_agent
+from ace.arguments import checked_arguments
 from ace.protocols import SkillbookReader
 from ace_langchain.framework import load
 from ace_langchain.offer import offered_skills
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["skillbook_middleware"]
 
 
+@checked_arguments()
 def skillbook_middleware(skillbook: SkillbookReader | Callable[[], str] | None = None) -> AgentMiddleware[Any, Any]:
     """Return a middleware that puts the skills into the system prompt of every model call.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ace.arguments import checked_arguments
 from ace.context import ACESample, ACEStepContext
 from ace.traces import StandardTraceDict, TraceStep, steps_as_text
 from ace_langchain.result import LangChainResult
@@ -34,6 +35,7 @@ class LangChainToTrace:
         return ctx.replace(trace=trace)
 
 
+@checked_arguments()
 def result_to_trace(record: object) -> StandardTraceDict:
     """Return the standard trace dict of a result or of a stored record.
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from ace import extract_cited_skill_ids
+from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
 from ace.json_fields import text_in
 from ace.traces import TraceStep, failed_steps, steps_as_text
@@ -22,6 +23,7 @@ __all__ = ["OpenClawToTraceStep", "events_to_trace", "events_to_turn_traces"]
 Trace = dict[str, object]
 
 
+@checked_arguments()
 def events_to_trace(events: SessionSource) -> Trace:
     """Turn a whole session into one standard trace.
 
@@ -60,6 +62,7 @@ def events_to_trace(events: SessionSource) -> Trace:
     return {**trace, "metadata": metadata, "trace_id": trace_id}
 
 
+@checked_arguments()
 def events_to_turn_traces(events: SessionSource) -> list[Trace]:
     """Turn a session into one standard trace for each question of the user.
 

@@ -9,13 +9,23 @@ from typing import Any
 
 import pytest
 
+import ace
+import ace.deduplication
+import ace.evaluation
+import ace.implementations
+import ace.providers
+import ace.retrieval
+import ace.steps
+from ace.deduplication import DeduplicationManager
 from ace.environments import EnvironmentResult, Sample, SimpleEnvironment
+from ace.evaluation import Evaluator, Trainer, ValidationSettings, compare, split_samples
 from ace.implementations import Agent, Reflector, SkillManager
 from ace.protocols.deduplication import DeduplicationConfig
 from ace.providers import InstructorClient, LiteLLMClient, LiteLLMConfig, wrap_with_instructor
 from ace.runners import ACE, ACELiteLLM, IntegrationRunner, LearningSettings, TraceAnalyser
 from ace.skillbook import Skillbook
-from ace.steps import learning_tail
+from ace.steps import AgentStep, ApplyStep, CheckpointStep, DeduplicateStep, PersistStep, ReflectStep, learning_tail
+from tests.support import misspelt
 
 
 class Nothing:
@@ -63,6 +73,10 @@ def call(function: Any, *args: Any, **kwargs: Any) -> Callable[..., Any]:
 
 def facade() -> ACELiteLLM:
     return ACELiteLLM(CLIENT)
+
+
+def a_trainer() -> Trainer:
+    return Trainer(Evaluator(CLIENT, CLIENT), **LOOKING_BACK)
 
 
 MATRIX: list[tuple[str, Callable[..., Any], str, str]] = [
@@ -113,6 +127,31 @@ MATRIX: list[tuple[str, Callable[..., Any], str, str]] = [
     ("EnvironmentResult", call(EnvironmentResult, "good"), "metric", "metrics"),
     ("DeduplicationConfig", DeduplicationConfig, "threshold", "similarity_threshold"),
     ("LearningSettings", LearningSettings, "skill_book", "skillbook"),
+    ("AgentStep", call(AgentStep, Nothing()), "retreival", "retrieval"),
+    ("ReflectStep", call(ReflectStep, Nothing()), "workers", "max_workers"),
+    ("ApplyStep", call(ApplyStep, Skillbook()), "max_add", "max_adds"),
+    ("CheckpointStep", call(CheckpointStep, Skillbook()), "dir", "directory"),
+    ("DeduplicateStep", call(DeduplicateStep, Nothing()), "intervall", "interval"),
+    ("PersistStep", call(PersistStep, Skillbook()), "target", "target_path"),
+    ("Skillbook", Skillbook, "rankr", "ranker"),
+    ("Skillbook.open", Skillbook.open, "pth", "path"),
+    ("Skillbook.load_from_file", Skillbook.load_from_file, "file_path", "path"),
+    ("Skillbook.save_to_file", call(Skillbook().save_to_file, "skills.json"), "overwrit", "overwrite"),
+    ("Skillbook.add_skill", call(Skillbook().add_skill, "s", "c"), "meta", "metadata"),
+    ("Skillbook.update_skill", call(Skillbook().update_skill, "s-1"), "contents", "content"),
+    ("Skillbook.remove_skill", call(Skillbook().remove_skill, "s-1"), "softly", "soft"),
+    ("Skillbook.as_prompt", Skillbook().as_prompt, "budget", "budget_tokens"),
+    ("Skillbook.rollback", call(Skillbook().rollback, 1), "autor", "author"),
+    ("OwnRunner.save", lambda **more: OwnRunner.from_roles(**ROLES).save("s.json", **more), "overwrit", "overwrite"),
+    ("OwnRunner.load", lambda **more: OwnRunner.from_roles(**ROLES).load(**more), "file_path", "path"),
+    ("DeduplicationManager", DeduplicationManager, "configuration", "config"),
+    ("Evaluator", call(Evaluator, Nothing(), Nothing()), "num_workers", "workers"),
+    ("Evaluator.evaluate", call(Evaluator(CLIENT, CLIENT).evaluate, []), "repeat", "repeats"),
+    ("Trainer", call(Trainer, CLIENT), "setings", "settings"),
+    ("Trainer.train", call(a_trainer().train, [], []), "epoch", "epochs"),
+    ("ValidationSettings", ValidationSettings, "patient", "patience"),
+    ("compare", compare, "base", "baseline"),
+    ("split_samples", call(split_samples, []), "sed", "seed"),
     ("learning_tail", call(learning_tail, CLIENT, CLIENT, Skillbook()), "interval", "dedup_interval"),
 ]
 
@@ -124,6 +163,66 @@ def test_a_misspelt_keyword(name: str, function: Callable[..., Any], given: str,
     message = f"{name}() got an unexpected keyword argument {given!r}; did you mean {meant!r}?"
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         function(**{given: None})
+
+
+PLAIN = {
+    "ACEStepContext": "made for every step",
+    "Branch": "ace.pipeline uses the standard library alone",
+    "CancellationToken": "ace.pipeline uses the standard library alone",
+    "FailedSample": "made by runners",
+    "InsightSource": "made for every skill that is read",
+    "LLMResponse": "made for every model call",
+    "Pipeline": "ace.pipeline uses the standard library alone",
+    "SampleResult": "made for every sample",
+    "Skill": "made for every skill that is read",
+    "SkillbookView": "made for every sample",
+    "StepContext": "made for every step",
+    "UpdateBatch": "made for every sample",
+    "UpdateOperation": "made for every sample",
+    "Usage": "made for every model call",
+    "extract_cited_skill_ids": "called for every sample",
+    "read_trace": "called for every sample",
+    "redact": "called for every text",
+    "wrap_skillbook_for_external_agent": "called for every sample",
+}
+"""What has no check, so that it costs nothing, and why. Python's own error names them, without a suggestion."""
+
+OTHERWISE = {
+    *("AgentOutput", "ExtractedLearning", "ReflectorOutput", "SkillManagerOutput", "SkillTag"),  # checked by pydantic
+    "MergeStrategy",  # an enumeration
+    "wrap_skillbook_context",  # another name of wrap_skillbook_for_external_agent
+}
+
+
+@pytest.mark.parametrize("name", [name for name in misspelt.callables_of(ace) if name not in OTHERWISE])
+def test_every_public_callable_refuses_a_wrong_keyword_in_its_own_name(name: str) -> None:
+    if name in PLAIN:
+        misspelt.check_plain_refusal(ace, name)
+    else:
+        misspelt.check_refusal(ace, name)
+
+
+@pytest.mark.parametrize("name", misspelt.callables_of(ace.steps))
+def test_every_step_refuses_a_wrong_keyword_in_its_own_name(name: str) -> None:
+    misspelt.check_refusal(ace.steps, name)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        *((ace.evaluation, name) for name in misspelt.callables_of(ace.evaluation) if name[0].islower()),
+        *((ace.evaluation, name) for name in ("AnswerFile", "Evaluator", "Experiment", "Trainer", "ValidateStep")),
+        *((ace.retrieval, name) for name in ("LexicalRanker", "TopSkills", "VectorRanker")),
+        *((ace.providers, name) for name in misspelt.callables_of(ace.providers) if name.endswith(("Client", "der"))),
+        *((ace.implementations, name) for name in misspelt.callables_of(ace.implementations) if name not in PLAIN),
+    ],
+)
+def test_the_parts_that_callers_make_refuse_a_wrong_keyword(module: Any, name: str) -> None:
+    misspelt.check_refusal(module, name)
+
+
+def test_the_list_of_what_has_no_check_is_true() -> None:
+    assert set(PLAIN) | OTHERWISE <= set(misspelt.callables_of(ace))
 
 
 def test_a_word_like_no_argument_is_answered_with_all_of_them() -> None:

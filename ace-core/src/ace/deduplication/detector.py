@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ace.arguments import checked_class
 from ace.deduplication.lexical import lexically_similar
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, EmbeddersOwn
 from ace.protocols.embedders import find_embedder
@@ -36,6 +37,7 @@ class SimilarPair(NamedTuple):
     """Their cosine, up to 1."""
 
 
+@checked_class
 class SimilarityDetector:
     """Finds pairs of similar skills.
 

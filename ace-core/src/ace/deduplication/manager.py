@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ace.arguments import checked_class
 from ace.deduplication.detector import SimilarityDetector
 from ace.deduplication.grouping import SimilarGroup, groups_of_pairs, same_wording
 from ace.deduplication.operations import (
@@ -58,6 +59,7 @@ class ConsolidationResult:
         return f"{line}; {self.problem}" if self.problem else line
 
 
+@checked_class
 class DeduplicationManager:
     """Finds similar skills and consolidates them.
 

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import final
 
+from ace.arguments import checked_class
 from ace.durable_file import append_line
 from ace.evaluation.judged import JudgedAnswer
 from ace.evaluation.kept_lines import read_kept_lines
@@ -14,6 +15,7 @@ from ace.evaluation.kept_lines import read_kept_lines
 __all__ = ["AnswerFile"]
 
 
+@checked_class
 @final
 class AnswerFile:
     """A file of JSON lines: a key and a judged answer each.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ace.arguments import checked_arguments
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.judged import JudgedAnswer
 from ace.evaluation.statistics import Interval, bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
@@ -106,6 +107,7 @@ class Comparison:
         return sum(sample.outcome == outcome for sample in self.samples)
 
 
+@checked_arguments()
 def compare(baseline: Evaluation, learned: Evaluation, *, confidence: float = 0.95, seed: int = 0) -> Comparison:
     """Compare two evaluations of the same samples.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_arguments
 from ace.evaluation.budget import Budget
 from ace.evaluation.comparison import sample_changes
 from ace.evaluation.evaluation import Evaluation
@@ -61,6 +62,7 @@ class LeftOut:
     """How probable so large an effect is by chance (sign flips)."""
 
 
+@checked_arguments()
 def skill_effects(
     learned: Evaluation, skillbook: Skillbook, baseline: Evaluation | None = None
 ) -> tuple[SkillEffect, ...]:
@@ -93,6 +95,7 @@ def skill_effects(
     return tuple(sorted(effects, key=lambda effect: (-effect.cited, effect.skill_id)))
 
 
+@checked_arguments()
 def leave_one_out(
     evaluator: Evaluator,
     samples: Sequence[ACESample],

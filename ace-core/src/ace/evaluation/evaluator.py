@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, final
 
+from ace.arguments import checked_arguments, checked_class
 from ace.context import ACESample, ACEStepContext, SkillbookView
 from ace.evaluation.answer_file import AnswerFile
 from ace.evaluation.attempts import AnswerKeys, Attempt, attempts_at
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluator"]
 
 
+@checked_class
 @final
 class Evaluator:
     """Has an agent answer samples, and an environment judge the answers. The skillbook is only read.
@@ -68,6 +70,7 @@ class Evaluator:
         self.label = label
         self._file = None if answers_path is None else AnswerFile(answers_path)
 
+    @checked_arguments()
     def evaluate(
         self,
         samples: Sequence[ACESample],

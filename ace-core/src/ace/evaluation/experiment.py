@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
+from ace.arguments import checked_arguments, checked_class
 from ace.evaluation.comparison import Comparison, compare
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.judged import JudgedAnswer
@@ -32,6 +33,7 @@ class ExperimentRun:
     """The test samples with the best state of the skillbook."""
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """Several trainings against none."""
@@ -42,6 +44,7 @@ class Experiment:
     """All of them together against the baseline, on the test samples."""
 
 
+@checked_arguments(LearningOptions)
 def run_experiment(
     trainer: Trainer,
     splits: Splits[ACESample],
@@ -91,6 +94,7 @@ def run_experiment(
     return Experiment(tuple(runs), compare(baseline, pooled("learned", [run.test for run in runs]), seed=seed))
 
 
+@checked_arguments()
 def pooled(name: str, evaluations: Sequence[Evaluation]) -> Evaluation:
     """Return several evaluations of the same samples as one, in which each is a repeat.
 

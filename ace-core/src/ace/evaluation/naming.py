@@ -6,11 +6,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
+from ace.arguments import checked_arguments
 from ace.context import ACESample
 
 __all__ = ["sample_names"]
 
 
+@checked_arguments()
 def sample_names(samples: Sequence[ACESample]) -> list[str]:
     """Return a name for each sample: its own id, else a hash of its texts. A name that comes again gets a number.
 

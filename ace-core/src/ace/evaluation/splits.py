@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ace.arguments import checked_arguments
 from ace.context import ACESample
 
 __all__ = ["Splits", "check_disjoint", "split_samples"]
@@ -27,6 +28,7 @@ class Splits(Generic[S_co]):
     """What the effect is measured on, once, at the end."""
 
 
+@checked_arguments()
 def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 0.2, seed: int = 0) -> Splits[S]:
     """Part samples at random. Those with equal question and context stay together.
 

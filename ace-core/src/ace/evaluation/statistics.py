@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
 
+from ace.arguments import checked_arguments
+
 __all__ = ["Interval", "bootstrap_interval", "mcnemar_test", "pass_hat_k", "sign_flip_test"]
 
 _MOST_FLIPS_COUNTED = 12
@@ -32,6 +34,7 @@ class Interval:
     """The upper end."""
 
 
+@checked_arguments()
 def bootstrap_interval(
     values: Sequence[float], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> Interval:
@@ -66,6 +69,7 @@ def bootstrap_interval(
     return Interval(fmean(values), _quantile(means, tail), _quantile(means, 1 - tail))
 
 
+@checked_arguments()
 def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
     """Return how probable so uneven a number of changes is if none were better (exact, two-sided).
 
@@ -93,6 +97,7 @@ def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
     return min(1.0, share)
 
 
+@checked_arguments()
 def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, seed: int = 0) -> float:
     """Return how probable so large a mean difference is if each sign were chance (two-sided).
 
@@ -128,6 +133,7 @@ def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, 
     return (hits + 1) / (permutations + 1)
 
 
+@checked_arguments()
 def pass_hat_k(right: int, attempts: int, k: int) -> float:
     """Return how probable it is that k attempts at one sample are all right: pass^k.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, final
 
+from ace.arguments import checked_arguments, checked_class
 from ace.evaluation.splits import check_disjoint
 from ace.evaluation.training_log import TrainingLog, ValidationPoint
 from ace.evaluation.validated_run import run_validated
@@ -45,6 +46,7 @@ class TrainingResult:
     empty."""
 
 
+@checked_class
 @final
 class Trainer:
     """Trains skillbooks: agent and environment of an evaluator, and the two roles that learn.
@@ -72,6 +74,7 @@ class Trainer:
         self.settings = ValidationSettings() if settings is None else settings
         self.log_path = log_path
 
+    @checked_arguments(LearningOptions)
     def train(
         self,
         samples: Sequence[ACESample],

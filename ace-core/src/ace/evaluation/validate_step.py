@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.evaluation.validation_course import ValidationCourse
 from ace.pipeline import CancellationToken, cancel_token_var
@@ -9,6 +10,7 @@ from ace.pipeline import CancellationToken, cancel_token_var
 __all__ = ["ValidateStep"]
 
 
+@checked_class
 class ValidateStep:
     """Validates every so many samples, and at the end of the run. It comes last in a learning pipeline.
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ace.arguments import checked_class
+
 __all__ = ["ValidationSettings"]
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
 class ValidationSettings:
     """When a skillbook is validated, and what follows from it.

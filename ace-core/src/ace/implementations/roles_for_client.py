@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ace.arguments import checked_arguments
 from ace.implementations.agent import Agent
 from ace.implementations.reflector import Reflector
 from ace.implementations.skill_manager import SkillManager
@@ -13,6 +14,7 @@ from ace.protocols.llm import AnyLLMClient
 __all__ = ["agent_for", "reflector_for", "skill_manager_for"]
 
 
+@checked_arguments()
 def agent_for(client: AnyLLMClient) -> Agent:
     """Return an agent that suits a client.
 
@@ -22,6 +24,7 @@ def agent_for(client: AnyLLMClient) -> Agent:
     return SmallModelAgent(client) if _is_small(client) else Agent(client)
 
 
+@checked_arguments()
 def reflector_for(client: AnyLLMClient) -> Reflector:
     """Return a reflector that suits a client.
 
@@ -31,6 +34,7 @@ def reflector_for(client: AnyLLMClient) -> Reflector:
     return SmallModelReflector(client) if _is_small(client) else Reflector(client)
 
 
+@checked_arguments()
 def skill_manager_for(client: AnyLLMClient) -> SkillManager:
     """Return a skill manager that suits a client.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from ace.arguments import checked_class
 from ace.implementations.asking import usable_answer
 from ace.implementations.prompts import SMALL_MODEL_REFLECTOR_PROMPT
 from ace.implementations.reflector import Reflector
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 _REPEATED_WORDS = 8
 
 
+@checked_class
 class SmallModelReflector(Reflector):
     """Finds out what can be learned from one execution, with a small model.
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ace.arguments import checked_class
 from ace.implementations.asking import usable_answer
 from ace.implementations.helpers import format_optional
 from ace.implementations.prompts import SMALL_MODEL_SKILL_MANAGER_PROMPT
@@ -29,6 +30,7 @@ _MOST_SIMILAR = 3
 _NO_SECTION = "general"
 
 
+@checked_class
 class SmallModelSkillManager(SkillManager):
     """Turns a reflection into changes of the skillbook, with a small model.
 

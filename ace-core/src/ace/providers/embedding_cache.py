@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_class
 from ace.durable_file import create_private
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ CREATE TABLE IF NOT EXISTS vector (
 """
 
 
+@checked_class
 class CachedEmbedder:
     """Remembers the vectors of texts by the hash of their content. The texts themselves are not kept.
 

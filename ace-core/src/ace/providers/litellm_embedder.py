@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from ace.arguments import checked_class
 from ace.protocols.errors import LLMCallError
 from ace.protocols.llm import Usage
 from ace.providers import litellm_library
@@ -20,6 +21,7 @@ _logger = logging.getLogger(__name__)
 _TEXTS_PER_REQUEST = 100
 
 
+@checked_class
 class LiteLLMEmbedder:
     """Turns texts into vectors. LiteLLM is imported on the first call.
 

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ace.arguments import checked_class
 from ace.protocols.errors import LLMError
 
 __all__ = ["WordLlamaEmbedder"]
 
 
+@checked_class
 class WordLlamaEmbedder:
     """Turns texts into vectors of 256 numbers, thousands of texts in a second.
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, final
 
+from ace.arguments import checked_class
 from ace.retrieval.helpfulness import WEIGHT, helpfulness, proven_relevance
 from ace.retrieval.words import words
 from ace.skill import Skill
@@ -20,6 +21,7 @@ _LENGTH_WEIGHT = 0.75
 _ROUNDING = 1e-9
 
 
+@checked_class
 @final
 class LexicalRanker:
     """Scores skills against a question with Okapi BM25, over section and content.

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Collection, Sequence
 from typing import final
 
+from ace.arguments import checked_class
 from ace.retrieval.helpfulness import helpfulness, proven_relevance
 from ace.retrieval.lexical import LexicalRanker
 from ace.retrieval.protocols import FindsBest, HasSkills, RanksSkills
@@ -14,6 +15,7 @@ from ace.skill import Skill
 __all__ = ["TopSkills"]
 
 
+@checked_class
 @final
 class TopSkills:
     """Chooses the skills that fit a question best, for `ACE.from_roles(retrieval=...)`.

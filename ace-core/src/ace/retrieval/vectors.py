@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
+from ace.arguments import checked_class
 from ace.retrieval.embedded_texts import embedded_texts
 from ace.retrieval.helpfulness import WEIGHT, helpfulness
 from ace.retrieval.protocols import Embeds
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["VectorRanker"]
 
 
+@checked_class
 @final
 class VectorRanker:
     """Scores skills against a question by the cosine of their vectors. numpy is imported on the first call.

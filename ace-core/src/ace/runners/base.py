@@ -325,6 +325,7 @@ class ACERunner:
 
         return wrap_skillbook_for_external_agent(SkillbookView(self.skillbook))
 
+    @checked_arguments()
     def wait_for_background(self, timeout: float | None = None) -> None:
         """Wait until everything is learned, and saved where the runner saves.
 
@@ -337,6 +338,7 @@ class ACERunner:
         """
         self._background.wait(timeout)
 
+    @checked_arguments()
     def save(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
         """Save the skillbook as it is now; see `Skillbook.save_to_file`.
 
@@ -352,6 +354,7 @@ class ACERunner:
         """
         self.skillbook.save_to_file(path, merge=merge, overwrite=overwrite)
 
+    @checked_arguments()
     def load(self, path: str | Path) -> None:
         """Continue with the skillbook of a file. It waits for runs that overlap: they learn into the old one.
 

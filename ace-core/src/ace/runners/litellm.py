@@ -331,6 +331,7 @@ class ACELiteLLM:
         """Samples in the background so far: active, queued, completed and, of these, failed."""
         return summed_stats(runner.learning_stats for runner in self._runners)
 
+    @checked_arguments()
     def wait_for_background(self, timeout: float | None = None) -> None:
         """Wait until everything is learned; see `ACERunner.wait_for_background`.
 
@@ -346,6 +347,7 @@ class ACELiteLLM:
 
         return wrap_skillbook_for_external_agent(SkillbookView(self.skillbook))
 
+    @checked_arguments()
     def save(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
         """Save the skillbook as it is now; see `Skillbook.save_to_file`.
 
@@ -361,6 +363,7 @@ class ACELiteLLM:
         """
         self.skillbook.save_to_file(path, merge=merge, overwrite=overwrite)
 
+    @checked_arguments()
     def load(self, path: str | Path) -> None:
         """Go on with the skillbook of a file. What is in the background is learned into the old one first.
 

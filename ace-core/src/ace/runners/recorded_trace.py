@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from ace.arguments import checked_class
+
 __all__ = ["RecordedTrace", "UnreadRecord"]
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
 class RecordedTrace:
     """A recorded trace with its place. `TraceAnalyser.run` takes it among the traces.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ace.arguments import checked_arguments
 from ace.collection_pause import paused_collection
 from ace.durable_file import check_can_write, real_path
 from ace.skillbook.contents import BookContents, state_from
@@ -46,6 +47,7 @@ class Skillbook(VersionedSkillbook):
         - [geography-00001] Name the country before the city.
     """
 
+    @checked_arguments()
     def __init__(
         self,
         *,
@@ -58,6 +60,7 @@ class Skillbook(VersionedSkillbook):
         self._store_place: Path | str | None = None
 
     @classmethod
+    @checked_arguments()
     def open(cls, path: str | Path, *, store: SkillbookStore | None = None, clock: Clock = system_clock) -> Skillbook:
         """Open the skillbook of a file, or start one there.
 
@@ -86,6 +89,7 @@ class Skillbook(VersionedSkillbook):
         return book
 
     @classmethod
+    @checked_arguments()
     def load_from_file(cls, path: str | Path) -> Skillbook:
         """Read a skillbook: JSON, a store, or a playbook or Markdown text (`.md`, `.txt`).
 
@@ -97,6 +101,7 @@ class Skillbook(VersionedSkillbook):
             raise FileNotFoundError(f"there is no skillbook {str(path)!r}")
         return cls.open(path)
 
+    @checked_arguments()
     def save_to_file(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
         """Write the skillbook, in one step that survives a crash.
 
@@ -146,6 +151,7 @@ class Skillbook(VersionedSkillbook):
                 self._files.write(path, self._state, overwrite=overwrite)
                 self._in_step(path, self._state)
 
+    @checked_arguments()
     def check_save(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
         """Find out whether `save_to_file` would refuse a path, before something is paid for that cannot be saved.
 
@@ -172,6 +178,7 @@ class Skillbook(VersionedSkillbook):
                     raise _store_exists(path)
                 check_can_write(path)
 
+    @checked_arguments()
     def save_skill_folder(self, folder: str | Path, *, name: str, description: str) -> Path:
         """Write the active skills as the `SKILL.md` of a folder that coding agents load. Returns the file."""
         return write_skill_folder(folder, self.as_markdown(), name, description)
@@ -199,6 +206,7 @@ class Skillbook(VersionedSkillbook):
             raise SkillbookFileError(f"not made of JSON values: {error}") from error
 
     @classmethod
+    @checked_arguments()
     def from_text(cls, text: str, *, clock: Clock = system_clock) -> Skillbook:
         """Read a playbook (`## SECTION`, `[id] helpful=5 harmful=0 :: content`) or Markdown bullets.
 

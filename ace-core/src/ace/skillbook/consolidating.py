@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ace.arguments import checked_arguments
 from ace.collection_pause import paused_collection
 from ace.skill import SimilarityDecision, Skill
 from ace.skillbook.changes import content_checksum
@@ -17,6 +18,7 @@ from ace.skillbook.vectors import pack_vector
 class ConsolidatingSkillbook(CommittingSkillbook):
     """What makes fewer skills of many. With a store, each call is committed when it returns."""
 
+    @checked_arguments()
     def merge_skills(self, keep_id: str, merged_ids: Sequence[str], content: str | None = None) -> Skill:
         """Make one skill of several.
 
@@ -59,6 +61,7 @@ class ConsolidatingSkillbook(CommittingSkillbook):
             self._make(Kept(first_id, second_id, check_decision(decision)))
             self._committed(self._now())
 
+    @checked_arguments()
     def keep_apart(self, first_id: str, second_id: str, *, similarity: float = 0.0, reasoning: str = "") -> None:
         """Note that two similar skills shall both stay."""
         self.set_similarity_decision(

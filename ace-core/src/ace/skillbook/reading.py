@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
+from ace.arguments import checked_arguments
 from ace.retrieval import LexicalRanker
 from ace.skill import InsightSource, SimilarityDecision, Skill, similarity_pair
 from ace.skillbook import selection, sources
@@ -103,6 +104,7 @@ class ReadableSkillbook:
             },
         }
 
+    @checked_arguments()
     def as_prompt(
         self,
         budget_tokens: int | None = None,
@@ -167,6 +169,7 @@ class ReadableSkillbook:
         """Return how many active skills each trace, epoch and integration taught."""
         return sources.source_summary(self.skills())
 
+    @checked_arguments()
     def source_filter(
         self,
         *,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from ace.arguments import checked_arguments
 from ace.skillbook.errors import SkillbookHistoryError
 from ace.skillbook.journal import Rebase
 from ace.skillbook.state import BookState
@@ -38,6 +39,7 @@ class VersionedSkillbook(WritableSkillbook):
             if self._binding is not None and self._journal is not None:
                 self._binding.catch_up(self._state, self._journal, Rebase())
 
+    @checked_arguments()
     def history(self, after: int = 0) -> list[HistoryEntry]:
         """Return the versions above `after`, oldest first.
 
@@ -48,14 +50,17 @@ class VersionedSkillbook(WritableSkillbook):
         """
         return self._bound().entries(after)
 
+    @checked_arguments()
     def as_of(self, version: int) -> Self:
         """Return the book as it was at a version, in memory; 0 is the empty beginning."""
         return self._detached(self._bound().state_at(version))
 
+    @checked_arguments()
     def diff(self, first: int, second: int) -> SkillbookDiff:
         """Return how the second version differs from the first."""
         return self._bound().difference(first, second)
 
+    @checked_arguments()
     def rollback(self, version: int, *, author: str = "") -> int:
         """Make the book what it was at a version. That is a new version, so it can be taken back too.
 
@@ -68,6 +73,7 @@ class VersionedSkillbook(WritableSkillbook):
             self.commit()
             return binding.roll_back(self._state, self._journal, version, self._now(), author)
 
+    @checked_arguments()
     def blame(self, skill_id: str) -> list[BlameEntry]:
         """Return every change that touched a skill, oldest first."""
         return self._bound().blame(skill_id)

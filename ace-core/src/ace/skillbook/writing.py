@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ace.arguments import instance_of
+from ace.arguments import checked_arguments, instance_of
 from ace.collection_pause import paused_collection
 from ace.skill import InsightSource, Skill
 from ace.skillbook import operations
@@ -30,6 +30,7 @@ _MANY = 5
 class WritableSkillbook(ConsolidatingSkillbook):
     """Everything that changes skills. With a store, each call is committed when it returns."""
 
+    @checked_arguments()
     def add_skill(
         self,
         section: str,
@@ -70,6 +71,7 @@ class WritableSkillbook(ConsolidatingSkillbook):
                 raise EventRefusedError(reason)
             return self._state.skills[rebase.renamed.get(new_id, new_id)]
 
+    @checked_arguments()
     def update_skill(
         self,
         skill_id: str,
@@ -133,6 +135,7 @@ class WritableSkillbook(ConsolidatingSkillbook):
                 raise EventRefusedError(reason)
             return self._state.skills[skill_id]
 
+    @checked_arguments()
     def remove_skill(self, skill_id: str, soft: bool = False) -> None:
         """Take a skill out; an unknown id is ignored.
 
@@ -146,6 +149,7 @@ class WritableSkillbook(ConsolidatingSkillbook):
                 self._make(Removed(skill_id, soft, at))
                 self._committed(at)
 
+    @checked_arguments()
     def import_skills(self, other: ReadableSkillbook) -> list[Skill]:
         """Add all skills of another book, with their counters, times and sources.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.errors import EmptyAnswerError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["AgentStep"]
 
 
+@checked_class
 class AgentStep:
     """Has the agent answer the sample's question with the help of the skills.
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ace.arguments import whole_number
+from ace.arguments import checked_class, whole_number
 from ace.context import ACEStepContext
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
@@ -29,6 +29,7 @@ MAX_ADDS: Final = 50
 logger = logging.getLogger(__name__)
 
 
+@checked_class
 class ApplyStep:
     """Carries out the operations. Those that cannot be carried out are logged by the skillbook and left out.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace.arguments import whole_number
+from ace.arguments import checked_class, whole_number
 from ace.context import ACEStepContext
 from ace.durable_file import replace_file
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["CheckpointStep"]
 
 
+@checked_class
 class CheckpointStep:
     """Writes `checkpoint_<index>.json` and `latest.json`, every so many samples and at the end of the run.
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from ace.arguments import checked_class
 from ace.implementations.repeated_words import WordRun, first_repeated, word_runs
 from ace.redaction import Redactor, SensitiveClass
 
@@ -23,6 +24,7 @@ _COPIED_PROMPT_WORDS: Final = 8
 """More, since prompts are long and hold common phrases."""
 
 
+@checked_class
 @dataclass(frozen=True, slots=True)
 class CopyGuard:
     """Says why the text of an operation shall not go into the skillbook.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ace.arguments import whole_number
+from ace.arguments import checked_class, whole_number
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, finished
 from ace.protocols.errors import LLMError
@@ -35,6 +35,7 @@ class Consolidates(Protocol):
         """Merge what says the same, and return a report of what was done."""
 
 
+@checked_class
 class DeduplicateStep:
     """Merges skills that say the same, every so many samples and at the end of the run.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.role_calls import call_environment
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["EvaluateStep"]
 
 
+@checked_class
 class EvaluateStep:
     """Builds the trace of a live run, with the judgement of an environment where there is one.
 

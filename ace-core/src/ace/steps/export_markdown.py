@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.durable_file import replace_file
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["ExportSkillbookMarkdownStep"]
 
 
+@checked_class
 class ExportSkillbookMarkdownStep:
     """Writes the active skills to a Markdown file, which is theirs alone: it is replaced each time.
 

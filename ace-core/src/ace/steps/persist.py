@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.marked_block import write_marked_block
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["PersistStep"]
 
 
+@checked_class
 class PersistStep:
     """Writes the skills into a marked block of a text file such as CLAUDE.md or AGENTS.md.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.role_calls import call_reflector
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ReflectStep"]
 
 
+@checked_class
 class ReflectStep:
     """Has the reflector find out what a trace teaches. From here on, a sample is in the background.
 

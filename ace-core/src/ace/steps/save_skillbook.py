@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace.arguments import whole_number
+from ace.arguments import checked_class, whole_number
 from ace.context import ACEStepContext
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 
@@ -21,6 +21,7 @@ _PATIENCE = 10
 """How many times as long as a long save took the next one waits."""
 
 
+@checked_class
 class SaveSkillbookStep:
     """Saves a skillbook to its JSON file after each sample, so that a killed run loses nothing that it has reported.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import SampleKey
@@ -20,6 +21,7 @@ __all__ = ["TagStep", "tags_key"]
 logger = logging.getLogger(__name__)
 
 
+@checked_class
 class TagStep:
     """Raises the counters of the skills that the reflection judged.
 

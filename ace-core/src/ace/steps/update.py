@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.foreign_data import attribute_of, encodable
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["UpdateStep"]
 
 
+@checked_class
 class UpdateStep:
     """Has the skill manager turn the reflection into operations, and notes on each where it comes from.
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ace.arguments import checked_arguments
 from ace.json_fields import Record, text_in
 from ace_openclaw.reading.captured import is_captured_turn, sessions_of_captured_turns
 from ace_openclaw.reading.compressed import decompressed
@@ -24,6 +25,7 @@ _SQLITE = b"SQLite format 3\x00"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
+@checked_arguments()
 def read_session(source: SessionSource) -> StoredSession:
     """Read the one session of a source.
 
@@ -44,6 +46,7 @@ def read_session(source: SessionSource) -> StoredSession:
     )
 
 
+@checked_arguments()
 def read_sessions(source: SessionSource) -> list[StoredSession]:
     """Read all sessions of a source.
 

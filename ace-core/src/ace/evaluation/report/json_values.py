@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from ace.arguments import checked_arguments
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.report.evaluation_report import EvaluationReport
 
@@ -14,6 +15,7 @@ REPORT_SCHEMA = 1
 """It rises when a field is removed or changes its meaning."""
 
 
+@checked_arguments()
 def json_report(report: EvaluationReport) -> dict[str, Any]:
     """Return a report as an object of JSON values, with the number of its schema first.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ace.arguments import checked_arguments
 from ace.evaluation.judged import JudgedAnswer
 from ace.evaluation.report.evaluation_report import EvaluationReport, measure_rows, percent_text, writable
 
@@ -17,6 +18,7 @@ _NUMBERS = {*_MEASURES[1:5], *_SKILLS[2:], *_TRAINING[:3], "accuracy", "effect (
 _LONGEST_CELL = 160
 
 
+@checked_arguments()
 def markdown_report(report: EvaluationReport) -> str:
     """Return a report as a Markdown text.
 

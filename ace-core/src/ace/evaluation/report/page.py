@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from ace.arguments import checked_arguments
 from ace.evaluation.comparison import SampleChange
 from ace.evaluation.judged import JudgedAnswer
 from ace.evaluation.report.evaluation_report import EvaluationReport, measure_rows, percent_text, writable
@@ -18,6 +19,7 @@ _LONGEST_TEXT = 1200
 _NUMBER_CELL = '<td class="number">'
 
 
+@checked_arguments()
 def html_page(report: EvaluationReport) -> str:
     """Return a report as the text of an HTML page. Whatever a model wrote is shown as text.
 
