@@ -85,6 +85,6 @@ def test_a_key_or_an_address_of_other_models_ends_in_no_traceback(here: Run, mon
     addressed = here("ask", "When?")
     assert addressed.code == 2
     assert addressed.err.endswith(
-        "runs on this machine, and an api_base is set (variable ACE_API_BASE); choose the server's model, such as "
-        "--model openai/NAME, or leave the address out with --api-base ''\n"
+        "runs on this machine, but the api_base 'http://127.0.0.1:9/v1' (variable ACE_API_BASE) is the address of a "
+        'server; give --model openai/NAME for a model of that server, or --api-base ""\n'
     )

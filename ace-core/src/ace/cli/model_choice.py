@@ -133,13 +133,6 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
         "api_base": settings.api_base,
         "api_key": None if is_local else settings.api_key,  # it is for the models that need one
     }
-    if model.startswith(_LOCAL):
-        if settings.api_base is not None:
-            raise UsageError(
-                f"the model {model!r} runs on this machine, and an api_base is set ({settings.origins['api_base']}); "
-                "choose the server's model, such as --model openai/NAME, or leave the address out with --api-base ''"
-            )
-        del given["api_key"]  # set for other models
     # A model on this machine, or of a plugin, knows better how long it may take, unless the user sets it.
     if find_model_prefix(model) is None or settings.origins["timeout"] != "default":
         given["timeout"] = settings.timeout

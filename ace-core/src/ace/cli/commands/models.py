@@ -39,8 +39,8 @@ def used(*, model: str | None = None, api_base: str | None = None, as_json: Json
         ace models list
 
     Args:
-        model: The model, as in `ace ask --model`.
-        api_base: The address of your own server, as in `ace ask --api-base`.
+        model: The model, as in `ace ask --model`. [env: ACE_MODEL]
+        api_base: The address of your own server, as in `ace ask --api-base`. [env: ACE_API_BASE]
         as_json: Print the result as one JSON object.
     """
     settings = load_settings({"model": model, "api_base": api_base})
