@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from ace.pipeline import CancellationToken
+from ace.context import ACEStepContext
+from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.plugins import get_runner
 from ace.protocols import LLMClientLike, register_model_prefix, unregister_model_prefix
 from ace_openclaw import OpenClaw, read_session
@@ -208,3 +210,99 @@ def test_the_address_of_the_model_that_learns() -> None:
 def test_sessions_are_learned_from_asynchronous_code(tmp_path: Path) -> None:
     runner = OpenClaw.from_model(ace_model="openai/x", api_key="k", state_dir=tmp_path)
     assert asyncio.run(runner.arun()) == [] and runner.report.turns_learned == 0
+
+
+def test_the_run_options_that_every_runner_has(server: ScriptedServer, state: Path, tmp_path: Path) -> None:
+    runner = runner_for(server, state, skillbook_path=tmp_path / "skills.db")
+    done: list[int] = []
+    ended: list[int] = []
+    callbacks: Any = {
+        "on_sample_done": lambda result: done.append(result.index),
+        "on_sample_end": lambda result: ended.append(result.index),
+    }
+    assert len(runner.run(["main"], workers=2, max_in_flight=2, **callbacks)) == 2
+    assert sorted(done) == sorted(ended) == [0, 1]
+    assert len(runner.run(["main", "old"], **callbacks)) == 2
+    assert len(done) == len(ended) == 4  # the callbacks hear of new turns alone
+    with pytest.raises(TypeError, match=r"^OpenClaw\.run\(\) got .* 'worker'; did you mean 'workers'\?$"):
+        runner.run(["main"], worker=2)  # type: ignore[call-arg]  # the mistake that is tested
+
+
+def test_workers_limit_how_many_turns_are_reflected_on(state: Path) -> None:
+    at_once: list[int] = []
+    working = threading.Semaphore(0)
+    guard = threading.Lock()
+    now = [0]
+
+    def count(request: ScriptedRequest) -> Any:
+        if request.role == "reflector":
+            with guard:
+                now[0] += 1
+                at_once.append(now[0])
+            working.acquire(timeout=0.2)  # others may come meanwhile
+            with guard:
+                now[0] -= 1
+        return learn(request)
+
+    with ScriptedServer(count) as server:
+        assert len(runner_for(server, state).run(workers=1)) == 4
+    assert max(at_once) == 1
+
+
+def test_a_failed_turn_stops_a_run_that_fails_fast(state: Path) -> None:
+    with ScriptedServer(lambda request: HttpError(400)) as server:
+        runner = runner_for(server, state)
+        results = runner.run(fail_fast=True, max_in_flight=1)
+    assert len(results) == 4
+    assert [isinstance(result.error, PipelineCancelled) for result in results] == [False, True, True, True]
+
+
+def test_servers_that_cannot_be_reached_stop_the_run(state: Path) -> None:
+    with ScriptedServer(lambda request: HttpError(500)) as server:
+        runner = runner_for(server, state)
+        results = runner.run(max_consecutive_failures=2, max_in_flight=1)
+    assert [isinstance(result.error, PipelineCancelled) for result in results] == [False, False, True, True]
+
+
+def test_it_is_awaited_on_the_loop_of_the_caller(server: ScriptedServer, state: Path, tmp_path: Path) -> None:
+    runner = runner_for(server, state, skillbook_path=tmp_path / "skills.db", workspace=tmp_path / "workspace")
+    (tmp_path / "workspace").mkdir()
+    threads: set[int] = set()
+
+    async def main() -> list[str]:
+        ended: asyncio.Queue[str] = asyncio.Queue()
+
+        def tell(result: SampleResult[ACEStepContext]) -> None:
+            threads.add(threading.get_ident())
+            ended.put_nowait(str(result.index))
+
+        await runner.arun(["main"], on_sample_end=tell)
+        assert await runner.arun(["main"], on_sample_end=tell) == []
+        return [ended.get_nowait() for _ in range(ended.qsize())]
+
+    assert sorted(asyncio.run(main(), debug=True)) == ["0", "1"]
+    assert threads == {threading.get_ident()}
+    assert "Answer in one sentence." in (tmp_path / "workspace" / "AGENTS.md").read_text(encoding="utf-8")
+
+
+def test_a_cancelled_task_stops_the_run_and_the_next_one_goes_on(state: Path, tmp_path: Path) -> None:
+    asked = threading.Event()
+
+    def slow(request: ScriptedRequest) -> Any:
+        asked.set()
+        return learn(request)
+
+    with ScriptedServer(slow) as server:
+        runner = runner_for(server, state, skillbook_path=tmp_path / "skills.db")
+
+        async def main() -> None:
+            task = asyncio.create_task(runner.arun(max_in_flight=1))
+            await asyncio.to_thread(asked.wait, 60)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+        learned = len(server.by_role("skill_manager"))
+        assert learned < 4
+        assert len(runner.run()) == 4 - learned

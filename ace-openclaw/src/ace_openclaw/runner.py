@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
@@ -11,6 +11,7 @@ from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
 from ace.json_fields import Record, text_in
 from ace.pipeline import PipelineCancelled
+from ace.protocols import own_twin
 from ace.runners import ACERunner, LearningOptions, LearningSettings, StepOptions, has_run, learning_client
 from ace_openclaw.found_turns import Source, found_turns
 from ace_openclaw.home import state_folder
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
     from ace.skillbook import Skillbook
 
-__all__ = ["RUN_ID", "OpenClaw"]
+__all__ = ["RUN_ID", "OpenClaw", "SessionRunOptions"]
 
 RUN_ID = "sessions"
 """All sessions are one run, which is taken up again each time: its record in the store of the skillbook says, to the
 transaction, which turns were learned from, and keeps the answers of the model that a crash would have lost."""
+
+
+OnResult = Callable[["SampleResult[ACEStepContext]"], None]
 
 
 class OpenClawOptions(TypedDict, total=False):
@@ -35,6 +39,33 @@ class OpenClawOptions(TypedDict, total=False):
     state_dir: str | os.PathLike[str] | None
     workspace: str | os.PathLike[str] | None
     idle_minutes: float
+
+
+class SessionRunOptions(TypedDict, total=False):
+    """The keyword arguments of `OpenClaw.run`: those of `RunOptions` that hold for a run that is always continued.
+
+    Its `run_id` is fixed, it is resumed whenever it was begun, no turn is learned twice (as with `once`), and it is
+    waited for, since `report` and the files in the workspace tell what came of it.
+    """
+
+    workers: int | None
+    """How many turns are reflected on at once; by default three, which all runs of the process share."""
+    lag: int | None
+    """The older spelling of `max_in_flight`, which is `lag + 1`; giving both is an error."""
+    max_in_flight: int | None
+    """How many turns may be between their first and their last step at once; 1 is strictly online."""
+    on_sample_done: OnResult | None
+    """Called with the result of each new turn when it has been begun."""
+    on_sample_end: OnResult | None
+    """Called with the result of each new turn when it has been learned, has failed or was cancelled."""
+    cancel_token: CancellationToken | None
+    """Stops the run; what is left is learned by the next one."""
+    max_cost: float | None
+    """US dollars. Once the model calls have cost this much, no further turn starts."""
+    fail_fast: bool
+    """Whether the first failed turn stops the run."""
+    max_consecutive_failures: int
+    """After how many turns in a row whose model could not be reached the run stops; 5 by default."""
 
 
 class OpenClaw(ACERunner):
@@ -52,6 +83,7 @@ class OpenClaw(ACERunner):
     """
 
     integration: ClassVar[str] = "openclaw"
+    _workers_reflect: ClassVar[bool] = True
 
     report: LearningReport
     """What came of the last run."""
@@ -164,47 +196,74 @@ class OpenClaw(ACERunner):
         )
         return cls.from_client(client, **options)
 
-    @checked_arguments()
+    @checked_arguments(SessionRunOptions)
     def run(
         self,
         sources: Iterable[Source] | None = None,
-        *,
-        lag: int | None = None,
-        cancel_token: CancellationToken | None = None,
-        max_cost: float | None = None,
+        **options: Unpack[SessionRunOptions],
     ) -> list[SampleResult[ACEStepContext]]:
         """Learn from all turns that are new, and leave the skills in the workspace.
 
         Args:
             sources: Session files, folders of OpenClaw, ids of agents, exported sessions, or sessions that were read;
                 by default everything in the folder of OpenClaw.
-            lag: How many earlier turns may not be learned yet when one begins; 0 is strictly online.
-            cancel_token: Stops the run; what is left is learned from by the next one.
-            max_cost: US dollars. When the model calls have cost so much, no further turn begins.
+            **options: Those of every run that hold for one that is always continued, see `SessionRunOptions`: workers,
+                lag or max_in_flight, on_sample_done, on_sample_end, cancel_token, max_cost, fail_fast,
+                max_consecutive_failures.
 
         Returns:
-            The results of the new turns. What could not be read or learned stands in `report.problems`.
+            The results of the new turns. What could not be read or learned is in `report.problems`.
 
         Raises:
-            TypeError: The sources are one path, and no list of them.
+            TypeError: The sources are one path instead of a list of them, or there is no such option.
+            ValueError: An option is outside its range.
             MarkedBlockError: The marks in AGENTS.md do not make one block; everything was learned nevertheless.
             SkillbookError: The skillbook cannot be written; what was learned before is kept.
             OSError: A file cannot be written.
         """
+        turns, arguments = self._prepared(sources, options)
+        return self._ended(turns, self._run(turns, **arguments))
+
+    @checked_arguments(SessionRunOptions)
+    async def arun(
+        self,
+        sources: Iterable[Source] | None = None,
+        **options: Unpack[SessionRunOptions],
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Like `run`, for asynchronous code; see `ACERunner.arun`. Sessions are read in a thread.
+
+        Args:
+            sources: Those of `run`.
+            **options: Those of `run`.
+        """
+        import asyncio  # the caller has it; importing this module alone does not load it
+
+        if own_twin(self, "run") is None:  # a subclass has a `run` of its own
+            return await self._run_in_thread(sources, **options)
+        turns, arguments = await asyncio.to_thread(self._prepared, sources, options)
+        results = await self._arun(turns, **arguments)
+        return await asyncio.to_thread(self._ended, turns, results)
+
+    def _prepared(
+        self, sources: Iterable[Source] | None, options: SessionRunOptions
+    ) -> tuple[list[dict[str, object]], dict[str, Any]]:
+        """Read the sessions; return their turns, and the arguments of the run over them."""
         if isinstance(sources, str | bytes | os.PathLike):
             raise TypeError(f"run takes a list of sources, not one {type(sources).__name__}: run([...])")
         self.report = LearningReport()
         given = [self.state_dir] if sources is None else sources
         turns = self._without_known(found_turns(given, self.state_dir, self.idle_minutes, self.report))
-        results = self._run(
-            turns,
-            epochs=1,
-            lag=lag,
-            cancel_token=cancel_token,
-            max_cost=max_cost,
-            run_id=RUN_ID,
-            resume=has_run(self.skillbook, RUN_ID),
-        )
+        callbacks = {
+            "on_sample_done": _of_new_turns(options.get("on_sample_done")),
+            "on_sample_end": _of_new_turns(options.get("on_sample_end")),
+        }
+        again = {"run_id": RUN_ID, "resume": has_run(self.skillbook, RUN_ID)}
+        return turns, {"epochs": 1, **options, **callbacks, **again}
+
+    def _ended(
+        self, turns: Sequence[Record], results: Sequence[SampleResult[ACEStepContext]]
+    ) -> list[SampleResult[ACEStepContext]]:
+        """Count the turns, leave the skills in the workspace, and return the results of the new turns."""
         new = [self._counted(turn, result) for turn, result in zip(turns, results, strict=True)]
         if self.workspace is not None:
             write_skills(self.workspace, self.skillbook)
@@ -234,3 +293,15 @@ class OpenClaw(ACERunner):
             if self.skillbook.store is None:
                 self._learned.add(name)
         return result
+
+
+def _of_new_turns(callback: OnResult | None) -> OnResult | None:
+    """Return a callback that is not called with turns that had been learned before."""
+    if callback is None or not callable(callback):
+        return callback  # the run refuses what cannot be called
+
+    def told(result: SampleResult[ACEStepContext]) -> None:
+        if result.output is None or not result.output.metadata.get("already_learned"):
+            callback(result)
+
+    return told

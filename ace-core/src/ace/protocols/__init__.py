@@ -2,7 +2,7 @@
 
 from ace.protocols.agent import AgentLike
 from ace.protocols.answer_budget import AnswerBudget, answer_budget, current_answer_budget
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, within_seconds
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin, within_seconds
 from ace.protocols.deduplication import (
     AsksSkillManagerLike,
     DeduplicationConfig,
@@ -95,6 +95,7 @@ __all__ = [
     "finished",
     "model_prefixes",
     "note_model_call",
+    "own_twin",
     "redactor_for",
     "register_embedder",
     "register_model_prefix",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
@@ -11,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from ace.arguments import check_keywords, checked_arguments, instance_of
+from ace.arguments import check_keywords, checked_arguments, instance_of, whole_number
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin
@@ -62,6 +63,9 @@ class ACERunner:
 
     _inputs_grow: ClassVar[bool] = False
     """Whether the inputs are recorded traces, of which `once=True` learns only what is new."""
+
+    _workers_reflect: ClassVar[bool] = False
+    """Whether there is no foreground step, so that `workers` is the limit of the reflect step."""
 
     @checked_arguments(advice="make a runner of roles or a model with from_roles, from_client or from_model")
     def __init__(
@@ -299,11 +303,27 @@ class ACERunner:
 
     def _pipeline_for(self, options: RunSettings) -> Pipeline[ACEStepContext]:
         """Return the pipeline of one run."""
-        return self.pipeline
+        if options.workers is None or not self._workers_reflect:
+            return self.pipeline
+        return self._with_reflect_limit(options.workers)
+
+    def _with_reflect_limit(self, workers: int) -> Pipeline[ACEStepContext]:
+        """Return the pipeline with another limit on the step behind whose boundary a trace is reflected on."""
+        whole_number("workers", workers)
+        known = next((each for each in self._background if _is_limited(each, self.pipeline, workers)), None)
+        if known is not None:
+            return known
+        steps = list(self.pipeline.steps)
+        for place, step in enumerate(steps):
+            if getattr(step, "async_boundary", False):
+                limited: Any = copy.copy(step)
+                limited.max_workers = workers
+                steps[place] = limited
+        return recomposed(self.pipeline, steps)
 
     def _foreground_workers(self, options: RunSettings) -> int:
         """Return how many samples of one run may be in the foreground at once."""
-        return 1 if options.workers is None else options.workers
+        return 1 if options.workers is None or self._workers_reflect else options.workers
 
     def _default_in_flight(self, options: RunSettings) -> int | None:
         """Return `max_in_flight` of a run whose caller has not said it; None leaves it to the engine."""
@@ -404,3 +424,13 @@ async def _stoppable(calling: Calling, function: Callable[[], T], stop: Callable
     work.add_done_callback(lambda _: ended.set_result(None))
     await wait_through_cancellation(ended, on_cancel=stop)
     return work.result()
+
+
+def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepContext], workers: int) -> bool:
+    """Whether a pipeline was made of the original one with this limit: all other steps are the same objects."""
+    if pipeline is original or len(pipeline.steps) != len(original.steps):
+        return False
+    return all(
+        getattr(step, "max_workers", 1) == workers if getattr(step, "async_boundary", False) else step is other
+        for step, other in zip(pipeline.steps, original.steps, strict=True)
+    )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
-from ace.arguments import checked_arguments, whole_number
+from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
-from ace.pipeline import Pipeline
 from ace.protocols.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
-from ace.runners.rebinding import recomposed
 from ace.runners.recorded_trace import RecordedTrace
-from ace.runners.run_options import RunOptions, RunSettings
+from ace.runners.run_options import RunOptions
 from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
 
 if TYPE_CHECKING:
@@ -32,6 +29,7 @@ class TraceAnalyser(ACERunner):
 
     integration: ClassVar[str] = "trace_analyser"
     _inputs_grow: ClassVar[bool] = True
+    _workers_reflect: ClassVar[bool] = True
 
     @classmethod
     @checked_arguments(StepOptions)
@@ -146,38 +144,8 @@ class TraceAnalyser(ACERunner):
             return await self._run_in_thread(traces, epochs, **options)
         return await self._arun(traces, epochs=epochs, **options)
 
-    def _pipeline_for(self, options: RunSettings) -> Pipeline[ACEStepContext]:
-        return self.pipeline if options.workers is None else self._with_reflect_limit(options.workers)
-
-    def _foreground_workers(self, options: RunSettings) -> int:
-        return 1  # there is no foreground step; `workers` is the limit of the reflect step
-
     def _build_context(self, item: Any, **kwargs: Any) -> ACEStepContext:
         ctx = super()._build_context(item, **kwargs)
         if isinstance(item, RecordedTrace):
             return ctx.replace(trace=item.record, metadata={**ctx.metadata, "place": item.place})
         return ctx.replace(trace=item)
-
-    def _with_reflect_limit(self, workers: int) -> Pipeline[ACEStepContext]:
-        """Return the pipeline with another limit on the step behind whose boundary a trace is reflected on."""
-        whole_number("workers", workers)
-        known = next((each for each in self._background if _is_limited(each, self.pipeline, workers)), None)
-        if known is not None:
-            return known
-        steps = list(self.pipeline.steps)
-        for place, step in enumerate(steps):
-            if getattr(step, "async_boundary", False):
-                limited: Any = copy.copy(step)
-                limited.max_workers = workers
-                steps[place] = limited
-        return recomposed(self.pipeline, steps)
-
-
-def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepContext], workers: int) -> bool:
-    """Whether a pipeline was made of the original one with this limit: all other steps are the same objects."""
-    if pipeline is original or len(pipeline.steps) != len(original.steps):
-        return False
-    return all(
-        getattr(step, "max_workers", 1) == workers if getattr(step, "async_boundary", False) else step is other
-        for step, other in zip(pipeline.steps, original.steps, strict=True)
-    )
