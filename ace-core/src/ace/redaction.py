@@ -11,7 +11,8 @@ This is the one place that decides what is sensitive. It works in three steps:
 3. Findings that overlap are joined, and their places in the original text are returned.
 
 Every pattern starts at the beginning of a word and has a longest length, so that the time is linear in the length of
-the text, also for a text that was made to be slow.
+the text, also for a text that was made to be slow. Most texts hold nothing sensitive, and are read for every sample:
+a pattern is tried only on a text that holds the signs which no match of it can lack.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ SensitiveClass = Literal[
 PERSONAL_DATA: Final[frozenset[SensitiveClass]] = frozenset(get_args(SensitiveClass)) - {"secret"}
 """The classes of personal data."""
 
+_ALL_CLASSES: Final = frozenset(get_args(SensitiveClass))
 _SHORTEST_INSIDE_WORDS: Final = 8
 """A known secret that is shorter is replaced only where it is a word of its own, with the same capitals."""
 
@@ -100,12 +102,14 @@ class Redactor:
             [(4, 26, 'email_address')]
         """
         decoded = _Decoded(text)
-        layers = range(len(decoded.texts))
-        found = [decoded.in_original(each, layer) for layer in layers for each in self._known_in(decoded, layer)]
-        if not self._allowed.issuperset(get_args(SensitiveClass)):
+        found: list[Finding] = []
+        if self._known:
+            layers = range(len(decoded.texts))
+            found = [decoded.in_original(each, layer) for layer in layers for each in self._known_in(decoded, layer)]
+        if not self._allowed >= _ALL_CLASSES:
             by_form = [each for each in _patterns_in(decoded.texts[-1]) if each.kind not in self._allowed]
-            found += [decoded.in_original(each, layers[-1]) for each in by_form]
-        return _without_overlaps(found)
+            found += [decoded.in_original(each, len(decoded.texts) - 1) for each in by_form]
+        return _without_overlaps(found) if found else found
 
     def redact(self, text: str) -> str:
         """Return a text in which all that is sensitive is replaced by a mark.
@@ -162,8 +166,6 @@ class Redactor:
         return value
 
     def _known_in(self, decoded: _Decoded, layer: int) -> Iterator[Finding]:
-        if not self._known:
-            return
         plain = _as_written_in_forms(decoded.texts[layer])
         folded = _lowered(plain)
         for secret, name in self._known:
@@ -221,6 +223,9 @@ _ESCAPE: Final = re.compile(
     "|(?P<nothing>[\u00ad\u200b-\u200f\u2060\ufeff]+)"
     r"|(?P<line>\r\n)"
 )
+_ASCII_ESCAPE_SIGNS: Final = ("%", "&", "\\", "\r")
+_ESCAPE_SIGNS: Final = (*_ASCII_ESCAPE_SIGNS, *"\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
+"""Every match of `_ESCAPE` holds one of these."""
 _SHORT_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _MOST_ROUNDS: Final = 6
 """How many kinds of encoding may lie over each other, such as entities inside of percent-encoding inside of JSON."""
@@ -273,6 +278,8 @@ class _Pieces(NamedTuple):
 
 def _decoding(text: str) -> _Pieces | None:
     """Decode one layer; None where nothing is encoded."""
+    if not _has_one_of(_ASCII_ESCAPE_SIGNS if text.isascii() else _ESCAPE_SIGNS, text):
+        return None
     parts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -292,6 +299,13 @@ def _decoding(text: str) -> _Pieces | None:
     if not parts:
         return None
     return _Pieces("".join([*parts, text[copied:]]), starts, ends, old_starts)
+
+
+def _has_one_of(signs: Iterable[str], text: str) -> bool:
+    for sign in signs:  # noqa: SIM110  # `any()` with a generator takes three times as long
+        if sign in text:
+            return True
+    return False
 
 
 def _decoded_piece(found: re.Match[str]) -> tuple[str, list[int]]:
@@ -430,6 +444,11 @@ _KEY_IN_GROUPS: Final = re.compile(
     r"[A-Za-z0-9_-]{2,12}(?: [A-Za-z0-9_-]{2,12}){2,20}"
 )
 """A key that was typed in groups, such as `AKIA IOSF ODNN 7EXA MPLE`."""
+_KEY_SIGNS: Final = (
+    *("sk-", "sk -", "k_live_", "k_test_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "hf_"),
+    *("npm_", "akia", "asia", "aiza", "ya29.", "xox", "pypi-", "sg.", "eyj"),
+)
+"""Every match of `_KEY` or `_KEY_IN_GROUPS` holds one of these, in letters of any case."""
 _PRIVATE_KEY_BEGIN: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?:-----)?")
 _PRIVATE_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PRIVATE_KEY_BODY: Final = re.compile(r"[\w+/=\s:,.()-]*")
@@ -444,6 +463,9 @@ _ASSIGNED: Final = re.compile(
 _AUTHORIZATION: Final = re.compile(
     r"(?:\bBearer|\bAuthorization[\"']?\s{0,2}[:=]\s{0,2}[\"']?Basic)\s{1,3}([\w.~+/-]{16,4000}={0,2})", re.IGNORECASE
 )
+# Without the letter i, of which a pattern that ignores case takes two forms more than `str.casefold` knows.
+_ASSIGNED_SIGNS: Final = ("pass", "pwd", "secret", "key", "token")
+_AUTHORIZATION_SIGNS: Final = ("bearer", "author")
 _NEXT_PARAMETER: Final = re.compile(r"&[\w.-]{1,50}=")
 _PLACEHOLDER: Final = re.compile(
     r"(?:password|passwd|pass|pw|pwd|secret|key|token|x+|\*+|\.+|[$%{<\[].*|your.*|my.*|hidden.*)", re.IGNORECASE
@@ -452,18 +474,31 @@ _CODE: Final = re.compile(r"(?=.*[_.:/])[A-Za-z]+\d{0,2}(?:[_.:/-]+[A-Za-z]*\d{0
 """Words with a small number at their end, joined as code joins them: `get_token_v2`, `os.environ`, `nextToken2`."""
 
 
-def _secrets_in(text: str) -> Iterator[Finding]:
+def _secrets_in(text: str, folded: str) -> Iterator[Finding]:
+    if _has_one_of(_KEY_SIGNS, folded):
+        yield from _keys_in(text)
+    if "-----begin " in folded:
+        yield from _private_keys_in(text)
+    if "://" in text:
+        for found in _PASSWORD_IN_ADDRESS.finditer(text):
+            if not _PLACEHOLDER.fullmatch(found[1]):
+                yield Finding(*found.span(1), "secret", "an address with a password")
+    yield from _labelled_secrets_in(text, folded)
+
+
+def _keys_in(text: str) -> Iterator[Finding]:
     for found in _KEY.finditer(text):
         if _looks_random(found[0]):
             yield Finding(*found.span(), "secret", "an access key")
     for found in _KEY_IN_GROUPS.finditer(text):
         if end := _end_of_groups(found):
             yield Finding(found.start(), end, "secret", "an access key")
-    yield from _private_keys_in(text)
-    for found in _PASSWORD_IN_ADDRESS.finditer(text):
-        if not _PLACEHOLDER.fullmatch(found[1]):
-            yield Finding(*found.span(1), "secret", "an address with a password")
-    for pattern in (_ASSIGNED, _AUTHORIZATION):
+
+
+def _labelled_secrets_in(text: str, folded: str) -> Iterator[Finding]:
+    for pattern, signs in ((_ASSIGNED, _ASSIGNED_SIGNS), (_AUTHORIZATION, _AUTHORIZATION_SIGNS)):
+        if not _has_one_of(signs, folded):
+            continue
         for found in pattern.finditer(text):
             value = _NEXT_PARAMETER.split(found[1], maxsplit=1)[0].rstrip(".!?:")
             end = found.start(1) + len(value)
@@ -531,6 +566,8 @@ _SPACED_EMAIL: Final = re.compile(
 _SPOKEN_EMAIL: Final = re.compile(
     r"(?<![\w.+-])[\w.+-]{1,64}( at )([\w-]{1,63}(?: dot [\w-]{1,63}){0,5} dot [A-Za-z]{2,24})(?!\w)", re.IGNORECASE
 )
+_AT_SIGNS: Final = ("@", "at)", "at]", "at}", "at )", "at ]", "at }")
+"""Every match of `_EMAIL` or `_SPACED_EMAIL` holds one of these, in letters of any case."""
 _WRITTEN_DOT: Final = re.compile(r" ?[(\[{] ?(?:dot|\.) ?[)\]}] ?| dot ", re.IGNORECASE)
 _RESERVED_DOMAIN: Final = re.compile(
     r"(?:^|\.)(?:example(?:\.(?:com|org|net|edu))?|invalid|test|localhost)$|^\d+x\.", re.IGNORECASE
@@ -545,6 +582,7 @@ _LABELLED_PHONE: Final = re.compile(
     r"(00?[1-9](?:[ /-]?\d){6,13})(?!\w|[.,-]\d)",
     re.IGNORECASE,
 )
+_PHONE_SIGNS: Final = ("tel", "phone", "mob", "cell", "fax", "handy")
 _NO_PHONE: Final = re.compile(
     r"\+?(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./].*|\+\d+\.\d+|\+\d{1,3}(?:\.\d{1,3}){3}|.*000000"
 )
@@ -556,16 +594,25 @@ _CARD: Final = re.compile(
 )
 _CARD_LENGTHS: Final = {"2": (16,), "3": (14, 15, 16), "4": (13, 16, 19), "5": (16,), "6": (16, 18, 19)}
 """How many digits the numbers of the networks have, by their first digit."""
+_EIGHT_DIGITS: Final = re.compile(r"(?:\D*+\d){8}")
+"""What begins a text in which a number of a card, a person or a telephone can be."""
 _IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,40}(?![A-Za-z0-9])")
 
 
 def _patterns_in(text: str) -> Iterator[Finding]:
     """Find all that has the form of a secret or of personal data, in a decoded text."""
-    yield from _secrets_in(text)
-    yield from _emails_in(text)
+    folded = text.casefold()  # signs are searched for in this one: it is quicker than a pattern that ignores case
+    yield from _secrets_in(text, folded)
+    if _has_one_of(_AT_SIGNS, folded) or " dot " in folded:
+        yield from _emails_in(text)
     for found in _IBAN.finditer(text):
         if length := _length_of_iban(found[0]):
             yield Finding(found.start(), found.start() + length, "bank_account", "a bank account number")
+    if _EIGHT_DIGITS.match(text):
+        yield from _numbers_in(text, folded)
+
+
+def _numbers_in(text: str, folded: str) -> Iterator[Finding]:
     for found in _CARD.finditer(text):
         if _card_checks(found[0]):
             yield Finding(*found.span(), "card_number", "a card number")
@@ -574,8 +621,9 @@ def _patterns_in(text: str) -> Iterator[Finding]:
     for found in _PHONE.finditer(text):
         if not _NO_PHONE.fullmatch(found[0]):
             yield Finding(*found.span(), "phone_number", "a telephone number")
-    for found in _LABELLED_PHONE.finditer(text):
-        yield Finding(*found.span(1), "phone_number", "a telephone number")
+    if _has_one_of(_PHONE_SIGNS, folded):
+        for found in _LABELLED_PHONE.finditer(text):
+            yield Finding(*found.span(1), "phone_number", "a telephone number")
 
 
 def _emails_in(text: str) -> Iterator[Finding]:

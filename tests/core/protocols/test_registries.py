@@ -12,7 +12,8 @@ from ace.protocols import (
     register_model_prefix,
     unregister_model_prefix,
 )
-from ace.protocols.redaction import environment_secrets, is_secret_name, redact
+from ace.protocols.model_calls import CallScope, call_scope
+from ace.protocols.redaction import environment_secrets, is_secret_name, redact, redactor_for
 from ace.providers import LiteLLMClient
 
 
@@ -64,3 +65,16 @@ def test_secrets_are_told_by_name_and_hidden_by_value() -> None:
     environ = {"A_KEY": "aaaaaaaa", "B_TOKEN": "bbbbbbbbbb", "C_KEY": "short", "PATH": "/usr/bin:/bin"}
     assert environment_secrets(environ) == ["aaaaaaaa", "bbbbbbbbbb"]
     assert redact("x sk-1234567890 y sk-12345", ["sk-12345", "sk-1234567890"]) == "x [hidden] y [hidden]"
+
+
+def test_a_key_is_hidden_as_soon_as_the_environment_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LATE_API_KEY", raising=False)
+    assert redact("x late-value-1 late-value-2") == "x late-value-1 late-value-2"
+    monkeypatch.setenv("LATE_API_KEY", "late-value-1")
+    assert redact("x late-value-1 late-value-2") == "x [hidden] late-value-2"
+    assert redactor_for().redact("x late-value-1 late-value-2") == "x [hidden: secret] late-value-2"
+    monkeypatch.setenv("LATE_API_KEY", "late-value-2")
+    assert redact("x late-value-1 late-value-2") == "x late-value-1 [hidden]"
+    assert redactor_for().redact("x late-value-1 late-value-2") == "x late-value-1 [hidden: secret]"
+    with call_scope(CallScope(allow=frozenset({"email_address"}))):
+        assert redactor_for().redact("jane@acme.com late-value-2") == "jane@acme.com [hidden: secret]"

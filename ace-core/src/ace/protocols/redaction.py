@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -52,9 +53,15 @@ def environment_secrets(environ: Mapping[str, str] | None = None) -> list[str]:
         environ: The environment to look at; by default that of this process.
     """
     variables = os.environ if environ is None else environ
-    return [
-        value for name, value in variables.items() if _SECRET_VARIABLE.search(name) and len(value) >= _SHORTEST_SECRET
-    ]
+    # This is called several times for every sample. The variables may change at any time, but what a name says does
+    # not; and reading the value of a variable takes longer than reading its name.
+    values = [variables.get(name, "") for name in variables if _is_secret_variable(name)]
+    return [value for value in values if len(value) >= _SHORTEST_SECRET]
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_secret_variable(name: str) -> bool:
+    return _SECRET_VARIABLE.search(name) is not None
 
 
 def secrets_in(settings: Mapping[str, Any]) -> list[str]:
@@ -113,7 +120,7 @@ def redactor_for(*clients: object) -> Redactor:
     Args:
         *clients: Clients, as `client_keys` takes them.
     """
-    return Redactor(known_secrets(*clients), allow=current_call_scope().allow)
+    return _redactor(tuple(known_secrets(*clients)), current_call_scope().allow)
 
 
 def redact(text: str, secrets: Iterable[str] | None = None) -> str:
@@ -130,4 +137,15 @@ def redact(text: str, secrets: Iterable[str] | None = None) -> str:
         'refused: [hidden]'
     """
     known = environment_secrets() if secrets is None else secrets
-    return Redactor(known, allow=get_args(SensitiveClass), mark=lambda _: HIDDEN).redact(text)
+    return _hiding(tuple(known)).redact(text)
+
+
+# Redactors do not change, and all samples of a run need the same few.
+@functools.lru_cache(maxsize=16)
+def _redactor(secrets: tuple[str, ...], allow: frozenset[str]) -> Redactor:
+    return Redactor(secrets, allow=allow)
+
+
+@functools.lru_cache(maxsize=16)
+def _hiding(secrets: tuple[str, ...]) -> Redactor:
+    return Redactor(secrets, allow=get_args(SensitiveClass), mark=lambda _: HIDDEN)
