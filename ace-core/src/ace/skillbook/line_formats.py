@@ -32,17 +32,20 @@ def one_line(text: str) -> str:
 
 def _markdown_lines(skills: Iterable[Skill]) -> dict[str, str]:
     """Return bullets. Written out in one expression, since a cold prompt costs this for every skill."""
-    return {
+    lines = {
         skill.id: (
-            f"- [{id}] {content} (helpful {skill.helpful}, harmful {skill.harmful})"
+            f"- [{skill.id}] {content} (helpful {skill.helpful}, harmful {skill.harmful})"
             if skill.helpful or skill.harmful
-            else f"- [{id}] {content}"
+            else f"- [{skill.id}] {content}"
         )
         for skill in skills
         if skill.status == ACTIVE
-        for id in [skill.id if skill.id.isprintable() else one_line(skill.id)]  # an older store may hold any id
         for content in [skill.content if "\n" not in skill.content else _indented(skill.content)]
     }
+    # One look at all ids together: only an older store can hold some that break a line.
+    if not "".join(lines).isprintable():
+        lines = {id: f"- [{one_line(id)}{line[len('- [') + len(id) :]}" for id, line in lines.items()}
+    return lines
 
 
 def _indented(content: str) -> str:
