@@ -18,7 +18,8 @@ BUDGETS = {
     "from ace.plugins import hookimpl, RunnerSpec": 58,
     "from ace.plugins import get_runner; get_runner('good_one')": 190,
     "from ace.cli import main; main(['--help'])": 288,
-    "from ace.cli import main; main(['plugins'])": 222,
+    # One of the samples has a misspelt hook, and a suggestion needs difflib.
+    "from ace.cli import main; main(['plugins'])": 226,
 }
 
 LEARN = """
