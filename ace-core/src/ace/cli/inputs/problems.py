@@ -51,7 +51,7 @@ def too_large(size: int, most: int) -> str:
 
     Example:
         >>> too_large(3_000_000_000, 1_000_000_000)
-        '3 GB; at most 1 GB are read of one input (the setting max_input_mb)'
+        '3.00 GB; at most 1.00 GB are read of one input (the setting max_input_mb)'
     """
     return f"{size_text(size)}; at most {size_text(most)} are read of one input (the setting max_input_mb)"
 
