@@ -114,7 +114,7 @@ def test_a_limit_of_cost_is_refused_where_no_price_is_known(
 ) -> None:
     done = here("eval", "samples.jsonl", *model, "--max-cost", "1")
     assert done.code == 2
-    assert "--max-cost cannot be kept: the price of the model 'openai/scripted' is not known" in done.err
+    assert "--max-cost cannot be enforced, because the price of 'openai/scripted' is unknown" in done.err
     assert server.by_role("agent") == []
 
 

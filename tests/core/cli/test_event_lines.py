@@ -57,4 +57,4 @@ def test_ace_learn_says_so_once_and_learns_all_the_same(tmp_path: Path) -> None:
     assert (done.code, done.data["traces"]["learned"]) == (0, 9)
     [told] = [line for line in done.err.splitlines() if "look like the events of one session" in line]
     assert told.startswith("ace: the lines of a.jsonl and 2 more look like")
-    assert "'ace plugins'" in told
+    assert "`ace plugins`" in told
