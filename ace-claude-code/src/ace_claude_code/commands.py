@@ -157,7 +157,7 @@ def learn(
             report = run_interruptibly(
                 lambda: learn_by_hand(learner, transcripts, folder, cancel_token=token, tell=note),
                 on_first=lambda: _stop_softly(token),
-                on_second=lambda: note("ace: stopped at once; what was learned is kept"),
+                on_second=lambda: note("ace: stopped immediately; what was learned is kept"),
             )
     except (NothingToLearnError, SettingsError, ClaudeNotFoundError) as error:
         raise UsageError(str(error)) from error

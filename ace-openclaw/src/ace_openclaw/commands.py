@@ -179,7 +179,7 @@ def learn(
                 tell=note,
             ),
             on_first=lambda: _stop_softly(token),
-            on_second=lambda: note("ace: stopped at once; what was learned is kept"),
+            on_second=lambda: note("ace: stopped immediately; what was learned is kept"),
         )
     if as_json:
         print_json(asdict(report))

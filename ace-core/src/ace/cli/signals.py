@@ -86,7 +86,7 @@ def run_heeding_signals(command: Callable[[], int]) -> int:
         if is_over:
             return
         if is_ending:
-            os.write(2, b"ace: stopped at once\n")
+            os.write(2, b"ace: stopped immediately\n")
             end_process()
         is_ending = True
         raise KeyboardInterrupt

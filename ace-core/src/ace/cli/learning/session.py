@@ -61,7 +61,7 @@ def run_learning(
             progress.restore()
             if not place.keeps_history:
                 book.save_to_file(place.location, merge=True)
-            last_note(f"ace: stopped; {way_on}")
+            last_note(f"ace: stopped immediately; {way_on}")
 
         try:
             run_interruptibly(lambda: run(token), on_first=stop_softly, on_second=stop_at_once)
