@@ -135,7 +135,6 @@ class WritableSkillbook(ConsolidatingSkillbook):
                 raise EventRefusedError(reason)
             return self._state.skills[skill_id]
 
-    @checked_arguments()
     def remove_skill(self, skill_id: str, soft: bool = False) -> None:
         """Take a skill out; an unknown id is ignored.
 
