@@ -139,7 +139,6 @@ MATRIX: list[tuple[str, Callable[..., Any], str, str]] = [
     ("Skillbook.save_to_file", call(Skillbook().save_to_file, "skills.json"), "overwrit", "overwrite"),
     ("Skillbook.add_skill", call(Skillbook().add_skill, "s", "c"), "meta", "metadata"),
     ("Skillbook.update_skill", call(Skillbook().update_skill, "s-1"), "contents", "content"),
-    ("Skillbook.remove_skill", call(Skillbook().remove_skill, "s-1"), "softly", "soft"),
     ("Skillbook.as_prompt", Skillbook().as_prompt, "budget", "budget_tokens"),
     ("Skillbook.rollback", call(Skillbook().rollback, 1), "autor", "author"),
     ("OwnRunner.save", lambda **more: OwnRunner.from_roles(**ROLES).save("s.json", **more), "overwrit", "overwrite"),
