@@ -31,7 +31,7 @@ demo: $(ENVIRONMENT) ## Learn from recorded traces with a model on this machine 
 	@.venv/bin/python -m examples.demo $(ARGS)
 
 .PHONY: test
-test: lint types contracts pytest ## Check and test everything (some ten minutes)
+test: lint types contracts pytest ## Check and test everything (some twenty minutes)
 
 # Bytecode of all that a session installs would take longer than that of what it imports.
 .PHONY: test-all
@@ -44,7 +44,7 @@ lint: $(ENVIRONMENT) ## Check the style and the format of all Python files
 	ruff format --check .
 
 .PHONY: format
-format: $(ENVIRONMENT) ## Format all Python files and mend what can be mended automatically
+format: $(ENVIRONMENT) ## Format all Python files and fix what can be fixed automatically
 	ruff check --fix .
 	ruff format .
 
