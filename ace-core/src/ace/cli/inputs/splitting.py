@@ -45,7 +45,7 @@ def split_file(path: str, name: str, max_bytes: int = LARGEST_INPUT) -> Iterator
 
 
 def _opened_at_once(path: str, flags: int) -> int:
-    """Open a file, or what has taken its place since it was found, without waiting for whoever writes a pipe."""
+    """Open a file, or what has taken its place since it was found, without waiting for the writer of a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
