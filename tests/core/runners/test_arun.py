@@ -180,6 +180,9 @@ def test_a_cancelled_task_stops_the_run_and_keeps_what_was_learned() -> None:
 
         async def reflect(self, *, question: str, **kwargs: Any) -> ReflectorOutput:
             if question == "t 2":
+                # Several traces are reflected on at once: the first two may not be written yet.
+                while len(learned(runner)) < 2:
+                    await asyncio.sleep(0.01)
                 self.reflecting.set()
                 await asyncio.sleep(0.2)
             return await super().reflect(question=question, **kwargs)
