@@ -315,6 +315,7 @@ _HOMES = {
 
 _PACKAGES = frozenset(
     {
+        "cases",
         "cli",
         "collection_pause",
         "context",

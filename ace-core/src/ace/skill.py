@@ -1,6 +1,6 @@
-"""What a skillbook holds: skills, where they came from, and pairs judged to be kept apart.
+"""What a skillbook holds: skills, where they came from, the cases that prove them, and pairs judged to be kept apart.
 
-All three are immutable. A change makes a new object, so a skill that was handed out never changes
+All of them are immutable. A change makes a new object, so a skill that was handed out never changes
 under its reader.
 """
 
@@ -8,12 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 TAGS = ("helpful", "harmful", "neutral")
 """The counters of a skill, and the only tags there are."""
 
 ACTIVE = "active"
 INVALID = "invalid"
+
+CheckKind = Literal["exact", "contains", "numeric", "any_of", "regex", "environment", "judge"]
+"""How the answer to a case is judged; see `CaseCheck`."""
+CHECK_KINDS = get_args(CheckKind)
+
+CaseResult = Literal["passed", "failed", "not_run"]
+"""What became of a case when its question was asked last."""
+CASE_RESULTS = get_args(CaseResult)
+
+Proof = Literal["proven", "failing", "unproven"]
+"""What the cases of a skill say about it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,110 @@ class InsightSource:
     def to_dict(self) -> dict[str, str | int]:
         """Return the fields as a dict, in a fixed order."""
         return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class CaseCheck:
+    """What the answer to a case has to hold. `ace.cases` carries it out.
+
+    Example:
+        >>> CaseCheck("contains", "14h30").to_dict()
+        {'kind': 'contains', 'value': '14h30'}
+    """
+
+    kind: CheckKind
+    """`exact`: the value alone. `contains`: every line of the value, each as whole words or codes. `any_of`: one of
+    the lines. `numeric`: the number, and no other number that would do. `regex`: a match of the pattern.
+    `environment`: the judgement of the environment with this name. `judge`: the yes of a model to this rubric."""
+    value: str
+    """What it takes, by kind; where there may be several, one on each line."""
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the fields as a dict, in a fixed order."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class SkillCase:
+    """A question that taught a skill, and how to tell whether it is answered correctly now.
+
+    Make one with `SkillCase.make`, which gives it its id.
+
+    Example:
+        >>> case = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"), wrong="2:30 pm")
+        >>> case.last_result, len(case.id)
+        ('not_run', 12)
+    """
+
+    id: str
+    """A hash of the question, its context and the check."""
+    question: str
+    """What is asked."""
+    check: CaseCheck
+    """What a correct answer has to hold."""
+    context: str = ""
+    """What was given beside the question."""
+    wrong: str = ""
+    """The answer that was corrected or judged to be wrong; empty if there is none."""
+    correction: str = ""
+    """What the person or the environment said about it; empty if nothing."""
+    expected: str = ""
+    """The correct answer, as it was accepted in the end."""
+    trace_id: str = ""
+    """The trace that it comes from."""
+    made_at: str = ""
+    """When it was made: ISO 8601, UTC."""
+    last_result: CaseResult = "not_run"
+    """What became of it when it was asked last, with the skills of the book."""
+    last_run_at: str = ""
+    """When that was: ISO 8601, UTC; empty if never."""
+    model: str = ""
+    """The model that answered then."""
+
+    @classmethod
+    def make(
+        cls,
+        question: str,
+        check: CaseCheck,
+        *,
+        context: str = "",
+        wrong: str = "",
+        correction: str = "",
+        expected: str = "",
+        trace_id: str = "",
+        made_at: str = "",
+    ) -> SkillCase:
+        """Return a case that has not been run.
+
+        Args:
+            question: What is asked.
+            check: What a correct answer has to hold.
+            context: What is given beside the question.
+            wrong: The answer that was corrected.
+            correction: What was said about it.
+            expected: The correct answer.
+            trace_id: The trace that it comes from.
+            made_at: When it is made: ISO 8601, UTC.
+        """
+        import hashlib  # seldom needed, and this module is imported by every program
+
+        identity = "\0".join((question, context, check.kind, check.value))
+        digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        return cls(
+            digest,
+            question,
+            check,
+            context=context,
+            wrong=wrong,
+            correction=correction,
+            expected=expected,
+            trace_id=trace_id,
+            made_at=made_at,
+        )
+
+    def to_dict(self) -> dict[str, str | dict[str, str]]:
+        """Return the fields as a dict, in a fixed order."""
+        return {**self.__dict__, "check": self.check.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -83,6 +199,16 @@ class Skill:
     """Every trace that taught this skill, oldest first."""
     merged_into: str | None = None
     """The skill that took this one over, if it was merged away."""
+    cases: tuple[SkillCase, ...] = ()
+    """The cases that prove this skill, oldest first."""
+
+    @property
+    def proof(self) -> Proof:
+        """What its cases say: `failing` if one failed when it was run last, `proven` if all passed, else `unproven`."""
+        results = {case.last_result for case in self.cases}
+        if "failed" in results:
+            return "failing"
+        return "proven" if results == {"passed"} else "unproven"
 
     @property
     def is_active(self) -> bool:
@@ -158,3 +284,14 @@ def similarity_pair(first_id: str, second_id: str) -> tuple[str, str]:
 def join_sources(*groups: Iterable[InsightSource]) -> tuple[InsightSource, ...]:
     """Return all sources in order, each once."""
     return tuple(dict.fromkeys(source for group in groups for source in group))
+
+
+def join_cases(*groups: Iterable[SkillCase]) -> tuple[SkillCase, ...]:
+    """Return all cases in order, each once; of several with one id, the last one counts.
+
+    Example:
+        >>> case = SkillCase.make("2+2?", CaseCheck("numeric", "4"))
+        >>> [joined.id == case.id for joined in join_cases([case], [case])]
+        [True]
+    """
+    return tuple({case.id: case for group in groups for case in group}.values())

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypedDict
 
-__all__ = ["StandardTraceDict", "StepKind", "TraceStep", "failed_steps", "step_title", "steps_as_text", "trace_step"]
+__all__ = [
+    "StandardTraceDict",
+    "StepKind",
+    "TraceCorrection",
+    "TraceStep",
+    "failed_steps",
+    "step_title",
+    "steps_as_text",
+    "trace_step",
+]
 
 StepKind = Literal["thought", "call", "result", "message"]
 
@@ -23,6 +32,21 @@ class TraceStep(TypedDict):
     """Whether the tool or the model failed, or was denied."""
     place: str
     """Where the step stands in the source, such as the line of a file, or `2.1`."""
+
+
+class TraceCorrection(TypedDict):
+    """One place in a trace where a person, or an environment, corrects the agent."""
+
+    question: str
+    """What was answered incorrectly."""
+    wrong: str
+    """The answer that is corrected."""
+    correction: str
+    """What was said about it."""
+    right: str
+    """The answer that was accepted in the end; empty if it is not known."""
+    place: str
+    """Where the correction is in the source, such as the line of a file."""
 
 
 class StandardTraceDict(TypedDict):

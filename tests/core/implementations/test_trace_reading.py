@@ -64,6 +64,7 @@ def test_all_fields_of_our_own_trace() -> None:
         "success": False,
         "skill_ids": ["x-00001"],
         "steps": [],
+        "corrections": [],
         "rest": {"metrics": {"correct": 0.0}},
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -178,11 +179,14 @@ def test_a_cancelled_task_stops_the_run_and_keeps_what_was_learned() -> None:
             super().__init__()
             self.reflecting = threading.Event()
 
+        def two_are_written(self) -> None:
+            while len(learned(runner)) < 2:
+                time.sleep(0.01)
+
         async def reflect(self, *, question: str, **kwargs: Any) -> ReflectorOutput:
             if question == "t 2":
                 # Several traces are reflected on at once: the first two may not be written yet.
-                while len(learned(runner)) < 2:
-                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(self.two_are_written)
                 self.reflecting.set()
                 await asyncio.sleep(0.2)
             return await super().reflect(question=question, **kwargs)

@@ -174,6 +174,7 @@ def read_entries(entries: dict[str, Any]) -> list[Skill]:
         fields["section"] = names.setdefault(fields["section"], fields["section"])
         fields["sources"] = tuple([source_from_fields(source) for source in fields["sources"]])
         fields["embedding"] = fields["merged_into"] = None
+        fields["cases"] = ()
     return [skill_from_fields(fields) for fields in entries.values()]
 
 

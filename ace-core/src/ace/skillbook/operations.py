@@ -65,6 +65,7 @@ def added(
             "status": ACTIVE,
             "sources": () if source is None else (check_source(source),),
             "merged_into": None,
+            "cases": (),
         }
     )
     return Added(skill, number)

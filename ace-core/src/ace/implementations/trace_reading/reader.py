@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final, TypedDict
 
+from ace.cases import corrections_in
 from ace.implementations.trace_reading.messages import final_text, first_user_text, is_message, steps_of
 from ace.implementations.trace_reading.plain import Plain, decoded, to_plain
 from ace.implementations.trace_reading.text import EMPTY, as_text, parsed_json
 from ace.protocols.trace_converters import converted_trace, find_trace_converter
-from ace.traces import TraceStep, steps_as_text
+from ace.traces import TraceCorrection, TraceStep, steps_as_text
 
 __all__ = ["StandardTrace", "read_trace"]
 
@@ -36,6 +37,7 @@ class StandardTrace(TypedDict):
     success: bool | None
     skill_ids: list[str]
     steps: list[TraceStep]
+    corrections: list[TraceCorrection]
     rest: dict[str, Plain]
 
 
@@ -95,6 +97,7 @@ def _empty() -> StandardTrace:
         success=None,
         skill_ids=[],
         steps=[],
+        corrections=[],
         rest={},
     )
 
@@ -115,6 +118,7 @@ def _from_fields(fields: dict[str, Plain]) -> StandardTrace:
         success = rest.pop("success")
         trace["success"] = success if isinstance(success, bool) else None
     trace["skill_ids"] = _take_ids(rest)
+    trace["corrections"] = _take_corrections(rest)
     rest = {key: value for key, value in rest.items() if value not in EMPTY}
     inner = rest.get("rest")
     # A standard trace that is read again keeps its shape.
@@ -131,6 +135,7 @@ def _with_steps(trace: StandardTrace, items: list[Plain]) -> StandardTrace:
         "question": trace["question"] or first_user_text(items),
         "answer": trace["answer"] or final_text(items),
         "reasoning": trace["reasoning"] or steps_as_text(steps),
+        "corrections": trace["corrections"] or corrections_in(steps),
     }
 
 
@@ -159,3 +164,16 @@ def _take_ids(rest: dict[str, Plain]) -> list[str]:
         del rest["skill_ids"]
         return [item for item in value if isinstance(item, str)]
     return []
+
+
+def _take_corrections(rest: dict[str, Plain]) -> list[TraceCorrection]:
+    """Remove and return the corrections that a converter has found; anything else of that name stays in the rest."""
+    value = rest.get("corrections")
+    names = TraceCorrection.__annotations__.keys()
+    if not isinstance(value, list):
+        return []
+    found = [item for item in value if isinstance(item, dict) and set(item) == names]
+    if len(found) != len(value) or not all(isinstance(text, str) for item in found for text in item.values()):
+        return []
+    del rest["corrections"]
+    return [TraceCorrection(**{name: as_text(item[name]) for name in names}) for item in found]  # type: ignore[typeddict-item]  # the names are its own
