@@ -49,12 +49,12 @@ async def bare_async_loop(calls: Sequence[AsyncCall], contexts: Sequence[SixFiel
 
 
 def semantic_loop(calls: Sequence[tuple[str, Call]], contexts: Sequence[SixFields], cancelled: Flag) -> Results:
-    """Keep the promises of one worker: a result for each sample, errors captured, cancellation looked at."""
+    """Keep the promises of one worker: a numbered result for each sample, errors captured, cancellation looked at."""
     results: Results = []
-    for each in contexts:
+    for place, each in enumerate(contexts):
         ctx = each
         name = ""
-        result: SampleResult[SixFields] = SampleResult(ctx.sample, None, None, None)
+        result: SampleResult[SixFields] = SampleResult(ctx.sample, None, None, None, None, place)
         try:
             for name, call in calls:  # noqa: B007 - the name is wanted where a step raises
                 if cancelled.is_set:
@@ -75,10 +75,10 @@ def semantic_loop_with_hooks(
     before_step = [hook.before_step for hook in hooks]
     after_step = [hook.after_step for hook in hooks]
     results: Results = []
-    for each in contexts:
+    for place, each in enumerate(contexts):
         ctx = each
         name = ""
-        result: SampleResult[SixFields] = SampleResult(ctx.sample, None, None, None)
+        result: SampleResult[SixFields] = SampleResult(ctx.sample, None, None, None, None, place)
         try:
             for name, call in calls:
                 if cancelled.is_set:
