@@ -329,6 +329,7 @@ _PACKAGES = frozenset(
         "outputs",
         "pipeline",
         "plugins",
+        "proofs",
         "protocols",
         "providers",
         "redaction",

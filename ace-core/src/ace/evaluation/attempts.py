@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ace.context import ACESample, SkillbookView
+from ace.context import ACESample, SelectedSkills, SkillbookView
 from ace.evaluation.naming import sample_names, text_hash
 from ace.skillbook import Skillbook
-from ace.steps.selected_skills import SelectedSkills
 
 if TYPE_CHECKING:
-    from ace.steps.selected_skills import Retrieval
+    from ace.protocols.skillbook import Retrieval
 
 __all__ = ["AnswerKeys", "Attempt", "attempts_at"]
 

@@ -28,7 +28,7 @@ from ace.steps import AgentStep, EvaluateStep
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
     from ace.protocols.agent import AgentLike
-    from ace.steps.selected_skills import Retrieval
+    from ace.protocols.skillbook import Retrieval
 
 __all__ = ["Evaluator"]
 

@@ -41,6 +41,8 @@ class Agent:
 
     answer_type: ClassVar[type[AgentOutput]] = AgentOutput
     """What the model is asked for."""
+    can_be_asked_again: ClassVar[bool] = True
+    """Whether a question may be asked several times: an answer has no effect besides the model call."""
 
     @checked_arguments()
     def __init__(self, llm: AnyLLMClient, prompt_template: str = AGENT_PROMPT, *, max_retries: int = 3) -> None:

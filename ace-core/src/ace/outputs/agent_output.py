@@ -1,4 +1,4 @@
-"""What an agent returns."""
+"""What an agent returns, and the verdict of a judge on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from ace.outputs.lenient_fields import LenientOutput, Raw, Text
 
-__all__ = ["AgentOutput"]
+__all__ = ["AgentOutput", "CaseVerdict"]
 
 
 class AgentOutput(LenientOutput):
@@ -28,3 +28,15 @@ class AgentOutput(LenientOutput):
     """The skills that the reasoning cites and that exist, in the order of their first use."""
     raw: Raw = Field(default_factory=dict)
     """The model's answer as it came."""
+
+
+class CaseVerdict(LenientOutput):
+    """The verdict of a judge on one answer.
+
+    Example:
+        >>> CaseVerdict(passes="yes").passes
+        True
+    """
+
+    passes: bool = Field(description="true if the answer meets the whole requirement, else false.")
+    """Whether the answer meets the requirement."""

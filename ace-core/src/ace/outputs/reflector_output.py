@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import AliasChoices, BeforeValidator, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from ace.outputs.lenient_fields import LenientOutput, Raw, Text, as_list, as_share, lower_case
 
@@ -24,6 +25,8 @@ class ExtractedLearning(LenientOutput):
     """What in the trace supports it."""
     justification: Text = Field(default="", description="Why it will help in other cases.")
     """Why it helps in other cases."""
+    case_id: SkipJsonSchema[str] = ""
+    """The case that it was learned from; empty if there is none. The model is not asked for it."""
 
 
 class SkillTag(LenientOutput):

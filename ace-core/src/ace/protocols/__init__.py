@@ -1,6 +1,6 @@
 """What roles, clients and managers must look like, and the registries that plugins fill."""
 
-from ace.protocols.agent import AgentLike
+from ace.protocols.agent import AgentLike, ShowsSkills
 from ace.protocols.answer_budget import AnswerBudget, answer_budget, current_answer_budget
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin, within_seconds
 from ace.protocols.deduplication import (
@@ -75,6 +75,7 @@ __all__ = [
     "RecordedAnswers",
     "ReflectorLike",
     "RoleError",
+    "ShowsSkills",
     "SkillConsolidatorLike",
     "SkillManagerLike",
     "SkillbookReader",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from ace.skill import Skill
+
+    Retrieval = Callable[[str, "SkillbookReader"], Sequence[Skill]]
+    """Chooses the skills that an agent gets to see with a question."""
 
 __all__ = ["SkillbookReader"]
 

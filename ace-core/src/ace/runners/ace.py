@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.skillbook import Retrieval
     from ace.skillbook import Skillbook
-    from ace.steps.selected_skills import Retrieval
 
 __all__ = ["ACE"]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
-from ace.context import ACEStepContext
+from ace.context import ACEStepContext, SelectedSkills
+from ace.protocols.agent import ShowsSkills
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.errors import EmptyAnswerError
 from ace.protocols.role_calls import call_agent
 from ace.steps.asking import asking
 from ace.steps.needed import needed
-from ace.steps.selected_skills import SelectedSkills
 from ace.steps.stopping import is_learned
 
 if TYPE_CHECKING:
     from ace.protocols.agent import AgentLike
-    from ace.steps.selected_skills import Retrieval
+    from ace.protocols.skillbook import Retrieval
 
 __all__ = ["AgentStep"]
 
@@ -27,8 +27,9 @@ class AgentStep:
 
     Args:
         agent: The agent; its `generate` may be `async def`.
-        retrieval: Chooses the skills that the agent gets to see; by default it sees the whole book. The ids of
-            what it saw are then in `metadata["shown_skill_ids"]`.
+        retrieval: Chooses the skills that the agent gets to see; by default it sees the whole book, or what it
+            chooses by itself (`ace.protocols.ShowsSkills`). The ids of chosen skills are in
+            `metadata["shown_skill_ids"]`.
         empty_counts: Whether an empty answer counts as an answer; by default it is an error.
     """
 
@@ -62,6 +63,9 @@ class AgentStep:
             chosen = self.retrieval(sample.question, skillbook)
             skillbook = SelectedSkills(skillbook, chosen)
             ctx = ctx.replace(metadata={**ctx.metadata, "shown_skill_ids": skillbook.ids})
+        elif isinstance(self.agent, ShowsSkills):
+            shown = self.agent.shown_skills(sample.question, skillbook)
+            ctx = ctx.replace(metadata={**ctx.metadata, "shown_skill_ids": tuple(skill.id for skill in shown)})
         with asking(ctx, "Agent"):
             try:
                 output = await call_agent(

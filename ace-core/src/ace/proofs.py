@@ -1,0 +1,282 @@
+"""Proofs of skills: asks an agent the question of a case with chosen skills, and checks the answer strictly."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
+
+from ace.arguments import checked_class, with_method
+from ace.cases import answer_passes, worked_example
+from ace.context import SelectedSkills, SkillbookView
+from ace.environments import Sample
+from ace.protocols.agent import ShowsSkills
+from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
+from ace.protocols.model_calls import CallScope, call_scope, current_call_scope
+from ace.protocols.role_calls import call_agent, call_environment
+
+if TYPE_CHECKING:
+    from ace.environments import TaskEnvironment
+    from ace.outputs import AgentOutput
+    from ace.protocols.agent import AgentLike
+    from ace.protocols.llm import AnyLLMClient
+    from ace.protocols.skillbook import Retrieval
+    from ace.skill import Skill, SkillCase
+
+__all__ = ["PROVE_ROLE", "CaseOutcome", "CaseProver"]
+
+logger = logging.getLogger(__name__)
+
+PROVE_ROLE = "Prove"
+"""The role under which the model calls of proofs are counted and recorded."""
+
+_JUDGE_PROMPT = """\
+You check whether an answer meets a requirement. Be strict: if the answer meets it only in part, is ambiguous, or names
+several alternatives, it does not.
+
+# Question
+
+{question}
+
+# Context
+
+{context}
+
+# Answer
+
+{answer}
+
+# Requirement
+
+{rubric}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """What an agent answered to the question of a case, and whether that passes.
+
+    Example:
+        >>> from ace.skill import CaseCheck, SkillCase
+        >>> case = SkillCase.make("2+2?", CaseCheck("numeric", "4"))
+        >>> CaseOutcome(case, "4", True, ("maths-00001",)).passed
+        True
+    """
+
+    case: SkillCase
+    """The case."""
+    answer: str
+    """The answer; empty if the agent gave none that can be used."""
+    passed: bool | None
+    """Whether it passes the check of the case; None if that could not be judged."""
+    shown: tuple[str, ...]
+    """The ids of the skills that the agent was shown."""
+
+
+@checked_class
+@final
+class CaseProver:
+    """Asks an agent the questions of cases with the skills that it is given, and checks the answers.
+
+    The same question with the same skills is asked once; later calls get the outcome from memory. Inside a run with a
+    store, the answers are recorded: a resumed run finds them again. Methods may be called from several threads.
+
+    Args:
+        agent: The agent; its `generate` may be `async def`.
+        judge: A client that answers the checks of kind `judge`; without one they are not judged.
+        environments: By name, what answers the checks of kind `environment`; the others are not judged.
+        retrieval: Chooses the skills that the agent sees, as for `AgentStep`. Without one, an agent that `ShowsSkills`
+            chooses, and any other agent sees all skills that it is given.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> from ace.skill import CaseCheck, Skill, SkillCase
+        >>> class Parrot:
+        ...     def generate(self, *, question, context, skillbook, **kwargs):
+        ...         return AgentOutput(reasoning="", final_answer=skillbook.skills()[0].content)
+        >>> case = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"))
+        >>> CaseProver(Parrot()).outcome(case, [Skill("a-00001", "a", "It is 14h30.")]).passed
+        True
+    """
+
+    def __init__(
+        self,
+        agent: AgentLike,
+        *,
+        judge: AnyLLMClient | None = None,
+        environments: Mapping[str, TaskEnvironment] | None = None,
+        retrieval: Retrieval | None = None,
+    ) -> None:
+        with_method("agent", agent, "generate")
+        if judge is not None:
+            with_method("judge", judge, "complete_structured", advice="give a client, such as LiteLLMClient(model)")
+        self.agent = agent
+        self.judge = judge
+        self.environments = dict(environments or {})
+        self.retrieval = retrieval
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], tuple[str, bool | None]] = {}
+
+    @property
+    def model(self) -> str:
+        """The name of the model that answers, as the client of the agent gives it; empty if it does not."""
+        model = getattr(getattr(self.agent, "llm", None), "model", "")
+        return model if isinstance(model, str) else ""
+
+    @property
+    def shows_examples(self) -> bool:
+        """Whether the agent is one for small models, which shows each skill with the worked example of its case."""
+        return self.retrieval is None and isinstance(self.agent, ShowsSkills)
+
+    def shown(self, question: str, skills: Sequence[Skill]) -> Sequence[Skill]:
+        """Return those of the skills that the agent would be shown with a question. No model is asked.
+
+        Args:
+            question: The question.
+            skills: The skills, in the order of the book; those that are not active are ignored.
+        """
+        view = _view_of(skills)
+        if self.retrieval is not None:
+            return list(self.retrieval(question, view))
+        return list(self.agent.shown_skills(question, view)) if isinstance(self.agent, ShowsSkills) else view.skills()
+
+    def outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
+        """Ask the question of a case with these skills, and check the answer.
+
+        Args:
+            case: The case.
+            skills: The skills to choose from, in the order of the book.
+
+        Raises:
+            LLMCallError: The model could not be reached.
+            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+        """
+        return finished(self.outcome_with(BLOCKING, case, skills))
+
+    async def aoutcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
+        """Like `outcome`, for asynchronous code.
+
+        Args:
+            case: The case.
+            skills: The skills to choose from, in the order of the book.
+
+        Raises:
+            LLMCallError: The model could not be reached.
+            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+        """
+        return await self.outcome_with(ON_LOOP, case, skills)
+
+    async def outcome_with(self, calling: Calling, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
+        """Like `outcome`, for code that works both ways.
+
+        Args:
+            calling: How the agent is called: `BLOCKING` from plain code, `ON_LOOP` from asynchronous code.
+            case: The case.
+            skills: The skills to choose from, in the order of the book.
+
+        Raises:
+            LLMCallError: The model could not be reached.
+            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+        """
+        chosen = await calling.function(functools.partial(self.shown, case.question, skills))
+        seen = self._digest(chosen)
+        key = (case.id, seen)
+        with self._lock:
+            known = self._known.get(key)
+        if known is None:
+            # An agent that chooses by itself is given all skills, as in a run.
+            view = _view_of(skills if self.shows_examples else chosen)
+            with call_scope(_scope_of(case, seen)):
+                known = await self._asked(calling, case, view)
+            with self._lock:
+                known = self._known.setdefault(key, known)
+        answer, passed = known
+        return CaseOutcome(case, answer, passed, tuple(skill.id for skill in chosen))
+
+    def note(self, case: SkillCase, skills: Sequence[Skill], answer: str, passed: bool | None) -> None:
+        """Remember an answer that the agent gave elsewhere to the question of a case.
+
+        Args:
+            case: The case.
+            skills: The skills that the agent could see, in the order of the book.
+            answer: The answer.
+            passed: Whether it passes; None if that could not be judged.
+        """
+        key = (case.id, self._digest(self.shown(case.question, skills)))
+        with self._lock:
+            self._known.setdefault(key, (answer, passed))
+
+    def _digest(self, shown: Sequence[Skill]) -> str:
+        """Return a hash of the texts that the agent sees of these skills."""
+        texts = [self._text(skill) for skill in shown]
+        return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def _text(self, skill: Skill) -> str:
+        if not (self.shows_examples and skill.cases):
+            return skill.content
+        return f"{skill.content}\n{worked_example(skill.cases[0])}"
+
+    async def _asked(self, calling: Calling, case: SkillCase, view: SkillbookView) -> tuple[str, bool | None]:
+        sample = Sample(case.question, case.context, case.expected or None, id=case.trace_id or None)
+        try:
+            output = await call_agent(calling, self.agent, case.question, case.context, view, sample=sample)
+        except EmptyAnswerError as error:
+            output = error.output
+        except UnusableAnswerError as error:
+            logger.info("The question of case %s got no usable answer: %s", case.id, error)
+            return "", False
+        return output.final_answer, await self._passes(calling, case, sample, output)
+
+    async def _passes(self, calling: Calling, case: SkillCase, sample: Sample, output: AgentOutput) -> bool | None:
+        match case.check.kind:
+            case "environment":
+                return await self._environment_says(calling, case, sample, output)
+            case "judge":
+                return await self._judge_says(calling, case, output.final_answer)
+            case _:
+                return answer_passes(case, output.final_answer)
+
+    async def _environment_says(
+        self, calling: Calling, case: SkillCase, sample: Sample, output: AgentOutput
+    ) -> bool | None:
+        environment = self.environments.get(case.check.value)
+        if environment is None:
+            return None
+        result = await call_environment(calling, environment, sample, output)
+        correct = result.metrics.get("correct")
+        return None if correct is None else correct >= 1
+
+    async def _judge_says(self, calling: Calling, case: SkillCase, answer: str) -> bool | None:
+        if self.judge is None:
+            return None
+        from ace.implementations.asking import usable_answer  # pydantic is behind both
+        from ace.outputs import CaseVerdict
+
+        prompt = _JUDGE_PROMPT.format(
+            question=case.question, context=case.context or "(none)", answer=answer, rubric=case.check.value
+        )
+        try:
+            verdict = await usable_answer(
+                calling, self.judge, prompt, CaseVerdict, lambda verdict: None, role=PROVE_ROLE, max_retries=1
+            )
+        except UnusableAnswerError as error:
+            logger.info("The judge of case %s gave no usable verdict: %s", case.id, error)
+            return None
+        return verdict.passes
+
+
+def _view_of(skills: Sequence[Skill]) -> SelectedSkills:
+    from ace.skillbook.book import Skillbook
+
+    return SelectedSkills(SkillbookView(Skillbook()), [skill for skill in skills if skill.is_active])
+
+
+def _scope_of(case: SkillCase, seen: str) -> CallScope:
+    """Return the scope in which a case is asked: its recorded answers are told apart by the skills that were shown."""
+    scope = replace(current_call_scope(), epoch=0, sample=f"case {case.id} {seen}", attempts={})
+    return scope.asked_by(PROVE_ROLE)
