@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -167,3 +167,63 @@ def test_declared_fields_must_be_names(attribute: str) -> None:
     step = type("Number", (Do,), {attribute: {"sample", 7}})()
     with pytest.raises(PipelineConfigError, match=f"step Number declares `{attribute}` with 7 in it; .* field names"):
         Pipeline([step])
+
+
+class Longer(Pipeline[PageContext]):
+    """A pipeline of another library."""
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "misspelt", "message"),
+    [
+        (Pipeline, "__call__", "step", "Pipeline() got an unexpected keyword argument 'step'; did you mean 'steps'?"),
+        (
+            Longer([Do()]),
+            "run",
+            "worker",
+            "Longer.run() got an unexpected keyword argument 'worker'; did you mean 'workers'?",
+        ),
+        (
+            Pipeline([Do()]),
+            "run_async",
+            "progress",
+            (
+                "Pipeline.run_async() got an unexpected keyword argument 'progress'; it takes contexts, workers, "
+                "on_sample_done, cancel_token, on_sample_end, max_in_flight"
+            ),
+        ),
+        (
+            Pipeline([Do()]),
+            "stream",
+            "on_sample_finished",
+            "Pipeline.stream() got an unexpected keyword argument 'on_sample_finished'; did you mean 'on_sample_end'?",
+        ),
+        (
+            Pipeline([Do()]),
+            "astream",
+            "max_inflight",
+            "Pipeline.astream() got an unexpected keyword argument 'max_inflight'; did you mean 'max_in_flight'?",
+        ),
+        (Branch, "__call__", "marge", "Branch() got an unexpected keyword argument 'marge'; did you mean 'merge'?"),
+        (
+            Pipeline(),
+            "branch",
+            "marge",
+            "Pipeline.branch() got an unexpected keyword argument 'marge'; did you mean 'merge'?",
+        ),
+    ],
+)
+def test_a_misspelt_keyword_gets_a_suggestion(owner: Any, method: str, misspelt: str, message: str) -> None:
+    call = owner if method == "__call__" else getattr(owner, method)
+    with pytest.raises(TypeError) as caught:
+        call(**{misspelt: None})
+    assert str(caught.value) == message
+
+
+def test_a_type_error_of_the_input_is_left_alone() -> None:
+    def contexts() -> Iterator[PageContext]:
+        yield from pages(1)
+        raise TypeError("page 2 has no number")
+
+    with pytest.raises(TypeError, match=r"^page 2 has no number$"):
+        Pipeline([Do()]).run(contexts())

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from .blocking import may_block_loop
 from .context import StepContext
 from .errors import BranchError, PipelineCancelled, PipelineConfigError
+from .keywords import suggesting_keywords
 from .merge import (
     BuiltInMerge,
     MergeStrategy,
@@ -71,6 +72,7 @@ class Branch(Generic[C]):
         [('letters', 7), ('words', 2)]
     """
 
+    @suggesting_keywords
     def __init__(
         self,
         *pipelines: StepProtocol[C],

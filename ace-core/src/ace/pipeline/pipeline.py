@@ -14,6 +14,7 @@ from .context import StepContext
 from .errors import PipelineConfigError
 from .hooks import PipelineHook
 from .in_flight import OnSample
+from .keywords import suggesting_keywords
 from .merge import MergeStrategy
 from .pipeline_as_step import PipelineAsStep
 from .plan import Plan
@@ -57,6 +58,7 @@ class Pipeline(PipelineAsStep[C]):
         ['READY', 'GO']
     """
 
+    @suggesting_keywords
     def __init__(
         self,
         steps: Iterable[StepProtocol[C]] | None = None,
@@ -72,7 +74,7 @@ class Pipeline(PipelineAsStep[C]):
         self._has_run = False
         self._use(Plan[C]((), step_observer))
         for step in listed(steps):
-            self._extend(step, stacklevel=4)
+            self._extend(step, stacklevel=5)
 
     def then(self, step: StepProtocol[C]) -> Self:
         """Add a step to the end.
@@ -86,6 +88,7 @@ class Pipeline(PipelineAsStep[C]):
         self._extend(step, stacklevel=4)
         return self
 
+    @suggesting_keywords
     def branch(
         self,
         *pipelines: StepProtocol[C],
@@ -103,7 +106,7 @@ class Pipeline(PipelineAsStep[C]):
         Raises:
             PipelineConfigError: As for `then` and `Branch`.
         """
-        self._extend(Branch(*pipelines, merge=merge), stacklevel=4)
+        self._extend(Branch(*pipelines, merge=merge), stacklevel=5)
         return self
 
     def _extend(self, step: StepProtocol[C], *, stacklevel: int) -> None:
@@ -136,6 +139,7 @@ class Pipeline(PipelineAsStep[C]):
         """How many samples may be behind the boundary at once."""
         return self._background_limit
 
+    @suggesting_keywords
     def run(
         self,
         contexts: Iterable[C],
@@ -175,6 +179,7 @@ class Pipeline(PipelineAsStep[C]):
         with self._runs.one(options) as run, may_block_loop():
             return collect(run, contexts, workers)
 
+    @suggesting_keywords
     async def run_async(
         self,
         contexts: Iterable[C] | AsyncIterable[C],
@@ -199,6 +204,7 @@ class Pipeline(PipelineAsStep[C]):
         async with self._runs.one_async(options) as run:
             return await collect_async(run, contexts, workers)
 
+    @suggesting_keywords
     def stream(
         self,
         contexts: Iterable[C],
@@ -220,6 +226,7 @@ class Pipeline(PipelineAsStep[C]):
         self._has_run = True
         return stream(self._runs, contexts, options)
 
+    @suggesting_keywords
     def astream(
         self,
         contexts: Iterable[C] | AsyncIterable[C],
