@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ace.deduplication.detector import SimilarPair
-from ace.deduplication.wording import telling_words
+from ace.deduplication.wording import telling_words, told_values
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 
@@ -25,15 +25,16 @@ class SimilarGroup:
 
 
 def same_wording(skillbook: Skillbook, *, within_section_only: bool) -> list[list[Skill]]:
-    """Return the groups of active skills that say the same in the same words.
+    """Return the groups of active skills that say the same in the same words, and hold the same values.
 
     Args:
         skillbook: The book. Skills that were judged to be kept apart are in no common group.
         within_section_only: Whether skills of different sections are never in a common group.
     """
-    groups: dict[tuple[str, tuple[str, ...]], list[list[Skill]]] = {}
+    groups: dict[tuple[str, tuple[str, ...], frozenset[str]], list[list[Skill]]] = {}
     for skill in skillbook.skills():
-        key = (skill.section if within_section_only else "", telling_words(skill.content))
+        section = skill.section if within_section_only else ""
+        key = (section, telling_words(skill.content), told_values(skill.content))
         candidates = groups.setdefault(key, [])
         for group in candidates:
             if not any(skillbook.has_keep_decision(skill.id, member.id) for member in group):

@@ -1,21 +1,37 @@
-"""The words of a skill that carry its meaning: what "says the same" is decided by, without a model.
+"""The words and values of a skill that carry its meaning: what "says the same" is decided by, without a model.
 
 Numbers, negations, operators and the order of the words all count, so two texts with the same telling
-words differ in case, sentence punctuation, articles and plural endings at most.
+words differ in case, sentence punctuation, articles and plural endings at most. Contradicting rules often
+differ in no more than that ("pier A" and "a pier", "Peters" and "Peter", "mW" and "MW"), so their values
+are compared letter by letter beside the words.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Iterator
+from typing import Final
 
-__all__ = ["telling_words"]
+__all__ = ["plain_words", "telling_words", "told_values"]
 
-_FILLER = frozenset({"a", "an", "the", "please", "just", "really", "very"})
-_SENTENCE_SIGNS = ".,;:!?"
-_QUOTES = "`\"'\u201c\u201d\u2018\u2019"
-_AROUND = "()[]" + _QUOTES
-_APOSTROPHES = str.maketrans("", "", "'\u2019")
-_SHORTEST_WITH_ENDING = 4
+_FILLER: Final = frozenset({"a", "an", "the", "please", "just", "really", "very"})
+_EMPHASIS_WORDS: Final = (
+    "after all always any at before both do don't each every first last must never no none not only or should"
+)
+_EMPHASIS: Final = frozenset(_EMPHASIS_WORDS.split())
+"""Words that are written in capitals for emphasis, and then are not names."""
+_SENTENCE_SIGNS: Final = ".,;:!?"
+_SENTENCE_ENDS: Final = ".:!?"
+_QUOTES: Final = "`\"'\u201c\u201d\u2018\u2019"
+_AROUND: Final = "()[]" + _QUOTES
+_BULLETS: Final = frozenset("-*\u2022")
+_APOSTROPHES: Final = str.maketrans("", "", "'\u2019")
+_ONE_APOSTROPHE: Final = str.maketrans("\u2018\u2019", "''")
+_SHORTEST_WITH_ENDING: Final = 4
+_QUOTED: Final = re.compile(
+    r"`([^`]+)`|\"([^\"]+)\"|\u201c([^\u201d]+)\u201d|\u2018([^\u2019]+)\u2019(?!\w)|(?<!\w)'([^']+)'(?!\w)"
+)
 
 
 def telling_words(text: str) -> tuple[str, ...]:
@@ -30,18 +46,76 @@ def telling_words(text: str) -> tuple[str, ...]:
         >>> telling_words("Use x != 1") == telling_words("Use x == 1")
         False
     """
-    words = [_compared(word) for word in unicodedata.normalize("NFC", text).split()]
+    words = [_compared(word) for word in _split(text)]
     telling = tuple(word for word in words if word not in _FILLER)
     return telling or tuple(words)
 
 
-def _compared(word: str) -> str:
+def plain_words(text: str) -> tuple[str, ...]:
+    """Return all words of a text in order, without case and sentence punctuation.
+
+    Args:
+        text: The text of a skill.
+
+    Example:
+        >>> plain_words("Check the units!") == plain_words("check  the units")
+        True
+        >>> plain_words("Check the units!") == plain_words("check unit")
+        False
+    """
+    return tuple(_compared(word, with_ending=True) for word in _split(text))
+
+
+def told_values(text: str) -> frozenset[str]:
+    """Return the numbers, codes, names and quoted phrases of a text, letter by letter.
+
+    A name is a word with a capital letter where the sentence does not ask for one.
+
+    Args:
+        text: The text of a skill.
+
+    Example:
+        >>> sorted(told_values("Above 10,000 dollars, ask Petersen for form K7-BLUE."))
+        ['10,000', 'K7-BLUE', 'Petersen']
+    """
+    normal = unicodedata.normalize("NFC", text).translate(_ONE_APOSTROPHE)
+    quoted = {next(filter(None, found)) for found in _QUOTED.findall(normal)}
+    has_case = any(letter.islower() for letter in normal)
+    return frozenset(quoted | {value for value in _values(_QUOTED.sub(" ", normal), has_case=has_case) if value})
+
+
+def _values(text: str, *, has_case: bool) -> Iterator[str]:
+    for line in text.splitlines():
+        starts = True
+        for word in line.split():
+            yield _value(word, starts=starts, has_case=has_case)
+            starts = word[-1] in _SENTENCE_ENDS or (starts and word in _BULLETS)
+
+
+def _value(word: str, *, starts: bool, has_case: bool) -> str:
+    """Return a word as the value that it is; empty if it is a word like any other."""
+    bare = word.rstrip(_SENTENCE_SIGNS).strip(_QUOTES)
+    name = bare.strip(_AROUND).rstrip(_SENTENCE_SIGNS)
+    if not name.translate(_APOSTROPHES).isalpha():
+        # Brackets around a number may be its sign; those around a phrase only look like it, and cost a merge.
+        return bare
+    if not has_case or name.lower() in _EMPHASIS or (name.lower() in _FILLER and len(name) > 1) or name == "I":
+        return ""
+    is_written_so = any(letter.isupper() for letter in name[1:])
+    return name if is_written_so or (name[0].isupper() and not starts) else ""
+
+
+def _split(text: str) -> list[str]:
+    return unicodedata.normalize("NFC", text).translate(_ONE_APOSTROPHE).split()
+
+
+def _compared(word: str, *, with_ending: bool = False) -> str:
     ended = word.rstrip(_SENTENCE_SIGNS) or word
     bare = ended.strip(_AROUND).rstrip(_SENTENCE_SIGNS) or ended
     if word[0] in _QUOTES or not bare.translate(_APOSTROPHES).isalpha():
         # Quoted words, numbers and code: case and endings mean something.
         return bare
     folded = bare.casefold()
-    if len(folded) >= _SHORTEST_WITH_ENDING and folded.endswith("s") and not folded.endswith("ss"):
-        return folded[:-1]
-    return folded
+    # The ending of a capitalised word may belong to a name: Peters is not Peter.
+    has_ending = bare[0].islower() and len(folded) >= _SHORTEST_WITH_ENDING and folded.endswith("s")
+    return folded[:-1] if has_ending and not with_ending and not folded.endswith("ss") else folded
