@@ -6,9 +6,11 @@ under its reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
+
+from ace.arguments import shown
 
 TAGS = ("helpful", "harmful", "neutral")
 """The counters of a skill, and the only tags there are."""
@@ -23,6 +25,13 @@ CHECK_KINDS = get_args(CheckKind)
 CaseResult = Literal["passed", "failed", "not_run"]
 """What became of a case when its question was asked last."""
 CASE_RESULTS = get_args(CaseResult)
+
+MAX_CASES = 20
+"""How many cases a skill has at most when learning joins further ones; the oldest stay.
+
+What is put there by hand, imported or merged has no limit. A history is replayed with this number: another one would
+change what an old history yields.
+"""
 
 Proof = Literal["proven", "failing", "unproven"]
 """What the cases of a skill say about it."""
@@ -156,6 +165,47 @@ class SkillCase:
             made_at=made_at,
         )
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> SkillCase:
+        """Read a case from the dict that `to_dict` returns.
+
+        Args:
+            data: The fields; all but `id`, `question` and `check` may be missing.
+
+        Raises:
+            ValueError: If a field is missing, unknown or has a wrong value. The text begins with its name.
+
+        Example:
+            >>> case = SkillCase.make("2+2?", CaseCheck("numeric", "4"))
+            >>> SkillCase.from_dict(case.to_dict()) == case
+            True
+            >>> SkillCase.from_dict({**case.to_dict(), "check": {"kind": "equals", "value": "4"}})
+            Traceback (most recent call last):
+            ...
+            ValueError: check.kind: this must be one of exact, contains, ..., not 'equals'
+        """
+        if unknown := data.keys() - cls.__dataclass_fields__.keys():
+            raise ValueError(f"{min(unknown)}: this field is unknown")
+        fields: dict[str, object] = {name: _field(data, name) for name in ("id", "question")}
+        for name, value in fields.items():
+            if not str(value).strip():
+                raise ValueError(f"{name}: this must not be empty")
+        check = data.get("check")
+        if not isinstance(check, Mapping):
+            raise ValueError(f"check: this must be an object, not {shown(check)}")
+        if unknown := check.keys() - CaseCheck.__dataclass_fields__.keys():
+            raise ValueError(f"check.{min(unknown)}: this field is unknown")
+        fields["check"] = case_check_from_fields(
+            {
+                "kind": _field(check, "kind", CHECK_KINDS, place="check."),
+                "value": _field(check, "value", place="check."),
+            }
+        )
+        for name in cls.__dataclass_fields__.keys() - fields.keys() - {"last_result"}:
+            fields[name] = _field(data, name) if name in data else ""
+        fields["last_result"] = _field(data, "last_result", CASE_RESULTS) if "last_result" in data else "not_run"
+        return case_from_fields({name: fields[name] for name in cls.__dataclass_fields__})
+
     def to_dict(self) -> dict[str, str | dict[str, str]]:
         """Return the fields as a dict, in a fixed order."""
         return {**self.__dict__, "check": self.check.to_dict()}
@@ -253,6 +303,20 @@ def source_from_fields(fields: dict[str, object]) -> InsightSource:
     return source
 
 
+def case_from_fields(fields: dict[str, object]) -> SkillCase:
+    """Return a case that takes over the dict, as `skill_from_fields` does for a skill."""
+    case = object.__new__(SkillCase)
+    object.__setattr__(case, "__dict__", fields)
+    return case
+
+
+def case_check_from_fields(fields: dict[str, object]) -> CaseCheck:
+    """Return a check that takes over the dict, as `skill_from_fields` does for a skill."""
+    check = object.__new__(CaseCheck)
+    object.__setattr__(check, "__dict__", fields)
+    return check
+
+
 @dataclass(frozen=True)
 class SimilarityDecision:
     """The judgement that two similar skills shall both stay."""
@@ -295,3 +359,21 @@ def join_cases(*groups: Iterable[SkillCase]) -> tuple[SkillCase, ...]:
         [True]
     """
     return tuple({case.id: case for group in groups for case in group}.values())
+
+
+def missing_cases(skill: Skill, other: Skill) -> tuple[SkillCase, ...]:
+    """Return the cases that the other skill has and this one lacks, by their ids."""
+    known = {case.id for case in skill.cases}
+    return tuple(case for case in other.cases if case.id not in known)
+
+
+def _field(data: Mapping[str, object], name: str, allowed: tuple[str, ...] = (), *, place: str = "") -> str:
+    """Return a text of a case, which must be one of the allowed ones, if there are any."""
+    if name not in data:
+        raise ValueError(f"{place}{name}: this field is missing")
+    value = data[name]
+    if not isinstance(value, str):
+        raise ValueError(f"{place}{name}: this must be a text, not {shown(value)}")
+    if allowed and value not in allowed:
+        raise ValueError(f"{place}{name}: this must be one of {', '.join(allowed)}, not {shown(value)}")
+    return value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ace.arguments import instance_of, shown
-from ace.skill import TAGS, InsightSource
+from ace.skill import TAGS, InsightSource, SkillCase
 
 _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 
@@ -46,11 +46,18 @@ class UpdateOperation:
     """What in the trace supports it."""
     insight_source: InsightSource | None = None
     """The trace that taught it."""
+    cases: Sequence[SkillCase] = ()
+    """For ADD and UPDATE: the cases that prove the skill, kept as a tuple; an UPDATE joins them to those of the skill.
+
+    With a new content, the results of the cases that are not given here are reset to `not_run`.
+    """
 
     def __post_init__(self) -> None:
         given: object = self.type
         if isinstance(given, str):
             object.__setattr__(self, "type", given.strip().upper())
+        if isinstance(self.cases, list):
+            object.__setattr__(self, "cases", tuple(self.cases))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> UpdateOperation:
@@ -82,6 +89,7 @@ class UpdateOperation:
             justification=_text(data, "justification", "reason"),
             evidence=_text(data, "evidence"),
             insight_source=_insight_source(data.get("insight_source")),
+            cases=_cases(data.get("cases")),
         )
 
     from_json = from_dict
@@ -97,6 +105,8 @@ class UpdateOperation:
             fields["metadata"] = dict(self.metadata)
         if self.insight_source is not None:
             fields["insight_source"] = self.insight_source.to_dict()
+        if self.cases:
+            fields["cases"] = [case.to_dict() for case in self.cases]
         return fields
 
 
@@ -246,3 +256,22 @@ def _insight_source(value: Any) -> InsightSource | None:
         error_identification=_text(value, "error_identification") or "",
         learning_text=_text(value, "learning_text") or "",
     )
+
+
+def _cases(value: Any) -> tuple[SkillCase, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise ValueError(f"'cases' is a list, not {shown(value)}")
+    return tuple(_case(place, item) for place, item in enumerate(value))
+
+
+def _case(place: int, item: Any) -> SkillCase:
+    if isinstance(item, SkillCase):
+        return item
+    if not isinstance(item, Mapping):
+        raise ValueError(f"'cases[{place}]' is an object, not {shown(item)}")
+    try:
+        return SkillCase.from_dict(item)
+    except ValueError as error:
+        raise ValueError(f"'cases[{place}]' cannot be read: {error}") from error

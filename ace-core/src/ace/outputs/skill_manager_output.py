@@ -51,8 +51,23 @@ def _update_batch(value: object) -> UpdateBatch:
     if isinstance(value, UpdateBatch):
         return value
     if isinstance(value, dict | list):
-        return UpdateBatch.from_dict(value)
+        return UpdateBatch.from_dict(_without_cases(value))
     raise ValueError(f"an update is an object with 'reasoning' and 'operations', not {type(value).__name__}")
+
+
+def _without_cases(answer: Any) -> Any:
+    """Return a model's answer without cases: only a trace gives a skill its cases, never the word of a model."""
+    match answer:
+        case {"update": dict() as inner, **rest} if "operations" not in rest:
+            return {**answer, "update": _without_cases(inner)}
+        case {"operations": list() as operations}:
+            return {**answer, "operations": _without_cases(operations)}
+        case list():
+            return [
+                {name: value for name, value in item.items() if name != "cases"} if isinstance(item, dict) else item
+                for item in answer
+            ]
+    return answer
 
 
 class SkillManagerOutput(LenientOutput):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ace.skill import INVALID, Skill, join_sources, similarity_pair
+from ace.skill import INVALID, MAX_CASES, Skill, SkillCase, join_cases, join_sources, similarity_pair
 from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.events import (
     Added,
+    CaseChange,
+    CasesChanged,
     Embedded,
     Event,
     Imported,
@@ -63,6 +65,8 @@ def apply_event(state: BookState, event: Event) -> Event:
             return _import(state, event)
         case Embedded():
             _embed(state, event)
+        case CasesChanged():
+            _change_cases(state, event)
         case RolledBack():
             raise EventRefusedError("a rollback is replayed from a history, not applied to a book")
     return event
@@ -96,7 +100,9 @@ def _update(state: BookState, event: Updated) -> None:
     skill = _existing(state, event.skill_id)
     changes: dict[str, object] = {**event.texts, **_raised(skill, event.counters), "updated_at": event.at}
     if event.texts.get("content", skill.content) != skill.content:
-        changes["embedding"] = None
+        changes |= {"embedding": None, "cases": _not_run(skill.cases)}
+    if event.cases:
+        changes["cases"] = _joined(_not_run(skill.cases) if "cases" in changes else skill.cases, event.cases)
     if event.source is not None:
         changes["sources"] = join_sources(skill.sources, (event.source,))
     state.put(skill.replace(**changes))
@@ -124,9 +130,69 @@ def _merge(state: BookState, event: Merged) -> None:
     }
     if event.content is not None and event.content != kept.content:
         changes |= {"content": event.content, "embedding": None}
+    cases = _merged_cases(kept, others, event)
+    if cases != kept.cases:
+        changes["cases"] = cases
     state.put(kept.replace(**changes))
     for skill in others:
         state.put(skill.replace(status=INVALID, merged_into=kept.id, updated_at=event.at))
+
+
+def _merged_cases(kept: Skill, others: Sequence[Skill], event: Merged) -> tuple[SkillCase, ...]:
+    """Return the cases of all, those of the skill that stays first. What was answered with another text counts no more.
+
+    There is no limit to them: a merged skill says what all of them said, so it has to prove all of it.
+    """
+    content = kept.content if event.content is None else event.content
+    groups = (
+        skill.cases if skill.content == content else _not_run(skill.cases)
+        for skill in (*reversed(others), kept)  # of two cases with one id, the one of the skill that stays counts
+    )
+    by_id = {case.id: case for case in join_cases(*groups)}
+    return tuple(by_id[id] for id in dict.fromkeys(case.id for skill in (kept, *others) for case in skill.cases))
+
+
+def _not_run(cases: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
+    """Return the cases without results: they are those of another text."""
+    return tuple(
+        case if case.last_result == "not_run" else replace(case, last_result="not_run", last_run_at="", model="")
+        for case in cases
+    )
+
+
+def _joined(cases: Sequence[SkillCase], further: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
+    """Return the cases with those that learning found; one that was not run does not replace the one that is there."""
+    known = {case.id for case in cases}
+    news = [case for case in further if case.id not in known or case.last_result != "not_run"]
+    return join_cases(cases, news)[: max(MAX_CASES, len(cases))]
+
+
+def _change_cases(state: BookState, event: CasesChanged) -> None:
+    for id, change in event.changes.items():
+        if change.put:
+            _existing(state, id)
+    for id, change in event.changes.items():
+        skill = state.skills.get(id)
+        if skill is None:  # somebody else removed it, and its cases with it
+            continue
+        cases = _changed_cases(skill, change)
+        if cases == skill.cases:
+            continue
+        # A result is not a change of the skill, as a vector is none.
+        at = event.at if change.put or change.removed else skill.updated_at
+        state.put(skill.replace(cases=cases, updated_at=at))
+
+
+def _changed_cases(skill: Skill, change: CaseChange) -> tuple[SkillCase, ...]:
+    runs = {run.case_id: run for run in change.results}
+    kept = [
+        replace(case, last_result=run.result, last_run_at=run.at, model=run.model)
+        if (run := runs.get(case.id)) is not None
+        else case
+        for case in skill.cases
+        if case.id not in change.removed
+    ]
+    return join_cases(kept, change.put)
 
 
 def _import(state: BookState, event: Imported) -> Imported:

@@ -22,7 +22,8 @@ class ConsolidatingSkillbook(CommittingSkillbook):
     def merge_skills(self, keep_id: str, merged_ids: Sequence[str], content: str | None = None) -> Skill:
         """Make one skill of several.
 
-        Counters add up and sources join. The others are softly removed and point to the one that stays.
+        Counters add up, sources and cases join; with a new content, the results of the cases are reset to
+        `not_run`. The others are softly removed and point to the one that stays.
 
         Args:
             keep_id: The skill that stays.

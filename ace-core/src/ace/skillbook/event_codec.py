@@ -20,6 +20,9 @@ from ace.skillbook.checked import (
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.events import (
     Added,
+    CaseChange,
+    CaseRun,
+    CasesChanged,
     Embedded,
     Event,
     Imported,
@@ -30,7 +33,7 @@ from ace.skillbook.events import (
     Tagged,
     Updated,
 )
-from ace.skillbook.foreign_json import read_skill, read_source
+from ace.skillbook.foreign_json import read_cases, read_skill, read_source
 from ace.skillbook.json_write import skill_dict
 
 _TEXTS = ("section", "content", "justification", "evidence")
@@ -61,6 +64,7 @@ def event_dict(event: Event) -> dict[str, Any]:
         case Added():
             return {"kind": "add", "skill": skill_dict(event.skill), "number": event.number}
         case Updated():
+            cases = {"cases": [case.to_dict() for case in event.cases]} if event.cases else {}
             return {
                 "kind": "update",
                 "skill_id": event.skill_id,
@@ -68,6 +72,7 @@ def event_dict(event: Event) -> dict[str, Any]:
                 "counters": dict(event.counters),
                 "source": None if event.source is None else event.source.to_dict(),
                 "at": event.at,
+                **cases,
             }
         case Tagged():
             counters = dict(event.counters)
@@ -99,6 +104,18 @@ def event_dict(event: Event) -> dict[str, Any]:
             return {"kind": "embed", "skills": [[id, checksum] for id, _, checksum in event.vectors]}
         case RolledBack():
             return {"kind": "rollback", "version": event.version}
+        case CasesChanged():
+            changes = {id: _change_dict(change) for id, change in event.changes.items()}
+            return {"kind": "cases", "skills": changes, "at": event.at}
+
+
+def _change_dict(change: CaseChange) -> dict[str, Any]:
+    fields = {
+        "put": [case.to_dict() for case in change.put],
+        "removed": list(change.removed),
+        "results": [list(run) for run in change.results],
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def _event(fields: dict[str, Any]) -> Event:
@@ -115,6 +132,7 @@ def _event(fields: dict[str, Any]) -> Event:
                 _counters(fields),
                 None if source is None else read_source(source, "source", strict=True),
                 _text(fields, "at"),
+                read_cases(fields.get("cases"), "cases"),
             )
         case "tag":
             return Tagged(_text(fields, "skill_id"), _counters(fields), _text(fields, "at"))
@@ -136,8 +154,30 @@ def _event(fields: dict[str, Any]) -> Event:
             return Embedded(tuple(map(_vector, _list(fields, "skills"))))
         case "rollback":
             return RolledBack(_number(fields, "version"))
+        case "cases":
+            changes = object_value(fields["skills"], "skills")
+            return CasesChanged({id: _change(change, id) for id, change in changes.items()}, _text(fields, "at"))
         case kind:
             raise ValueError(f"an event of the unknown kind {kind!r}; a newer ace wrote it")
+
+
+def _change(value: object, skill_id: str) -> CaseChange:
+    place = f"skills[{skill_id!r}]"
+    fields = object_value(value, place)
+    if unknown := fields.keys() - {"put", "removed", "results"}:
+        raise SkillbookFileError("this field is unknown", place=f"{place}.{min(unknown)}")
+    removed = tuple(member_list(fields.get("removed", []), f"{place}.removed"))
+    results = tuple(map(_run, _list({"results": [], **fields}, "results")))
+    return CaseChange(read_cases(fields.get("put"), f"{place}.put"), removed, results)
+
+
+def _run(entry: object) -> CaseRun:
+    match entry:
+        case [str(case_id), "passed" | "failed" | "not_run" as result, str(at), str(model)]:
+            return CaseRun(case_id, result, at, model)
+    raise SkillbookFileError(
+        f"this must be a case, its result, a time and a model, not {shown(entry)}", place="results"
+    )
 
 
 def _pair(fields: object) -> tuple[tuple[str, str], SimilarityDecision]:

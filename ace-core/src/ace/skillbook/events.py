@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from ace.skill import InsightSource, SimilarityDecision, Skill
+from ace.skill import CaseResult, InsightSource, SimilarityDecision, Skill, SkillCase
 
 NO_NUMBER = 0
 """The number of an id that a model chose: the counter stays, and the skill may get another id."""
@@ -34,6 +35,8 @@ class Updated:
     """What is added to the counters."""
     source: InsightSource | None
     at: str
+    cases: tuple[SkillCase, ...] = ()
+    """Cases that join those of the skill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Skills that became one: counters add up, sources join, the others point to it."""
+    """Skills that became one: counters add up, sources and cases join, the others point to it."""
 
     keep_id: str
     merged_ids: tuple[str, ...]
@@ -102,7 +105,37 @@ class RolledBack:
     version: int
 
 
-Event = Added | Updated | Tagged | Removed | Merged | Kept | Imported | Embedded | RolledBack
+class CaseRun(NamedTuple):
+    """What became of a case when it was asked."""
+
+    case_id: str
+    result: CaseResult
+    at: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChange:
+    """What changed about the cases of one skill."""
+
+    put: tuple[SkillCase, ...] = ()
+    """Cases that are added, or replace the one with their id."""
+    removed: tuple[str, ...] = ()
+    """The ids of cases that are removed."""
+    results: tuple[CaseRun, ...] = ()
+    """Results of cases; one that the skill does not have any more is ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class CasesChanged:
+    """Cases of skills that were added, replaced, removed or asked again."""
+
+    changes: Mapping[str, CaseChange]
+    """The changes by skill id."""
+    at: str
+
+
+Event = Added | Updated | Tagged | Removed | Merged | Kept | Imported | Embedded | RolledBack | CasesChanged
 
 
 def with_ids(event: Event, renamed: Mapping[str, str]) -> Event:
@@ -125,6 +158,9 @@ def with_ids(event: Event, renamed: Mapping[str, str]) -> Event:
         case Embedded():
             vectors = tuple((renamed.get(id, id), vector, crc) for id, vector, crc in event.vectors)
             return Embedded(vectors)
+        case CasesChanged():
+            changes = {renamed.get(id, id): change for id, change in event.changes.items()}
+            return replace(event, changes=changes)
         case Added() | Imported() | RolledBack():
             return event
 
@@ -144,5 +180,7 @@ def touched_ids(event: Event) -> tuple[str, ...]:
             return tuple(skill.id for skill in event.skills)
         case Embedded():
             return tuple(id for id, _, _ in event.vectors)
+        case CasesChanged():
+            return tuple(event.changes)
         case RolledBack():
             return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ace.skill import ACTIVE, INVALID, TAGS, InsightSource, Skill
+from ace.skill import ACTIVE, INVALID, TAGS, InsightSource, Skill, SkillCase
 from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.checked import (
     decision_pair,
@@ -116,6 +116,7 @@ def read_skill(id: str, data: Any, *, strict: bool) -> Skill:
         status=status,
         sources=_sources(fields.get("sources"), place, strict=strict),
         merged_into=optional_text(fields.get("merged_into"), f"{place}.merged_into"),
+        cases=read_cases(fields.get("cases"), f"{place}.cases"),
     )
 
 
@@ -183,3 +184,28 @@ def read_source(value: Any, place: str, *, strict: bool) -> InsightSource:
         error_identification=text("error_identification"),
         learning_text=text("learning_text"),
     )
+
+
+def read_cases(value: Any, place: str) -> tuple[SkillCase, ...]:
+    """Read the cases of a skill, each of which is there once."""
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise SkillbookFileError(f"this must be a list, not {shown(value)}", place=place)
+    cases = tuple(_case(item, f"{place}[{index}]") for index, item in enumerate(value))
+    ids: set[str] = set()
+    for index, case in enumerate(cases):
+        if case.id in ids:
+            raise SkillbookFileError(f"the case {case.id!r} is there twice", place=f"{place}[{index}]")
+        ids.add(case.id)
+    return cases
+
+
+def _case(value: Any, place: str) -> SkillCase:
+    try:
+        return SkillCase.from_dict(object_value(value, place))
+    except SkillbookFileError:
+        raise
+    except ValueError as error:
+        name, _, reason = str(error).partition(": ")
+        raise SkillbookFileError(reason, place=f"{place}.{name}") from error

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ace.skill import TAGS, InsightSource, SimilarityDecision
+from ace.skill import (
+    CASE_RESULTS,
+    CHECK_KINDS,
+    TAGS,
+    CaseCheck,
+    InsightSource,
+    SimilarityDecision,
+    SkillCase,
+    join_cases,
+)
 from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.identity import is_citable
@@ -72,6 +81,32 @@ def check_source(source: InsightSource) -> InsightSource:
     return source
 
 
+def check_cases(cases: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
+    """Return the cases, each once, whose fields must be such as a file holds them."""
+    given: object = cases
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise EventRefusedError(f"cases is a list of SkillCase, not {type(given).__name__}")
+    for index, case in enumerate(cases):
+        _check_case(case, f"cases[{index}]")
+    return join_cases(cases)
+
+
+def _check_case(case: object, place: str) -> None:
+    check: object = getattr(case, "check", None)
+    if not isinstance(case, SkillCase) or not isinstance(check, CaseCheck):
+        raise EventRefusedError(f"{place} is a SkillCase with a CaseCheck, not {case!r:.100}")
+    for name, value in {**case.__dict__, **case.check.__dict__}.items():
+        if name != "check":
+            check_text(value, f"{place}.{name}")
+    for name in ("id", "question"):
+        if not getattr(case, name).strip():
+            raise EventRefusedError(f"{place}.{name} is empty")
+    if case.check.kind not in CHECK_KINDS:
+        raise EventRefusedError(f"{place}.check.kind is one of {', '.join(CHECK_KINDS)}, not {case.check.kind!r}")
+    if case.last_result not in CASE_RESULTS:
+        raise EventRefusedError(f"{place}.last_result is one of {', '.join(CASE_RESULTS)}, not {case.last_result!r}")
+
+
 def check_decision(decision: SimilarityDecision) -> SimilarityDecision:
     """Return the decision with a plain number, as a file holds it."""
     for name in ("decision", "reasoning", "decided_at"):
@@ -89,3 +124,5 @@ def check_operation(operation: UpdateOperation) -> None:
             check_text(text, name)
     if operation.insight_source is not None:
         check_source(operation.insight_source)
+    if operation.cases:
+        check_cases(operation.cases)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from ace.durable_file import check_can_write, folder_lock, real_path, write_durably
+from ace.skill import missing_cases
 from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookChangedError, SkillbookError, SkillbookFileError
-from ace.skillbook.events import Event, Imported
+from ace.skillbook.events import CaseChange, CasesChanged, Event, Imported
 from ace.skillbook.journal import Journal, Refusal
 from ace.skillbook.json_read import read_bytes
 from ace.skillbook.json_write import book_json
@@ -219,9 +220,15 @@ def _contents(path: Path, data: bytes) -> BookContents:
 
 
 def _missing_in(other: BookState, state: BookState) -> list[Event]:
-    """Return the event that adds the skills whose text the other book has not."""
-    known = {(skill.section, skill.content) for skill in other.skills.values()}
+    """Return the events that add the skills whose text the other book has not, and the cases of those that it has."""
+    known = {(skill.section, skill.content): skill for skill in other.skills.values()}
     everything = state.ordered_skills().values()
     skills = tuple(skill for skill in everything if (skill.section, skill.content) not in known)
     decisions = tuple((*pair, state.decisions[pair]) for pair in sorted(state.decisions))
-    return [Imported(skills, decisions, state.next_id)]
+    changes: dict[str, CaseChange] = {}
+    for skill in everything:
+        theirs = known.get((skill.section, skill.content))
+        if theirs is not None and (put := missing_cases(theirs, skill)):
+            changes[theirs.id] = CaseChange(put=put)
+    imported = Imported(skills, decisions, state.next_id)
+    return [imported, CasesChanged(changes, max(skill.updated_at for skill in everything))] if changes else [imported]

@@ -11,7 +11,20 @@ from itertools import chain
 from types import NoneType
 from typing import Any
 
-from ace.skill import ACTIVE, INVALID, TAGS, Skill, skill_from_fields, source_from_fields
+from ace.skill import (
+    ACTIVE,
+    CASE_RESULTS,
+    CHECK_KINDS,
+    INVALID,
+    TAGS,
+    CaseCheck,
+    Skill,
+    SkillCase,
+    case_check_from_fields,
+    case_from_fields,
+    skill_from_fields,
+    source_from_fields,
+)
 from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.checked import decision_pair, member_list, object_value, shown, whole_number
 from ace.skillbook.contents import BookContents, with_citable_ids
@@ -35,6 +48,9 @@ _SKILL_FIELDS = (
     "status",
     "sources",
 )
+_SKILL_FIELDS_WITH_CASES = (*_SKILL_FIELDS, "cases")
+_CASE_FIELDS = tuple(SkillCase.__dataclass_fields__)
+_CHECK_FIELDS = tuple(CaseCheck.__dataclass_fields__)
 _SOURCE_FIELDS = (
     "trace_id",
     "sample_question",
@@ -174,7 +190,7 @@ def read_entries(entries: dict[str, Any]) -> list[Skill]:
         fields["section"] = names.setdefault(fields["section"], fields["section"])
         fields["sources"] = tuple([source_from_fields(source) for source in fields["sources"]])
         fields["embedding"] = fields["merged_into"] = None
-        fields["cases"] = ()
+        fields["cases"] = tuple(map(_case, fields["cases"])) if "cases" in fields else ()
     return [skill_from_fields(fields) for fields in entries.values()]
 
 
@@ -183,7 +199,8 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
 
     Looks at columns instead of entries: each check is one pass in C.
     """
-    columns = _columns(list(entries.values()), _SKILL_FIELDS)
+    rows = list(entries.values())
+    columns = _columns(rows, _SKILL_FIELDS, _SKILL_FIELDS_WITH_CASES)
     if columns is None:
         return False
     types = {name: set(map(type, values)) for name, values in columns.items()}
@@ -201,6 +218,7 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
         and set(columns["status"]) <= {ACTIVE, INVALID}
         and types["sources"] == {list}
         and _all_sources_as_written(list(chain.from_iterable(columns["sources"])))
+        and _all_cases_as_written([fields["cases"] for fields in rows if len(fields) > len(_SKILL_FIELDS)])
     )
 
 
@@ -213,11 +231,43 @@ def _all_sources_as_written(sources: list[Any]) -> bool:
     )
 
 
-def _columns(rows: list[Any], fields: tuple[str, ...]) -> dict[str, tuple[Any, ...]] | None:
-    """Return the values of each field, or None if a row is no object with just these fields in this order."""
-    if set(map(type, rows)) != {dict} or set(map(tuple, rows)) != {fields}:
+def _all_cases_as_written(groups: list[Any]) -> bool:
+    """Return whether every skill with cases has a list of them, each once."""
+    if not groups:
+        return True
+    if set(map(type, groups)) != {list} or not all(groups):
+        return False
+    columns = _columns(list(chain.from_iterable(groups)), _CASE_FIELDS)
+    if columns is None:
+        return False
+    checks = _columns(list(columns.pop("check")), _CHECK_FIELDS)
+    return (
+        checks is not None
+        and all(set(map(type, values)) == {str} for values in (*columns.values(), *checks.values()))
+        and set(checks["kind"]) <= set(CHECK_KINDS)
+        and set(columns["last_result"]) <= set(CASE_RESULTS)
+        and all(map(str.strip, columns["id"]))
+        and all(map(str.strip, columns["question"]))
+        and all(len({case["id"] for case in cases}) == len(cases) for cases in groups)
+    )
+
+
+def _case(fields: dict[str, Any]) -> SkillCase:
+    fields["check"] = case_check_from_fields(fields["check"])
+    return case_from_fields(fields)
+
+
+def _columns(rows: list[Any], *shapes: tuple[str, ...]) -> dict[str, tuple[Any, ...]] | None:
+    """Return the values of each field, or None if a row is no object with just the fields of a shape in this order.
+
+    Args:
+        rows: The rows.
+        *shapes: The fields that a row may have; the first ones are those of the first shape, which are returned.
+    """
+    if set(map(type, rows)) != {dict} or not set(map(tuple, rows)) <= set(shapes):
         return None
-    return dict(zip(fields, zip(*map(dict.values, rows), strict=True), strict=True))
+    # The columns end with the shortest row: it may lack what the longer shapes have at their end.
+    return dict(zip(shapes[0], zip(*map(dict.values, rows), strict=False), strict=False))
 
 
 def _check_sections(listed: Any, section_of: dict[str, str]) -> None:

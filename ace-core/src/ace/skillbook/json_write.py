@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from json.encoder import encode_basestring as quote
 
-from ace.skill import InsightSource, SimilarityDecision, Skill
+from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase
 from ace.skillbook.state import BookState
 
 SCHEMA_VERSION = 1
@@ -69,6 +69,8 @@ def skill_dict(skill: Skill) -> dict[str, JsonValue]:
     }
     if skill.merged_into is not None:
         fields["merged_into"] = skill.merged_into
+    if skill.cases:
+        fields["cases"] = [_case_dict(case) for case in skill.cases]
     return fields
 
 
@@ -78,6 +80,8 @@ def skill_json(skill: Skill) -> str:
     sources_json = "[\n" + ",\n".join(map(_source_json, sources)) + "\n      ]" if sources else "[]"
     merged = skill.merged_into
     end = "" if merged is None else f',\n      "merged_into": {quote(merged)}'
+    if skill.cases:
+        end += ',\n      "cases": [\n' + ",\n".join(map(_case_json, skill.cases)) + "\n      ]"
     justification, evidence = skill.justification, skill.evidence
     return (
         f'{{\n      "id": {quote(skill.id)},\n'
@@ -104,6 +108,28 @@ def _source_json(source: InsightSource) -> str:
         f'          "integration": {quote(source.integration)},\n'
         f'          "error_identification": {quote(source.error_identification)},\n'
         f'          "learning_text": {quote(source.learning_text)}\n        }}'
+    )
+
+
+def _case_dict(case: SkillCase) -> JsonValue:
+    return {name: value if isinstance(value, str) else {**value} for name, value in case.to_dict().items()}
+
+
+def _case_json(case: SkillCase) -> str:
+    return (
+        f'        {{\n          "id": {quote(case.id)},\n'
+        f'          "question": {quote(case.question)},\n'
+        f'          "check": {{\n            "kind": {quote(case.check.kind)},\n'
+        f'            "value": {quote(case.check.value)}\n          }},\n'
+        f'          "context": {quote(case.context)},\n'
+        f'          "wrong": {quote(case.wrong)},\n'
+        f'          "correction": {quote(case.correction)},\n'
+        f'          "expected": {quote(case.expected)},\n'
+        f'          "trace_id": {quote(case.trace_id)},\n'
+        f'          "made_at": {quote(case.made_at)},\n'
+        f'          "last_result": {quote(case.last_result)},\n'
+        f'          "last_run_at": {quote(case.last_run_at)},\n'
+        f'          "model": {quote(case.model)}\n        }}'
     )
 
 

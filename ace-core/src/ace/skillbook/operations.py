@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ace.skill import ACTIVE, TAGS, InsightSource, skill_from_fields
+from ace.skill import ACTIVE, MAX_CASES, TAGS, InsightSource, SkillCase, skill_from_fields
 from ace.skillbook.errors import EventRefusedError
-from ace.skillbook.events import NO_NUMBER, Added, Event, Removed, Tagged, Updated
+from ace.skillbook.events import NO_NUMBER, Added, CaseChange, CaseRun, CasesChanged, Event, Removed, Tagged, Updated
 from ace.skillbook.identity import looks_like_ours
 from ace.skillbook.input_checks import (
+    check_cases,
     check_content,
     check_counters,
     check_id,
@@ -31,6 +32,7 @@ def added(
     justification: str | None = None,
     evidence: str | None = None,
     source: InsightSource | None = None,
+    cases: Sequence[SkillCase] = (),
 ) -> Added:
     """Return the event that adds a skill.
 
@@ -65,7 +67,7 @@ def added(
             "status": ACTIVE,
             "sources": () if source is None else (check_source(source),),
             "merged_into": None,
-            "cases": (),
+            "cases": check_cases(cases) if cases else (),
         }
     )
     return Added(skill, number)
@@ -77,6 +79,7 @@ def updated(
     texts: Mapping[str, str | None],
     counters: Mapping[str, object] | None,
     source: InsightSource | None,
+    cases: Sequence[SkillCase] = (),
 ) -> Updated:
     """Return the event that changes a skill; texts that are None stay as they are.
 
@@ -91,7 +94,37 @@ def updated(
     if "section" in new:
         new["section"] = check_section(new["section"])
     counts = check_counters(counters) if counters else {}
-    return Updated(skill_id, new, counts, None if source is None else check_source(source), at)
+    checked = check_cases(cases) if cases else ()
+    return Updated(skill_id, new, counts, None if source is None else check_source(source), at, checked)
+
+
+def cases_put(skill_id: str, cases: Sequence[SkillCase], at: str) -> CasesChanged:
+    """Return the event that adds or replaces cases.
+
+    Raises:
+        EventRefusedError: If one of them is not a case, or has a field that no file can hold.
+    """
+    return CasesChanged({skill_id: CaseChange(put=check_cases(cases))}, at)
+
+
+def results_noted(state: BookState, results: Mapping[str, Sequence[SkillCase]], at: str) -> CasesChanged:
+    """Return the event that notes results; of cases that the book lacks, or that say nothing new, it holds nothing.
+
+    Raises:
+        EventRefusedError: If one of them is not a case, or has a field that no file can hold.
+    """
+    changes: dict[str, CaseChange] = {}
+    for id, cases in results.items():
+        skill = state.skills.get(id)
+        known = {} if skill is None else {case.id: _run_of(case) for case in skill.cases}
+        runs = tuple(run for run in map(_run_of, check_cases(cases)) if known.get(run.case_id, run) != run)
+        if runs:
+            changes[id] = CaseChange(results=runs)
+    return CasesChanged(changes, at)
+
+
+def _run_of(case: SkillCase) -> CaseRun:
+    return CaseRun(case.id, case.last_result, case.last_run_at, case.model)
 
 
 def tagged(skill_id: str, counters: Mapping[str, object], at: str) -> Tagged:
@@ -137,9 +170,9 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
     }
     if texts["section"] is not None and texts["section"] == state.skills[id].section:
         texts["section"] = None
-    if all(text is None for text in texts.values()) and not operation.metadata:
+    if all(text is None for text in texts.values()) and not operation.metadata and not operation.cases:
         raise EventRefusedError("UPDATE changes nothing: it needs a content")
-    return updated(id, at, texts, operation.metadata, operation.insight_source)
+    return updated(id, at, texts, operation.metadata, operation.insight_source, operation.cases)
 
 
 def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
@@ -158,5 +191,6 @@ def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
         operation.justification,
         operation.evidence,
         operation.insight_source,
+        operation.cases[:MAX_CASES],
     )
     return event if wanted is None else Added(event.skill, NO_NUMBER)

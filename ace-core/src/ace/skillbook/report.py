@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ace.skill import InsightSource
+from ace.skill import CaseCheck, InsightSource, SkillCase
 from ace.skillbook.stores import HIDDEN
 from ace.updates import UpdateOperation
 
@@ -33,21 +33,23 @@ class SkippedOperation:
     def to_note(self) -> dict[str, object]:
         """Return the operation and the reason as JSON values, whatever types the operation came with."""
         fields = {name: getattr(self.operation, name) for name in self.operation.__dataclass_fields__}
-        given = {name: _json_value(value) for name, value in fields.items() if value is not None and value != {}}
+        given = {name: _json_value(value) for name, value in fields.items() if value not in (None, {}, ())}
         return {"operation": given, "reason": self.reason}
 
 
 def without_texts(operation: UpdateOperation) -> UpdateOperation:
     """Return an operation that says what was to be done to which skill, but not with what words."""
     hidden = None if operation.content is None else HIDDEN
-    return replace(operation, section=HIDDEN, content=hidden, justification=None, evidence=None, insight_source=None)
+    return replace(
+        operation, section=HIDDEN, content=hidden, justification=None, evidence=None, insight_source=None, cases=()
+    )
 
 
 def _json_value(value: object) -> object:
     if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, InsightSource):
-        return _json_value(value.to_dict())
+    if isinstance(value, InsightSource | SkillCase | CaseCheck):
+        return _json_value(value.__dict__)
     if isinstance(value, Mapping):
         return {str(key): _json_value(item) for key, item in value.items()}
     return [_json_value(item) for item in value] if isinstance(value, list | tuple) else repr(value)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_arguments, instance_of
 from ace.collection_pause import paused_collection
-from ace.skill import InsightSource, Skill
+from ace.skill import InsightSource, Skill, SkillCase, join_cases
 from ace.skillbook import operations
 from ace.skillbook.consolidating import ConsolidatingSkillbook
 from ace.skillbook.contents import BookContents, with_citable_ids
 from ace.skillbook.errors import EventRefusedError
-from ace.skillbook.events import Added, Imported, Removed, touched_ids
+from ace.skillbook.events import Added, CaseChange, CasesChanged, Imported, Removed, touched_ids
 from ace.skillbook.reading import ReadableSkillbook
 from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport, without_texts
 from ace.updates import UpdateBatch, UpdateOperation
@@ -41,6 +41,7 @@ class WritableSkillbook(ConsolidatingSkillbook):
         justification: str | None = None,
         evidence: str | None = None,
         insight_source: InsightSource | None = None,
+        cases: Sequence[SkillCase] = (),
     ) -> Skill:
         """Add a skill at the end of its section.
 
@@ -52,6 +53,7 @@ class WritableSkillbook(ConsolidatingSkillbook):
             justification: Why it is added.
             evidence: What supports it.
             insight_source: The trace that taught it.
+            cases: The cases that prove it.
 
         Returns:
             The new skill.
@@ -62,7 +64,7 @@ class WritableSkillbook(ConsolidatingSkillbook):
         with self._lock:
             at = self._now()
             event = operations.added(
-                self._state, at, section, content, skill_id, metadata, justification, evidence, insight_source
+                self._state, at, section, content, skill_id, metadata, justification, evidence, insight_source, cases
             )
             made = self._make(event)
             rebase = self._committed(at)
@@ -82,8 +84,11 @@ class WritableSkillbook(ConsolidatingSkillbook):
         justification: str | None = None,
         evidence: str | None = None,
         insight_source: InsightSource | None = None,
+        cases: Sequence[SkillCase] = (),
     ) -> Skill | None:
         """Change what is given; the rest stays.
+
+        With a new content, the vector goes, and the results of the cases are reset to `not_run`.
 
         Args:
             skill_id: The skill.
@@ -93,6 +98,8 @@ class WritableSkillbook(ConsolidatingSkillbook):
             justification: The new justification.
             evidence: The new evidence.
             insight_source: One more trace that taught it.
+            cases: Cases that join those of the skill, as long as it has fewer than `MAX_CASES`; a case that was run
+                replaces the one with its id. `put_cases` replaces any, and has no limit.
 
         Returns:
             The skill after the change, or None if there is no such skill.
@@ -110,7 +117,7 @@ class WritableSkillbook(ConsolidatingSkillbook):
                 "justification": justification,
                 "evidence": evidence,
             }
-            self._make(operations.updated(skill_id, at, texts, metadata, insight_source))
+            self._make(operations.updated(skill_id, at, texts, metadata, insight_source, cases))
             self._committed(at)
             return self._state.skills.get(skill_id)
 
@@ -149,8 +156,97 @@ class WritableSkillbook(ConsolidatingSkillbook):
                 self._committed(at)
 
     @checked_arguments()
+    def put_cases(self, skill_id: str, cases: Sequence[SkillCase]) -> Skill | None:
+        """Add cases to a skill; one with the id of a case that is there replaces it.
+
+        Args:
+            skill_id: The skill.
+            cases: The cases, in any number.
+
+        Returns:
+            The skill after the change, or None if there is no such skill.
+
+        Raises:
+            ValueError: If one of them is not a case, or cannot be kept in a file.
+
+        Example:
+            >>> from ace.skill import CaseCheck
+            >>> from ace.skillbook import Skillbook
+            >>> book = Skillbook()
+            >>> skill = book.add_skill("tides", "Give times in the 24-hour form 14h30.")
+            >>> case = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"), wrong="2:30 pm")
+            >>> book.put_cases(skill.id, [case]).proof
+            'unproven'
+        """
+        with self._lock:
+            event = operations.cases_put(skill_id, cases, self._now())
+            skill = self._state.skills.get(skill_id)
+            if skill is None or join_cases(skill.cases, cases) == skill.cases:
+                return skill
+            self._make(event)
+            for _, reason in self._committed(event.at).refused:
+                raise EventRefusedError(reason)
+            return self._state.skills.get(skill_id)
+
+    @checked_arguments()
+    def remove_cases(self, skill_id: str, ids: Collection[str]) -> Skill | None:
+        """Remove cases of a skill; unknown ids are ignored.
+
+        Args:
+            skill_id: The skill.
+            ids: The ids of the cases.
+
+        Returns:
+            The skill after the change, or None if there is no such skill.
+        """
+        with self._lock:
+            skill = self._state.skills.get(skill_id)
+            if skill is None:
+                return None
+            removed = tuple(case.id for case in skill.cases if case.id in ids)
+            if removed:
+                at = self._now()
+                self._make(CasesChanged({skill_id: CaseChange(removed=removed)}, at))
+                self._committed(at)
+            return self._state.skills.get(skill_id)
+
+    @checked_arguments()
+    def note_results(self, results: Mapping[str, Sequence[SkillCase]], author: str = "") -> None:
+        """Note what became of cases that were asked: `last_result`, `last_run_at` and `model`, nothing else.
+
+        All results together are one version. If none differs from what is noted, there is no new version. Skills and
+        cases that the book lacks are ignored: they may have been removed while the cases were asked. The time of the
+        last change of the skills stays.
+
+        Args:
+            results: The cases with their results, by skill id.
+            author: Who asked them, for the history.
+
+        Raises:
+            ValueError: If one of them is not a case, or cannot be kept in a file.
+
+        Example:
+            >>> from dataclasses import replace
+            >>> from ace.skill import CaseCheck
+            >>> from ace.skillbook import Skillbook
+            >>> book = Skillbook()
+            >>> case = SkillCase.make("2+2?", CaseCheck("numeric", "4"))
+            >>> skill = book.add_skill("maths", "Add.", cases=[case])
+            >>> book.note_results({skill.id: [replace(case, last_result="passed")]})
+            >>> book.get_skill(skill.id).proof
+            'proven'
+        """
+        with self._lock:
+            event = operations.results_noted(self._state, results, self._now())
+            if not event.changes:
+                return
+            self._make(event)
+            if self._binding is not None and not self._deferring:
+                self._commit(event.at, author)
+
+    @checked_arguments()
     def import_skills(self, other: ReadableSkillbook) -> list[Skill]:
-        """Add all skills of another book, with their counters, times and sources.
+        """Add all skills of another book, with their counters, times, sources and cases.
 
         A skill whose id is taken, or could not be cited in a prompt, gets a new one.
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from ace.skill import SkillCase
 from ace.skillbook.events import (
     Added,
+    CaseChange,
+    CasesChanged,
     Embedded,
     Event,
     Imported,
@@ -43,6 +46,8 @@ def counted(events: Sequence[Event]) -> str:
                 numbers["embedded"] += len(vectors)
             case Merged(merged_ids=merged):
                 numbers["merged"] += len(merged)
+            case CasesChanged(changes=changes):
+                others += _case_numbers(changes.values())
             case _:
                 numbers[_verb(event)] += 1
     return ", ".join([*(f"{number} {verb}" for verb, number in numbers.items()), *others]) or "nothing"
@@ -62,9 +67,9 @@ def described(event: Event, skill_id: str) -> str:
     match event:
         case Added(skill=skill):
             return f"added: {skill.content}"
-        case Updated(texts=texts, counters=counters):
-            parts = [f"{name}: {text}" for name, text in texts.items()]
-            return f"updated: {'; '.join([*parts, *_raised(counters)]) or 'one more source'}"
+        case Updated(texts=texts, counters=counters, cases=cases):
+            parts = [*(f"{name}: {text}" for name, text in texts.items()), *_raised(counters), *map(_case_words, cases)]
+            return f"updated: {'; '.join(parts) or 'one more source'}"
         case Tagged(counters=counters):
             return f"tagged: {', '.join(_raised(counters))}"
         case Merged(keep_id=keep_id, merged_ids=merged, content=content):
@@ -80,6 +85,8 @@ def described(event: Event, skill_id: str) -> str:
             return f"rolled back to version {version}"
         case Embedded():
             return "embedded"
+        case CasesChanged(changes=changes):
+            return "; ".join(_changed_cases(changes.get(skill_id, CaseChange()))) or "cases of other skills"
         case Removed():
             return _verb(event)
 
@@ -100,3 +107,24 @@ def _verb(event: Added | Updated | Tagged | Removed | Kept) -> str:
 
 def _raised(counters: Mapping[str, int]) -> list[str]:
     return [f"{tag} +{increment}" for tag, increment in counters.items() if increment]
+
+
+def _case_words(case: SkillCase) -> str:
+    return f"case {case.id} ({case.last_result.replace('_', ' ')}): {case.question}"
+
+
+def _changed_cases(change: CaseChange) -> list[str]:
+    return [
+        *map(_case_words, change.put),
+        *(f"case {id} removed" for id in change.removed),
+        *(f"case {run.case_id} {run.result.replace('_', ' ')}" for run in change.results),
+    ]
+
+
+def _case_numbers(changes: Collection[CaseChange]) -> list[str]:
+    numbers = {
+        "set": sum(len(change.put) for change in changes),
+        "removed": sum(len(change.removed) for change in changes),
+        "run": sum(len(change.results) for change in changes),
+    }
+    return [f"{number} case{'' if number == 1 else 's'} {verb}" for verb, number in numbers.items() if number]

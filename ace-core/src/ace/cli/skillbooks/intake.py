@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ace.cli.skillbooks.part import part_of
-from ace.skill import Skill
+from ace.skill import Skill, missing_cases
 from ace.skillbook import Skillbook
 
 __all__ = ["Intake", "LeftOut", "carry_decisions", "join_known", "take_new", "taken_ids"]
@@ -71,7 +71,9 @@ def taken_ids(book: Skillbook, intake: Intake) -> dict[str, str]:
 
 
 def join_known(target: Skillbook, intake: Intake) -> list[str]:
-    """Give the skills that were there already what the other book knows of them: higher counters, further sources.
+    """Give the skills that were there already what the other book knows of them.
+
+    That is: higher counters, further sources and cases.
 
     Args:
         target: The book.
@@ -112,7 +114,10 @@ def _join(target: Skillbook, ours: Skill, theirs: Skill) -> bool:
     further = [source for source in theirs.sources if source not in ours.sources]
     for source in further:
         target.update_skill(ours.id, insight_source=source)
-    return bool(higher or further)
+    cases = missing_cases(ours, theirs)
+    if cases:
+        target.put_cases(ours.id, cases)
+    return bool(higher or further or cases)
 
 
 def _key(skill: Skill) -> tuple[str, str]:
