@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ace.evaluation.judged import JudgedAnswer
     from ace.evaluation.naming import sample_names
     from ace.evaluation.report import EvaluationReport, html_page, json_report, markdown_report
+    from ace.evaluation.skill_test_report import CaseTest, SkillTestReport, SkillVerdict, Verdict, junit_xml
+    from ace.evaluation.skill_tests import SkillTestProgress, SkillTests, case_samples
     from ace.evaluation.splits import Splits, split_samples
     from ace.evaluation.statistics import Interval, bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
     from ace.evaluation.trainer import Trainer, TrainingResult
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerFile",
     "Budget",
+    "CaseTest",
     "Comparison",
     "Evaluation",
     "EvaluationReport",
@@ -40,6 +43,10 @@ __all__ = [
     "Measure",
     "SampleChange",
     "SkillEffect",
+    "SkillTestProgress",
+    "SkillTestReport",
+    "SkillTests",
+    "SkillVerdict",
     "Spent",
     "Splits",
     "Trainer",
@@ -50,10 +57,13 @@ __all__ = [
     "ValidationCourse",
     "ValidationPoint",
     "ValidationSettings",
+    "Verdict",
     "bootstrap_interval",
+    "case_samples",
     "compare",
     "html_page",
     "json_report",
+    "junit_xml",
     "leave_one_out",
     "markdown_report",
     "mcnemar_test",
@@ -78,6 +88,8 @@ _NAMES = {
     "report": ("EvaluationReport", "html_page", "json_report", "markdown_report"),
     "naming": ("sample_names",),
     "effects": ("LeftOut", "SkillEffect", "leave_one_out", "skill_effects"),
+    "skill_test_report": ("CaseTest", "SkillTestReport", "SkillVerdict", "Verdict", "junit_xml"),
+    "skill_tests": ("SkillTestProgress", "SkillTests", "case_samples"),
     "splits": ("Splits", "split_samples"),
     "statistics": ("Interval", "bootstrap_interval", "mcnemar_test", "pass_hat_k", "sign_flip_test"),
     "trainer": ("Trainer", "TrainingResult"),

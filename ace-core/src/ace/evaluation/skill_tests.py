@@ -1,0 +1,653 @@
+"""Tests a skillbook: asks the questions of the cases that its skills carry, and says what each skill is worth."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
+
+from ace.arguments import checked_class
+from ace.cases import answer_passes, worked_example
+from ace.context import SelectedSkills, SkillbookView
+from ace.environments import Sample
+from ace.evaluation.answer_file import AnswerFile
+from ace.evaluation.call_costs import EVALUATION_PREFIX, CallCosts, Spent
+from ace.evaluation.judged import JudgedAnswer
+from ace.evaluation.naming import text_hash
+from ace.evaluation.skill_test_report import CaseTest, SkillTestReport, SkillVerdict, Verdict
+from ace.pipeline import CancellationToken
+from ace.proofs import CaseProver
+from ace.protocols.errors import RoleError
+from ace.protocols.model_calls import call_scope, current_call_scope
+from ace.protocols.observers import observing
+from ace.retrieval import LexicalRanker
+from ace.runners.run_limits import RunLimits
+from ace.skill import ACTIVE, CaseResult, Skill, SkillCase
+from ace.skillbook import Skillbook
+
+if TYPE_CHECKING:
+    from ace.environments import TaskEnvironment
+    from ace.protocols.agent import AgentLike
+    from ace.protocols.llm import AnyLLMClient
+    from ace.protocols.skillbook import Retrieval
+
+__all__ = ["SkillTestProgress", "SkillTests", "case_samples"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_CURES: Final = 3
+"""The most other skills that are omitted, one at a time, to find the one that interferes."""
+_FITTING: Final = 3
+"""The skills that a change to them may have touched a case with, where the agent sees the whole book."""
+
+
+class SkillTestProgress(NamedTuple):
+    """How far a test is."""
+
+    answered: int
+    """The questions that are answered."""
+    planned: int
+    """The questions that are known to be needed; it rises when a failing case is looked into."""
+    kept: int
+    """Those of the answered that a file had the answer to."""
+    failed: int
+    """The cases that failed with the book so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """An answer to the question of a case, or why there is none."""
+
+    answer: str = ""
+    passed: bool | None = None
+    shown: tuple[str, ...] = ()
+    reason: str = ""
+    is_error: bool = False
+    is_kept: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A case, and the active skills that carry it."""
+
+    case: SkillCase
+    skills: tuple[Skill, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(skill.id for skill in self.skills)
+
+
+@checked_class
+@final
+class SkillTests:
+    """Asks the questions of the cases of a skillbook, and says of each skill what they prove.
+
+    Each case is asked with the whole book, as in a run: the agent, or the retrieval, chooses what is shown.
+
+    Args:
+        book: The skillbook.
+        agent: Who answers; its `generate` may be `async def`.
+        retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
+        judge: A client that answers the checks of kind `judge`.
+        environments: By name, what answers the checks of kind `environment`.
+        workers: How many questions are asked at once.
+        answers_path: A file that keeps every answer. A question that was asked before with the same skills and the
+            same label is not asked again.
+        label: What the answers in that file depend on beside cases and skills, such as the model and its settings.
+        model: The name of the model, noted with each result; by default the client of the agent tells it.
+        clock: Gives the time that is noted with each result; by default that of the system.
+
+    Raises:
+        ValueError: `workers` is below 1, or the file holds something else.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> from ace.skill import CaseCheck
+        >>> class Parrot:
+        ...     def generate(self, *, question, context, skillbook, **kwargs):
+        ...         return AgentOutput(reasoning="", final_answer=skillbook.skills()[-1].content)
+        >>> book = Skillbook()
+        >>> skill = book.add_skill("tides", "It is 14h30.")
+        >>> kept = book.put_cases(skill.id, [SkillCase.make("When is high water?", CaseCheck("contains", "14h30"))])
+        >>> report = SkillTests(book, Parrot()).run()
+        >>> [(each.skill_id, each.verdict) for each in report.skills], report.share
+        ([('tides-00001', 'proven')], 1.0)
+    """
+
+    def __init__(
+        self,
+        book: Skillbook,
+        agent: AgentLike,
+        *,
+        retrieval: Retrieval | None = None,
+        judge: AnyLLMClient | None = None,
+        environments: Mapping[str, TaskEnvironment] | None = None,
+        workers: int = 1,
+        answers_path: str | Path | None = None,
+        label: str = "",
+        model: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        if workers < 1:
+            raise ValueError(f"workers is a number from 1, not {workers!r}")
+        self.book = book
+        self.workers = workers
+        self.label = label
+        self.prover = CaseProver(agent, judge=judge, environments=environments, retrieval=retrieval)
+        self.model = self.prover.model if model is None else model
+        self._file = None if answers_path is None else AnswerFile(answers_path)
+        self._clock = clock or (lambda: datetime.now(UTC))
+
+    def cases(self, *, only: Collection[str] | None = None, changed: bool = False) -> list[SkillCase]:
+        """Return the cases that a run with the same arguments tests, in the order of their skills. No model is asked.
+
+        Args:
+            only: See `run`.
+            changed: See `run`.
+
+        Raises:
+            ValueError: An id of `only` is unknown.
+        """
+        return [each.case for each in self._chosen(only, changed=changed)]
+
+    def unanswered(
+        self,
+        *,
+        only: Collection[str] | None = None,
+        changed: bool = False,
+        alone: bool = False,
+        without: bool = False,
+    ) -> int:
+        """Return how many questions a run with the same arguments has to ask a model, as far as that is known before.
+
+        Those that only a failing case makes necessary are not counted. No model is asked.
+
+        Args:
+            only: See `run`.
+            changed: See `run`.
+            alone: See `run`.
+            without: See `run`.
+
+        Raises:
+            ValueError: An id of `only` is unknown.
+        """
+        run = _Run(self, CancellationToken(), None, None)
+        chosen = self._chosen(only, changed=changed)
+        planned = _planned(chosen, self.book.skills(), alone=alone, without=without)
+        return len({run.key(case, skills) for case, skills in planned if run.is_open(case, skills)})
+
+    def run(
+        self,
+        *,
+        only: Collection[str] | None = None,
+        changed: bool = False,
+        alone: bool = False,
+        without: bool = False,
+        note: bool = True,
+        author: str = "SkillTests",
+        max_cost: float | None = None,
+        cancel_token: CancellationToken | None = None,
+        on_progress: Callable[[SkillTestProgress], None] | None = None,
+    ) -> SkillTestReport:
+        """Test the skillbook, and note the results in it.
+
+        Args:
+            only: The ids of the skills or of the cases to test; by default all active skills.
+            changed: Whether to test only cases that did not pass last time, or were not asked with this model, or
+                whose own skill, or one that is shown for them, was changed since. Where the agent is shown the whole
+                book, the three skills that fit the question best count as shown.
+            alone: Whether to ask each case also with only its own skill, which tells a skill that others interfere
+                with from a bad one. For one that others interfere with, up to three of the shown skills are omitted,
+                one at a time, to find which one does.
+            without: Whether to ask each case also without any skill. The skills whose cases all pass so are omitted
+                together and all cases asked again; those that nothing needed are `unneeded`.
+            note: Whether to write the results into the book: one version for the whole test, none if nothing changed.
+            author: Who did it, for the history.
+            max_cost: US dollars. When the answers have cost so much, no further question is asked.
+            cancel_token: Stops the test; what is under way is finished, and what was found is noted and reported.
+            on_progress: Called after each answer, on any thread, one call at a time.
+
+        Raises:
+            ValueError: An id of `only` is unknown, or `max_cost` is not above 0.
+            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+        """
+        if max_cost is not None and not max_cost > 0:
+            raise ValueError(f"max_cost is an amount of US dollars above 0, not {max_cost!r}")
+        token = CancellationToken() if cancel_token is None else cancel_token
+        run = _Run(self, token, max_cost, on_progress)
+        # Results count from the beginning: what another process changes meanwhile is newer than they are.
+        at = self._clock().isoformat("T", "microseconds")
+        chosen = self._chosen(only, changed=changed)
+        skills = self.book.skills()
+        run.planned = len(_planned(chosen, skills, alone=alone, without=without))
+        with run.counted():
+            in_book = run.ask_all(chosen, skills, in_book=True)
+            tests = {
+                each.case.id: _case_test(each, given) for each, given in zip(chosen, in_book, strict=True) if given
+            }
+            cures: dict[str, tuple[str, ...]] = {}
+            if alone:
+                cures = self._asked_alone(run, chosen, skills, tests)
+            unneeded = self._unneeded(run, chosen, skills, tests) if without else frozenset[str]()
+        stopped = run.limits.stopped_by or ("cancelled" if token.is_cancelled else "")
+        results = tuple(
+            tests.get(each.case.id) or _case_test(each, _Given(reason="the test was stopped before")) for each in chosen
+        )
+        # A skill without a case is reported where the whole book, or this skill, was asked for.
+        tested = {skill.id for each in chosen for skill in each.skills}
+        reported = [
+            skill
+            for skill in skills
+            if skill.id in tested or (not skill.cases and not changed and (only is None or skill.id in only))
+        ]
+        verdicts = tuple(_verdict(skill, tests, cures.get(skill.id, ()), skill.id in unneeded) for skill in reported)
+        return SkillTestReport(
+            cases=results,
+            skills=verdicts,
+            model=self.model,
+            spent=run.spent,
+            stopped_by=stopped if len(tests) < len(chosen) or (stopped and (alone or without)) else "",
+            is_noted=note and self._note(chosen, in_book, at, author),
+        )
+
+    def _chosen(self, only: Collection[str] | None, *, changed: bool) -> list[_Chosen]:
+        """Return the cases to test, each once, with all active skills that carry it."""
+        carriers: dict[str, tuple[SkillCase, list[Skill]]] = {}
+        skills = self.book.skills()
+        for skill in skills:
+            for case in skill.cases:
+                carriers.setdefault(case.id, (case, []))[1].append(skill)
+        chosen = [_Chosen(case, tuple(holders)) for case, holders in carriers.values()]
+        if only is not None:
+            known = {*carriers, *(skill.id for skill in skills)}
+            for name in only:
+                if name not in known:
+                    raise ValueError(f"there is no active skill and no case of one with the id {name!r}")
+            chosen = [each for each in chosen if each.case.id in only or not set(only).isdisjoint(each.ids)]
+        return [each for each in chosen if self._is_changed(each)] if changed else chosen
+
+    def _is_changed(self, chosen: _Chosen) -> bool:
+        """Whether a case has to be asked again, because of what happened since it was asked last."""
+        case = chosen.case
+        if case.last_result != "passed" or case.model != self.model:
+            return True
+        everything = self.book.skills(include_invalid=True)
+        changed = {skill.id for skill in everything if not _is_before(skill.updated_at, case.last_run_at)}
+        if not changed:
+            return False
+        # One that was removed since may have been shown before.
+        then = [skill.replace(status=ACTIVE) for skill in everything if skill.is_active or skill.id in changed]
+        return not changed.isdisjoint({*chosen.ids, *(skill.id for skill in self._fitting(case.question, then))})
+
+    def _fitting(self, query: str, skills: Sequence[Skill], limit: int = _FITTING) -> Sequence[Skill]:
+        """Return the skills that are shown with a question; of those that are always all shown, the best."""
+        shown = self.prover.shown(query, skills)
+        if self.prover.retrieval is not None or self.prover.shows_examples or len(shown) <= limit:
+            return shown
+        return LexicalRanker().best(query, shown, limit)
+
+    def _asked_alone(
+        self, run: _Run, chosen: Sequence[_Chosen], skills: Sequence[Skill], tests: dict[str, CaseTest]
+    ) -> dict[str, tuple[str, ...]]:
+        """Ask the cases with each of their skills alone; return the skills that interfere, by the skill they harm."""
+        pairs = [
+            (each.case, skill)
+            for each in chosen
+            if each.case.id in tests and tests[each.case.id].result != "not_run"
+            for skill in each.skills
+        ]
+
+        def ask(pair: tuple[SkillCase, Skill]) -> tuple[bool | None, str]:
+            case, skill = pair
+            passed = run.ask(case, [skill]).passed
+            test = tests[case.id]
+            is_interfered = passed is True and test.result == "failed"
+            return passed, self._cure(run, case, skill, skills) if is_interfered else ""
+
+        results = run.each(ask, pairs)
+        cures: dict[str, tuple[str, ...]] = {}
+        for (case, skill), result in zip(pairs, results, strict=True):
+            if result is None:
+                continue
+            passed, cure = result
+            test = tests[case.id]
+            tests[case.id] = replace(test, alone={**test.alone, skill.id: passed})
+            if cure:
+                cures[skill.id] = tuple(dict.fromkeys((*cures.get(skill.id, ()), cure)))
+        return cures
+
+    def _cure(self, run: _Run, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> str:
+        """Return the shown skill without which a case passes that its own skill answers; empty if none is found."""
+        is_chosen = self.prover.retrieval is not None or self.prover.shows_examples
+        # Among skills that are all shown, one that contradicts another resembles it.
+        query = case.question if is_chosen else f"{case.question} {skill.content}"
+        others = [each for each in self._fitting(query, skills, _CURES + 1) if each.id != skill.id]
+        for other in others[:_CURES]:
+            if run.token.is_cancelled:
+                break
+            run.planned += 1
+            if run.ask(case, [each for each in skills if each.id != other.id]).passed:
+                return other.id
+        return ""
+
+    def _unneeded(
+        self, run: _Run, chosen: Sequence[_Chosen], skills: Sequence[Skill], tests: dict[str, CaseTest]
+    ) -> frozenset[str]:
+        """Return the skills without which all of their cases pass, and all other cases that were asked, too.
+
+        They are omitted together: of two skills with the same rule, each alone can be spared, and not both. What
+        breaks without them puts the skills that were shown for it back. The set only shrinks, so this ends.
+        """
+        asked = [each for each in chosen if each.case.id in tests and tests[each.case.id].result != "not_run"]
+        for each, given in zip(asked, run.ask_all(asked, []), strict=True):
+            if given is not None:
+                test = tests[each.case.id]
+                tests[each.case.id] = replace(test, without=given.passed, answer_without=given.answer)
+        passed = [each for each in asked if tests[each.case.id].result == "passed"]
+        bare = {each.case.id for each in passed if tests[each.case.id].without}
+        found = {skill.id for skill in skills if skill.cases and all(case.id in bare for case in skill.cases)}
+        while found and not run.token.is_cancelled:
+            rest = [skill for skill in skills if skill.id not in found]
+            run.planned += len(passed)
+            answers = run.ask_all(passed, rest)
+            broken = [each for each, given in zip(passed, answers, strict=True) if given is None or not given.passed]
+            if not broken:
+                return frozenset(found)
+            back = {id for each in broken for id in (*each.ids, *tests[each.case.id].shown)} & found
+            found -= back or set(found)
+        return frozenset()
+
+    def _note(self, chosen: Sequence[_Chosen], answers: Sequence[_Given | None], at: str, author: str) -> bool:
+        """Write what is new into the book; tell whether anything is."""
+        results: dict[str, list[SkillCase]] = {}
+        for each, given in zip(chosen, answers, strict=True):
+            if given is None or given.passed is None:
+                continue
+            case, result = each.case, _result_of(given)
+            if given.is_kept and (case.last_result, case.model) == (result, self.model):
+                continue  # nothing was asked, so nothing is newer than what the book has
+            noted = replace(case, last_result=result, last_run_at=at, model=self.model)
+            for skill in each.skills:
+                results.setdefault(skill.id, []).append(noted)
+        if results:
+            self.book.note_results(results, author=author)
+        return bool(results)
+
+
+@final
+class _Run:
+    """One test under way. Its methods may be called from several threads."""
+
+    def __init__(
+        self,
+        tests: SkillTests,
+        token: CancellationToken,
+        max_cost: float | None,
+        on_progress: Callable[[SkillTestProgress], None] | None,
+    ) -> None:
+        self._prover = tests.prover
+        self._file = tests._file
+        self._label = tests.label
+        self._workers = tests.workers
+        self._on_progress = on_progress
+        self._prefix = f"{EVALUATION_PREFIX}{uuid.uuid4().hex}/"
+        self._costs = CallCosts(self._prefix)
+        self._lock = threading.Lock()
+        self._run_id = current_call_scope().run_id or self._prefix
+        self.token = token
+        self.limits = RunLimits(self._run_id, token, max_cost, False)
+        self.planned = 0
+        self.spent = Spent()
+        self._answered = self._kept = self._failed = 0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count what the model calls of the block cost."""
+        with observing(self._costs), observing(self.limits.observe):
+            yield
+
+    def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R | None]:
+        """Do the work for each item, several at once; None for those that had not begun when the test was stopped.
+
+        Raises:
+            BaseException: What the work raised first; no further item begins.
+        """
+
+        def do(item: T) -> R | None:
+            return None if self.token.is_cancelled else work(item)
+
+        if self._workers == 1 or len(items) < 2:
+            return [do(item) for item in items]
+        with ThreadPoolExecutor(min(self._workers, len(items)), "ace-skill-test") as pool:
+            futures = [pool.submit(contextvars.copy_context().run, do, item) for item in items]
+            try:
+                for future in as_completed(futures):
+                    future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return [future.result() for future in futures]
+
+    def ask_all(
+        self, chosen: Sequence[_Chosen], skills: Sequence[Skill], *, in_book: bool = False
+    ) -> list[_Given | None]:
+        """Ask the questions of cases with the same skills."""
+        return self.each(lambda each: self.ask(each.case, skills, in_book=in_book), chosen)
+
+    def ask(self, case: SkillCase, skills: Sequence[Skill], *, in_book: bool = False) -> _Given:
+        """Ask the question of a case, unless the answer is known or cannot be judged.
+
+        Raises:
+            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+        """
+        why = self._why_not(case)
+        given = _Given(reason=why) if why else self._known(case, skills) or self._asked(case, skills)
+        with self._lock:
+            self._answered += 1
+            self._kept += given.is_kept
+            self._failed += in_book and (given.passed is False or given.is_error)
+            self.planned = max(self.planned, self._answered)
+            if self._on_progress is not None:
+                self._on_progress(SkillTestProgress(self._answered, self.planned, self._kept, self._failed))
+        return given
+
+    def is_open(self, case: SkillCase, skills: Sequence[Skill]) -> bool:
+        """Whether a model has to be asked for an answer."""
+        return not self._why_not(case) and self._known(case, skills) is None
+
+    def key(self, case: SkillCase, skills: Sequence[Skill]) -> str:
+        """Return a hash of what the answer to the question of a case depends on."""
+        shown = self._prover.shown(case.question, skills)
+        if self._prover.shows_examples:
+            seen = [text for skill in shown for text in (skill.content, *map(worked_example, skill.cases[:1]))]
+        else:
+            seen = [SelectedSkills(SkillbookView(Skillbook()), shown).as_prompt()]
+        return text_hash(self._label, case.id, *seen)
+
+    def _why_not(self, case: SkillCase) -> str:
+        """Say why no answer to a case could be judged here; empty if one can be."""
+        check = case.check
+        if check.kind == "environment" and check.value not in self._prover.environments:
+            return f"the environment {check.value!r} is not there"
+        return "there is no judge" if check.kind == "judge" and self._prover.judge is None else ""
+
+    def _known(self, case: SkillCase, skills: Sequence[Skill]) -> _Given | None:
+        kept = None if self._file is None else self._file.find(self.key(case, skills))
+        if kept is None:
+            return None
+        # Judged anew where that costs nothing: the checks may have become stricter since.
+        passed = answer_passes(case, kept.answer)
+        if passed is None:
+            passed = kept.is_right
+        return _Given(kept.answer, passed, kept.shown, is_kept=True)
+
+    def _asked(self, case: SkillCase, skills: Sequence[Skill]) -> _Given:
+        trace_id = f"{self._prefix}{uuid.uuid4().hex}"
+        # Inside of a run the calls count for that run, but are none of its recorded ones.
+        scope = replace(
+            current_call_scope(), run_id=self._run_id, trace_id=trace_id, store=None, answers=None, sample=""
+        )
+        begun = time.monotonic()
+        try:
+            with call_scope(scope):
+                outcome = self._prover.outcome(case, skills)
+        except RoleError:
+            raise  # the agent does not fit, and so would fail with every case
+        except Exception as error:
+            self.limits.sample_failed(error)
+            return _Given(reason=f"{type(error).__name__}: {error}", is_error=True)
+        finally:
+            spent = self._costs.take(trace_id)
+            with self._lock:
+                self.spent = self.spent.plus(spent)
+        self.limits.sample_learned()
+        seconds = time.monotonic() - begun
+        if outcome.passed is None:
+            return _Given(outcome.answer, None, outcome.shown, "the answer could not be judged", seconds=seconds)
+        if self._file is not None:
+            self._file.keep(
+                self.key(case, skills),
+                JudgedAnswer(
+                    sample_id=case.id,
+                    question=case.question,
+                    correct=float(outcome.passed),
+                    answer=outcome.answer,
+                    ground_truth=case.expected or None,
+                    calls=spent.calls,
+                    input_tokens=spent.input_tokens,
+                    output_tokens=spent.output_tokens,
+                    cost=spent.cost,
+                    seconds=seconds,
+                    shown=outcome.shown,
+                ),
+            )
+        return _Given(outcome.answer, outcome.passed, outcome.shown, seconds=seconds)
+
+
+def case_samples(book: Skillbook) -> list[Sample]:
+    """Return the cases of the active skills as samples, for evaluations and training; each case once.
+
+    The ground truth is what the check looks for, where that is one text, else the correct answer; judge the answers
+    with `SimpleEnvironment("strict")`. A case that has neither is not among them.
+
+    Args:
+        book: The skillbook.
+
+    Example:
+        >>> from ace.skill import CaseCheck
+        >>> book = Skillbook()
+        >>> case = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"))
+        >>> skill = book.add_skill("tides", "Give times as 14h30.", cases=[case])
+        >>> [(sample.question, sample.ground_truth) for sample in case_samples(book)]
+        [('When is high water?', '14h30')]
+    """
+    samples: dict[str, Sample] = {}
+    for skill in book.skills():
+        for case in skill.cases:
+            truth = _ground_truth(case)
+            if truth:
+                sample = samples.setdefault(
+                    case.id, Sample(case.question, case.context, truth, {"skills": []}, id=case.id)
+                )
+                sample.metadata["skills"].append(skill.id)
+    return list(samples.values())
+
+
+def _ground_truth(case: SkillCase) -> str:
+    lines = case.check.value.splitlines()
+    is_text = case.check.kind in ("exact", "contains", "numeric", "any_of")
+    return lines[0] if is_text and len(lines) == 1 else case.expected
+
+
+def _planned(
+    chosen: Sequence[_Chosen], skills: Sequence[Skill], *, alone: bool, without: bool
+) -> list[tuple[SkillCase, Sequence[Skill]]]:
+    """Return the questions that are asked in any case, each with its skills."""
+    return [
+        (each.case, shown)
+        for each in chosen
+        for shown in (skills, *([[skill] for skill in each.skills] if alone else []), *([[]] if without else []))
+    ]
+
+
+def _result_of(given: _Given) -> CaseResult:
+    return "not_run" if given.passed is None else "passed" if given.passed else "failed"
+
+
+def _case_test(chosen: _Chosen, given: _Given) -> CaseTest:
+    return CaseTest(
+        case=chosen.case,
+        skill_ids=chosen.ids,
+        result=_result_of(given),
+        answer=given.answer,
+        shown=given.shown,
+        reason=given.reason,
+        is_error=given.is_error,
+        is_kept=given.is_kept,
+        seconds=given.seconds,
+    )
+
+
+def _verdict(
+    skill: Skill, tests: Mapping[str, CaseTest], interfering: tuple[str, ...], is_unneeded: bool
+) -> SkillVerdict:
+    tested = [tests[case.id] for case in skill.cases if case.id in tests]
+    # Of a case that was not chosen, or not reached, the result that the book has counts.
+    results = [tests[case.id].result if case.id in tests else case.last_result for case in skill.cases]
+    alone = [test.alone[skill.id] for test in tested if skill.id in test.alone]
+    verdict, reason = _judged(results, tested, alone, skill.id, is_unneeded)
+    if verdict == "interfered":
+        others = ", ".join(interfering)
+        reason = f"its cases pass without {others}" if others else "omitting one other skill does not cure it"
+    return SkillVerdict(
+        skill_id=skill.id,
+        section=skill.section,
+        content=skill.content,
+        verdict=verdict,
+        cases=tuple(case.id for case in skill.cases),
+        interfering=interfering if verdict == "interfered" else (),
+        reason=reason,
+    )
+
+
+def _judged(
+    results: Sequence[CaseResult],
+    tested: Sequence[CaseTest],
+    alone: Sequence[bool | None],
+    skill_id: str,
+    is_unneeded: bool,
+) -> tuple[Verdict, str]:
+    """Return the verdict on a skill, and what it does not tell."""
+    if not results:
+        return "unproven", "it has no case"
+    failed = [test for test in tested if test.result == "failed"]
+    if "failed" in results:
+        passes_alone = bool(failed) and all(test.alone.get(skill_id) for test in failed)
+        is_interfered = passes_alone and len(failed) == results.count("failed")
+        return ("interfered", "") if is_interfered else ("failing", "")
+    if "not_run" in results:
+        why = next((test.reason for test in tested if test.result == "not_run"), "a case was not run")
+        return "unproven", why
+    if False in alone:
+        return "failing", "it passes only together with other skills"
+    return ("unneeded", "its cases pass without it") if is_unneeded else ("proven", "")
+
+
+def _is_before(time: str, other: str) -> bool:
+    """Whether a time is before another one; False where one of them is none."""
+    try:
+        first, second = (datetime.fromisoformat(each) for each in (time, other))
+        return first < second
+    except (ValueError, TypeError):  # a time without a zone cannot be compared with one that has one
+        return False
