@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ace.arguments import checked_class
+from ace.arguments import checked_class, with_method
 from ace.deduplication.detector import SimilarityDetector
 from ace.deduplication.grouping import SimilarGroup, groups_of_pairs, same_wording
 from ace.deduplication.operations import (
     ConsolidationOperation,
     ConsolidationReport,
     DeleteOp,
+    KeepOp,
     MergeOp,
     SkippedConsolidation,
+    UpdateOp,
     apply_consolidation_operations,
 )
 from ace.deduplication.parsed_operations import parse_consolidation_operations
 from ace.deduplication.prompts import consolidation_prompt, similarity_report
+from ace.deduplication.proving import Decisions, lost_values
 from ace.protocols.calling import BLOCKING, finished
-from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, SkillConsolidatorLike
+from ace.protocols.deduplication import CaseProverLike, DeduplicationConfig, EmbedderLike, SkillConsolidatorLike
 from ace.protocols.role_calls import call_consolidator
 from ace.skill import Skill, similarity_pair
 from ace.skillbook import Skillbook
@@ -39,7 +42,7 @@ class ConsolidationResult:
     applied: tuple[ConsolidationOperation, ...] = ()
     """What was done, in order."""
     skipped: tuple[SkippedConsolidation, ...] = ()
-    """What a skill manager wanted and could not have, and why."""
+    """What was not done, and why: a change that would break a case, or one that a skill manager could not have."""
     undecided: tuple[tuple[str, ...], ...] = ()
     """The ids of similar skills about which nothing was decided, group by group."""
     problem: str = ""
@@ -63,14 +66,20 @@ class ConsolidationResult:
 class DeduplicationManager:
     """Finds similar skills and consolidates them.
 
-    Skills of the same wording are merged by rule. Other similar skills are put to the skill manager, all
-    in one call; without one they stay as they are.
+    Skills of the same wording that hold the same numbers, codes and names are merged by rule. Other similar skills
+    are put to the skill manager, all in one call; without one they stay as they are.
+
+    Where skills have cases, a change of them is proven first: the questions of all their cases are asked with the new
+    text. A merge that breaks a case is skipped, and the skills are kept apart, with the reason. Without a prover,
+    skills with cases become one only if their texts are the same in all but case, white space and punctuation.
 
     Args:
         config: The settings; None takes the defaults.
         skill_manager: Who judges similar skills; it is asked if it has `consolidate_skills`. A runner that is given
             a manager without one has its own skill manager asked.
         embedder: What makes vectors; by default as the settings say.
+        prover: Asks an agent the questions of cases, such as `ace.proofs.CaseProver`. A runner whose agent can be
+            asked gives one to a manager that has none.
 
     Example:
         >>> book = Skillbook()
@@ -88,7 +97,11 @@ class DeduplicationManager:
         skill_manager: object | None = None,
         *,
         embedder: EmbedderLike | None = None,
+        prover: CaseProverLike | None = None,
     ) -> None:
+        if prover is not None:
+            with_method("prover", prover, "outcome", advice="give a CaseProver(agent)")
+        self.prover = prover
         self.config = config if config is not None else DeduplicationConfig()
         self.skill_manager = skill_manager
         self.detector = SimilarityDetector(self.config, embedder=embedder)
@@ -105,6 +118,20 @@ class DeduplicationManager:
             return self
         other = copy.copy(self)
         other.skill_manager = skill_manager
+        return other
+
+    def with_prover(self, prover: CaseProverLike) -> DeduplicationManager:
+        """Return a manager that proves its merges with this prover, or this one if it has a prover of its own.
+
+        Both share the settings, the embedder and the vectors that are in memory.
+
+        Args:
+            prover: Asks the questions of cases.
+        """
+        if self.prover is not None:
+            return self
+        other = copy.copy(self)
+        other.prover = prover
         return other
 
     def get_similarity_report(self, skillbook: Skillbook) -> str | None:
@@ -133,8 +160,7 @@ class DeduplicationManager:
         """
         if not self.config.enabled:
             return ConsolidationResult()
-        merges = [_merge_of(group) for group in self._same_wording(skillbook)]
-        by_rule = apply_consolidation_operations(merges, skillbook)
+        by_rule, rule_problem = self._carried_out(self._by_rule(skillbook), skillbook)
         groups, problem = self._similar_groups(skillbook)
         judged, judge_problem = self._judged(groups[:_GROUPS_PER_QUESTION], skillbook)
         touched = {id for operation in judged.applied for id in operation.skill_ids}
@@ -143,7 +169,7 @@ class DeduplicationManager:
             applied=by_rule.applied + judged.applied,
             skipped=by_rule.skipped + judged.skipped,
             undecided=tuple(ids for ids in undecided if touched.isdisjoint(ids)),
-            problem="; ".join(filter(None, (problem, judge_problem))),
+            problem="; ".join(filter(None, (rule_problem, problem, judge_problem))),
         )
 
     def parse_consolidation_operations(self, data: object) -> list[ConsolidationOperation]:
@@ -153,8 +179,51 @@ class DeduplicationManager:
     def apply_operations(
         self, operations: Sequence[ConsolidationOperation], skillbook: Skillbook
     ) -> ConsolidationReport:
-        """Carry operations out; see `apply_consolidation_operations`."""
-        return apply_consolidation_operations(operations, skillbook)
+        """Carry operations out; see `apply_consolidation_operations`.
+
+        What changes the text of skills with cases is proven first.
+        """
+        decisions = Decisions(self.prover)
+        for operation in operations:
+            if not isinstance(operation, MergeOp | UpdateOp):
+                decisions.allow(operation)
+                continue
+            skills = [skill for id in operation.skill_ids if (skill := skillbook.get_skill(id)) is not None]
+            # Operations with unknown skills are refused where they are carried out.
+            if len(skills) < len(operation.skill_ids) or decisions.is_proven(
+                operation, _new_text(operation, skills), skills
+            ):
+                decisions.allow(operation)
+        return self._carried_out(decisions, skillbook)[0]
+
+    def _carried_out(
+        self,
+        decisions: Decisions,
+        skillbook: Skillbook,
+        similarities: Mapping[tuple[str, str], float] | None = None,
+    ) -> tuple[ConsolidationReport, str]:
+        """Do what was decided; return the report, and what kept agents from being asked."""
+        report = apply_consolidation_operations(
+            decisions.operations, skillbook, similarities=similarities, results=decisions.results
+        )
+        return (
+            ConsolidationReport(report.applied, (*decisions.skipped, *report.skipped)),
+            "; ".join(dict.fromkeys(decisions.problems)),
+        )
+
+    def _by_rule(self, skillbook: Skillbook) -> Decisions:
+        """Decide about the skills of one wording: the longest text stays, then the most helpful one."""
+        decisions = Decisions(self.prover)
+        for group in self._same_wording(skillbook):
+            kept = max(group, key=lambda skill: (len(skill.content), skill.helpful))
+            taken = [
+                skill
+                for skill in group
+                if skill is kept or decisions.is_proven(_merge_of([kept, skill], kept), kept.content, [kept, skill])
+            ]
+            if len(taken) > 1:
+                decisions.allow(_merge_of(taken, kept))
+        return decisions
 
     def _same_wording(self, skillbook: Skillbook) -> list[list[Skill]]:
         return same_wording(skillbook, within_section_only=self.config.within_section_only)
@@ -185,43 +254,82 @@ class DeduplicationManager:
             # As above: the client behind a skill manager may be anybody's.
             _logger.warning("%d groups of similar skills stay as they are: %s", len(groups), error)
             return nothing, f"no judgement: {error}"
-        fitting, unfit = _checked(parse_consolidation_operations(answer), groups, skillbook)
+        decisions = Decisions(self.prover)
+        group_of = {skill.id: group for group in groups for skill in group.skills}
+        for operation in _fitting(parse_consolidation_operations(answer), group_of, skillbook, decisions):
+            self._decide(operation, group_of, decisions)
         similarities = {
             similarity_pair(pair.first.id, pair.second.id): pair.similarity for group in groups for pair in group.pairs
         }
-        report = apply_consolidation_operations(fitting, skillbook, similarities=similarities)
-        return ConsolidationReport(report.applied, (*unfit, *report.skipped)), ""
+        return self._carried_out(decisions, skillbook, similarities)
+
+    def _decide(
+        self, operation: ConsolidationOperation, group_of: Mapping[str, SimilarGroup], decisions: Decisions
+    ) -> None:
+        """Decide about what a model wants: nothing that decides may be lost by it."""
+        group = group_of[operation.skill_ids[0]]
+        by_id = {skill.id: skill for skill in group.skills}
+        skills = [by_id[id] for id in operation.skill_ids]
+        if isinstance(operation, DeleteOp) and not skills[0].cases:
+            rest = "\n".join(skill.content for skill in group.skills if skill.id != operation.skill_id)
+            lost = lost_values(rest, skills)
+            if lost:
+                decisions.refuse(operation, lost)
+            else:
+                decisions.allow(operation)
+            return
+        if isinstance(operation, DeleteOp):
+            # The cases of a removed skill have to hold for the one that it adds nothing to.
+            kept = _nearest(skills[0], group)
+            reasoning = operation.reasoning or f"{kept.id} says it already"
+            operation, skills = _merge_of([kept, skills[0]], kept, reasoning), [kept, skills[0]]
+        if isinstance(operation, KeepOp) or decisions.is_proven(
+            operation, _new_text(operation, skills), skills, keeps_values=True
+        ):
+            decisions.allow(operation)
 
 
-def _merge_of(group: Sequence[Skill]) -> MergeOp:
-    """Return the merge of skills of one wording: the longest text stays, then the most helpful one."""
-    kept = max(group, key=lambda skill: (len(skill.content), skill.helpful))
-    return MergeOp(tuple(skill.id for skill in group), kept.id, kept.content, "the same wording")
+def _merge_of(group: Sequence[Skill], kept: Skill, reasoning: str = "the same wording") -> MergeOp:
+    return MergeOp(tuple(skill.id for skill in group), kept.id, kept.content, reasoning)
 
 
-def _checked(
-    operations: Sequence[ConsolidationOperation], groups: Sequence[SimilarGroup], skillbook: Skillbook
-) -> tuple[list[ConsolidationOperation], list[SkippedConsolidation]]:
-    """Return the operations that fit what was asked, and the others with the reason."""
-    fitting: list[ConsolidationOperation] = []
-    unfit: list[SkippedConsolidation] = []
-    group_of = {skill.id: group for group in groups for skill in group.skills}
+def _new_text(operation: MergeOp | UpdateOp, skills: Sequence[Skill]) -> str:
+    """Return the text that an operation leads to: that of a merge without one is the longest."""
+    if isinstance(operation, UpdateOp):
+        return operation.new_content
+    content = operation.merged_content
+    return content if content.strip() else max((skill.content for skill in skills), key=len)
+
+
+def _nearest(skill: Skill, group: SimilarGroup) -> Skill:
+    """Return the skill of its group that a skill is most similar to."""
+    for pair in sorted(group.pairs, key=lambda pair: -pair.similarity):
+        if skill in (pair.first, pair.second):
+            return pair.second if pair.first is skill else pair.first
+    return next(other for other in group.skills if other is not skill)
+
+
+def _fitting(
+    operations: Sequence[ConsolidationOperation],
+    group_of: Mapping[str, SimilarGroup],
+    skillbook: Skillbook,
+    decisions: Decisions,
+) -> Iterator[ConsolidationOperation]:
+    """Yield the operations that fit what was asked; the others are refused, with the reason."""
     deleted: set[str] = set()
     for operation in operations:
         reason = _misfit(operation, group_of, deleted, skillbook)
         if reason:
-            _logger.warning("%s of %s was skipped: %s", operation.type, operation.skill_ids, reason)
-            unfit.append(SkippedConsolidation(operation, reason))
+            decisions.refuse(operation, reason)
             continue
         if isinstance(operation, DeleteOp):
             deleted.add(operation.skill_id)
-        fitting.append(operation)
-    return fitting, unfit
+        yield operation
 
 
 def _misfit(
     operation: ConsolidationOperation,
-    group_of: dict[str, SimilarGroup],
+    group_of: Mapping[str, SimilarGroup],
     deleted: set[str],
     skillbook: Skillbook,
 ) -> str:

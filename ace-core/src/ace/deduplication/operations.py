@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ace.skill import Skill
+from ace.skill import Skill, SkillCase
 from ace.skillbook import EventRefusedError, Skillbook
 
 __all__ = [
@@ -26,7 +26,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MergeOp:
-    """Several skills become one: counters add up, sources join, the others point to it."""
+    """Several skills become one: counters add up, sources and cases join, the others point to it."""
 
     source_ids: tuple[str, ...]
     """The skills; the one that stays may be among them."""
@@ -108,6 +108,7 @@ def apply_consolidation_operations(
     skillbook: Skillbook,
     *,
     similarities: Mapping[tuple[str, str], float] | None = None,
+    results: Mapping[str, Sequence[SkillCase]] | None = None,
 ) -> ConsolidationReport:
     """Carry operations out, each whole or not at all. What cannot be done is skipped and logged.
 
@@ -118,6 +119,8 @@ def apply_consolidation_operations(
         operations: What to do, in order.
         skillbook: The book. With a store, everything is one commit.
         similarities: The similarity of pairs (ids in the order of the alphabet), to be kept with KEEP.
+        results: By the id of the skill that stays, its cases as they were asked with the new text. They are kept
+            where the operation was carried out.
     """
     applied: list[ConsolidationOperation] = []
     skipped: list[SkippedConsolidation] = []
@@ -134,6 +137,9 @@ def apply_consolidation_operations(
                 applied.append(operation)
                 if not isinstance(operation, KeepOp):
                     settled.update(operation.skill_ids)
+                    asked = (results or {}).get(operation.skill_ids[0])
+                    if asked:
+                        skillbook.note_results({operation.skill_ids[0]: asked})
         skillbook.commit(author="deduplication")
     return ConsolidationReport(tuple(applied), tuple(skipped))
 

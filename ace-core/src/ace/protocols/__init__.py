@@ -5,9 +5,12 @@ from ace.protocols.answer_budget import AnswerBudget, answer_budget, current_ans
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin, within_seconds
 from ace.protocols.deduplication import (
     AsksSkillManagerLike,
+    CaseOutcomeLike,
+    CaseProverLike,
     DeduplicationConfig,
     DeduplicationManagerLike,
     EmbedderLike,
+    ProvesMergesLike,
     SkillConsolidatorLike,
 )
 from ace.protocols.embedders import (
@@ -61,6 +64,8 @@ __all__ = [
     "AsyncLLMClientLike",
     "CallScope",
     "Calling",
+    "CaseOutcomeLike",
+    "CaseProverLike",
     "DeduplicationConfig",
     "DeduplicationManagerLike",
     "EmbedderFactory",
@@ -72,6 +77,7 @@ __all__ = [
     "LLMError",
     "LLMResponse",
     "ModelClientFactory",
+    "ProvesMergesLike",
     "RecordedAnswers",
     "ReflectorLike",
     "RoleError",

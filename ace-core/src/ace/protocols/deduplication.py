@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from ace.arguments import checked_class
 
 if TYPE_CHECKING:
+    from ace.skill import Skill, SkillCase
     from ace.skillbook import Skillbook
 
 __all__ = [
     "DEFAULT_THRESHOLD",
     "AsksSkillManagerLike",
+    "CaseOutcomeLike",
+    "CaseProverLike",
     "DeduplicationConfig",
     "DeduplicationManagerLike",
     "EmbedderLike",
+    "ProvesMergesLike",
     "SkillConsolidatorLike",
 ]
 
@@ -94,6 +98,53 @@ class AsksSkillManagerLike(DeduplicationManagerLike, Protocol):
 
         Args:
             skill_manager: Who judges similar skills.
+        """
+        ...
+
+
+class CaseOutcomeLike(Protocol):
+    """What was answered to the question of a case; see `ace.proofs.CaseOutcome`."""
+
+    @property
+    def answer(self) -> str:
+        """The answer; empty if there is none that can be used."""
+        ...
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether it passes the check of the case; None if that could not be judged."""
+        ...
+
+
+@runtime_checkable
+class CaseProverLike(Protocol):
+    """Asks an agent the questions of cases, as `ace.proofs.CaseProver` does. Inheritance is not needed.
+
+    Where it has an attribute `model`, the name of the model is kept with the results.
+    """
+
+    def outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcomeLike:
+        """Ask the question of a case with these skills, and check the answer.
+
+        Args:
+            case: The case.
+            skills: The skills that the agent may see.
+
+        Raises:
+            LLMError: The model could not be reached.
+        """
+        ...
+
+
+@runtime_checkable
+class ProvesMergesLike(DeduplicationManagerLike, Protocol):
+    """A manager that can prove its merges on the cases of the skills."""
+
+    def with_prover(self, prover: CaseProverLike) -> DeduplicationManagerLike:
+        """Return a manager that proves its merges with this prover, unless this one has a prover of its own.
+
+        Args:
+            prover: Asks the questions of cases.
         """
         ...
 

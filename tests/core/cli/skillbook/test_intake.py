@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.skill import InsightSource
+from ace.skill import CaseCheck, InsightSource, SkillCase
 from ace.skillbook import Skillbook
 from tests.core.cli.skillbook.conftest import contents
 from tests.support.command_line import Run
@@ -132,6 +132,17 @@ def test_a_merge_keeps_each_text_once_with_the_higher_counters_and_all_sources(f
         assert [source.trace_id for source in shared.sources] == ["a.json", "b.json"]
     assert list(contents(folder / "both.json").values()) == ["Shared.", "Only in a.", "Only in b."]
     assert [(folder / name).read_bytes() for name in ("a.json", "b.json")] == before
+
+
+def test_a_merge_keeps_the_cases_of_all_books(folder: Path, run: Run) -> None:
+    for name, questions in (("a", ("High?", "Low?")), ("b", ("Low?", "Spring?"))):
+        book = Skillbook()
+        cases = [SkillCase.make(question, CaseCheck("contains", "14h30")) for question in questions]
+        book.add_skill("tides", "Write times as 14h30.", cases=cases)
+        book.save_to_file(f"{name}.json")
+    assert run("merge", "a.json", "b.json", "-o", "both.json").code == 0
+    [skill] = Skillbook.load_from_file("both.json").skills()
+    assert [case.question for case in skill.cases] == ["High?", "Low?", "Spring?"]
 
 
 def test_a_merge_into_a_store_is_one_version(store: Path, json_book: Path, playbook: Path, run: Run) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
 from tests.support.command_line import Run
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
@@ -97,3 +98,77 @@ def test_a_model_that_goes_away_costs_no_skill(folder: Path, run: Run) -> None:
     assert done.code == 1
     assert ": no judgement: model 'openai/scripted' gave no answer" in done.err
     assert len(Skillbook.load_from_file("skills.json")) == 4
+
+
+HIGH, LOW = "Write high water as 14h30.", "Write low water as 14h30."
+WATER = "Write high and low water as 14h30."
+TIDES = ["dedup", "--embedding-provider", "lexical", "--threshold", "0.1"]
+
+
+def tide_case(name: str) -> SkillCase:
+    return SkillCase.make(f"When is {name} water?", CaseCheck("contains", "14h30"), wrong="2:30 pm")
+
+
+def harbour(merged: str, wrong_for: str = "") -> Any:
+    """A model that merges what is about water, and answers what the skills tell, except for one kind of water."""
+
+    def script(request: ScriptedRequest) -> Any:
+        if "Answer with the word: ready" in request.text:
+            return "ready"
+        if request.role == "agent":
+            is_wrong = wrong_for and f"When is {wrong_for} water?" in request.text and merged in request.text
+            return {"reasoning": "", "final_answer": "2:30 pm" if is_wrong else "14h30"}
+        both = {"source_ids": ["tides-00001", "tides-00002"], "keep_id": "tides-00001", "merged_content": merged}
+        return {"reasoning": "", "consolidation_operations": [{"type": "MERGE", **both}]}
+
+    return script
+
+
+@pytest.fixture
+def tides(folder: Path) -> Path:
+    with Skillbook.open("skills.db") as book:
+        for content, name in ((HIGH, "high"), (LOW, "low")):
+            book.add_skill("tides", content, cases=[tide_case(name)])
+    return folder / "skills.db"
+
+
+def test_the_model_proves_the_merge_that_it_wants(tides: Path, run: Run) -> None:
+    with ScriptedServer(harbour(WATER)) as server:
+        done = run(*TIDES, "--model", "openai/scripted", "--api-base", server.api_base)
+        assert len(server.by_role("agent")) == 2
+    assert done.code == 0, done.err
+    with Skillbook.open(tides) as book:
+        [kept] = book.skills()
+    assert (kept.content, kept.proof) == (WATER, "proven")
+    assert {case.question for case in kept.cases} == {tide_case("high").question, tide_case("low").question}
+
+
+def test_a_merge_that_breaks_a_case_is_refused_with_the_reason(tides: Path, run: Run) -> None:
+    with ScriptedServer(harbour(WATER, wrong_for="low")) as server:
+        model = ["--model", "openai/scripted", "--api-base", server.api_base]
+        done = run(*TIDES, *model)
+        reason = f"case {tide_case('low').id} ('When is low water?') would be answered '2:30 pm'"
+        assert done.code == 0, done.err
+        assert "merged: skipped" in done.out and reason in " ".join(done.out.split())
+        asked = len(server.requests)
+        assert run(*TIDES, *model, "--json").data["applied"] == []
+        assert len(server.requests) == asked + 1, "only whether the model answers"
+    with Skillbook.open(tides) as book:
+        assert [skill.content for skill in book.skills()] == [HIGH, LOW]
+        decision = book.get_similarity_decision("tides-00001", "tides-00002")
+    assert decision is not None and decision.reasoning == reason
+
+
+def test_without_a_model_skills_with_cases_are_merged_only_if_they_are_one_text(tides: Path, run: Run) -> None:
+    with Skillbook.open(tides) as book:
+        book.add_skill("tides", "Write the high water as 14h30", cases=[tide_case("spring")])
+    done = run(*TIDES, "--json")
+    assert done.data["applied"] == []
+    assert "not proven" in done.data["skipped"][0]["reason"]
+    listed = run(*TIDES).out
+    assert listed.count("tides-00003") == 2, "once as skipped, once in its group with the other similar skill"
+    with Skillbook.open(tides) as book:
+        book.update_skill("tides-00003", content="write high  water as 14h30")
+    assert run(*TIDES, "--json").data["applied"][0]["type"] == "MERGE"
+    with Skillbook.open(tides) as book:
+        assert [len(skill.cases) for skill in book.skills()] == [2, 1]

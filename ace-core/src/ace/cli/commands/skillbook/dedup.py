@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         DeduplicationConfig,
         DeduplicationManager,
     )
-    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.llm import AnyLLMClient
 
 __all__ = ["command"]
 
@@ -46,9 +46,13 @@ def command(
 ) -> int:
     """Merge duplicate skills.
 
-    Skills with the same wording are merged: their counters add up and their sources are joined. Skills that are only
-    similar are listed and stay. With --model, that model judges them: it merges, removes or rewords them, or decides
-    to keep both.
+    Skills with the same wording and the same numbers, codes and names are merged: their counters add up, and their
+    sources and cases are joined. Skills that are only similar are listed and stay. With --model, that model judges
+    them: it merges, removes or rewords them, or decides to keep both.
+
+    A change of skills that have cases is proven first: --model answers the questions of all their cases with the new
+    text. A change that breaks a case is skipped, and a merge that does is not tried again. Without --model, skills
+    with cases are merged only if their texts differ in nothing but case, white space and punctuation.
 
     For example:
 
@@ -63,7 +67,7 @@ def command(
         embedding_model: The embedding model for litellm.
         dry_run: Change nothing, and show what would be done.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
-        model_options: Options of the model that judges.
+        model_options: Options of the model that judges and proves.
         yes: Do not ask for confirmation.
         as_json: Print one JSON object.
     """
@@ -74,7 +78,7 @@ def command(
         if model_options.model is not None:
             settings = load_settings(model_options.flags())
             announce(f"comparing {counted(len(book), 'skill')}, and judging similar ones", settings, quiet=as_json)
-        manager = _manager(config, _judge(model_options, assume_yes=yes))
+        manager = _manager(config, _client(model_options, assume_yes=yes))
         before = version = book.version
         if dry_run:
             result = manager.consolidate(Skillbook.loads(book.dumps()))
@@ -118,26 +122,32 @@ def _config(threshold: float | None, across_sections: bool, provider: str, model
         raise UsageError(str(error)) from error
 
 
-def _judge(options: ModelOptions, *, assume_yes: bool) -> SkillManagerLike | None:
-    """Return who judges similar skills; None without a model. It is checked that the model answers."""
+def _client(options: ModelOptions, *, assume_yes: bool) -> AnyLLMClient | None:
+    """Return the client of the model that judges and proves; None without a model. It is checked that it answers."""
     if options.model is None:
         return None
-    from ace.implementations import skill_manager_for
-
     settings = load_settings(options.flags())
     client = client_from_settings(settings)
     fetch_if_missing(chosen_model(settings), assume_yes=assume_yes)
     check_model(client, settings)
-    return skill_manager_for(client)
+    return client
 
 
-def _manager(config: DeduplicationConfig, judge: SkillManagerLike | None) -> DeduplicationManager:
+def _manager(config: DeduplicationConfig, client: AnyLLMClient | None) -> DeduplicationManager:
     from ace.deduplication import DeduplicationManager
 
     try:
-        return DeduplicationManager(config, judge)
+        manager = DeduplicationManager(config)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    if client is None:
+        return manager
+    from ace.implementations import agent_for, skill_manager_for
+    from ace.proofs import CaseProver
+
+    # The checks of kind `judge` are left to the same model.
+    prover = CaseProver(agent_for(client), judge=client)
+    return manager.with_skill_manager(skill_manager_for(client)).with_prover(prover)
 
 
 def _as_json(result: ConsolidationResult) -> dict[str, object]:
@@ -164,7 +174,8 @@ def _print(result: ConsolidationResult, *, is_judged: bool, dry_run: bool) -> No
         for each in result.skipped
     ]
     why = "the model did not decide" if is_judged else "similar, with different wording"
-    rows += [["kept", ", ".join(ids), why] for ids in result.undecided]
+    refused = [set(each.operation.skill_ids) for each in result.skipped]
+    rows += [["kept", ", ".join(ids), why] for ids in result.undecided if not any(set(ids) <= each for each in refused)]
     if rows:
         print_table(["would be" if dry_run else "done", "skills", "why"], rows)
     else:

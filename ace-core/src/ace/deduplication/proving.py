@@ -1,0 +1,226 @@
+"""What a change of similar skills would lose: values that decide, and cases that are no longer answered.
+
+A text can lose a rule and still read well, and a model that judges texts does not see it. So a change of skills that
+have cases is tried before it is made: the questions of all their cases are asked with the new text. Nothing here
+changes a book.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from ace.cases import check_passes, deciding_values, missing_values
+from ace.deduplication.operations import (
+    ConsolidationOperation,
+    KeepOp,
+    MergeOp,
+    SkippedConsolidation,
+    UpdateOp,
+)
+from ace.deduplication.wording import plain_words, told_values
+from ace.protocols.deduplication import CaseProverLike
+from ace.skill import CaseCheck, Skill, SkillCase, join_cases
+
+__all__ = ["Decisions", "Verdict", "lost_values", "verdict_on"]
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether skills may get a text together."""
+
+    reason: str = ""
+    """Why they may not; empty if they may."""
+    breaks_case: bool = False
+    """Whether the reason is a case, which will be the same the next time."""
+    results: tuple[SkillCase, ...] = ()
+    """The cases that were asked with the text, with their results."""
+    problem: str = ""
+    """What kept the agent from being asked; empty if nothing did."""
+
+
+class Decisions:
+    """Operations of which it is known whether they may be carried out.
+
+    Args:
+        prover: Asks the questions of cases, if there is an agent for it.
+    """
+
+    def __init__(self, prover: CaseProverLike | None) -> None:
+        self._prover = prover
+        self.operations: list[ConsolidationOperation] = []
+        """What is to be done: to keep skills apart comes first, so that a merge hands that on."""
+        self.skipped: list[SkippedConsolidation] = []
+        """What would lose something."""
+        self.results: dict[str, tuple[SkillCase, ...]] = {}
+        """The cases that were asked, by the id of the skill that stays."""
+        self.problems: list[str] = []
+        """What kept agents from being asked."""
+
+    def allow(self, operation: ConsolidationOperation) -> None:
+        """Have an operation carried out without a proof."""
+        self.operations.append(operation)
+
+    def refuse(self, operation: ConsolidationOperation, reason: str) -> None:
+        """Have an operation skipped."""
+        _logger.warning("%s of %s was skipped: %s", operation.type, operation.skill_ids, reason)
+        self.skipped.append(SkippedConsolidation(operation, reason))
+
+    def is_proven(
+        self, operation: MergeOp | UpdateOp, text: str, skills: Sequence[Skill], *, keeps_values: bool = False
+    ) -> bool:
+        """Decide whether the skills may get the text; if not, the operation is skipped, with the reason.
+
+        Skills of which a case would break are kept apart, so that they are not asked about again.
+
+        Args:
+            operation: What is to be done; it is not allowed here.
+            text: The text that it leads to.
+            skills: Its skills; the first one gets the text.
+            keeps_values: Whether the text has to hold every number, code and name of theirs.
+        """
+        verdict = verdict_on(text, skills, self._prover, keeps_values=keeps_values)
+        if verdict.problem:
+            self.problems.append(verdict.problem)
+        if verdict.reason:
+            self.refuse(operation, verdict.reason)
+            if verdict.breaks_case and isinstance(operation, MergeOp):
+                self.operations.insert(0, KeepOp(operation.skill_ids, verdict.reason))
+            return False
+        known = self.results.get(skills[0].id, ())
+        self.results[skills[0].id] = join_cases(known, verdict.results)
+        return True
+
+
+def lost_values(text: str, skills: Sequence[Skill]) -> str:
+    """Say which number, code or name of the skills a text leaves out; empty if it has all of them.
+
+    Args:
+        text: What the skills shall say together.
+        skills: The skills.
+    """
+    for skill in skills:
+        lost = [value for value in sorted(told_values(skill.content)) if not _holds(text, value)]
+        if lost:
+            return f"{', '.join(map(repr, lost))} of {skill.id!r} would be lost"
+    return ""
+
+
+def verdict_on(
+    text: str, skills: Sequence[Skill], prover: CaseProverLike | None, *, keeps_values: bool = True
+) -> Verdict:
+    """Decide whether skills that may have cases can get a text together.
+
+    Args:
+        text: The text.
+        skills: The skills; the first one gets it.
+        prover: Asks the questions of cases; without one, only texts that are the same in all but case, white space and
+            punctuation may become one.
+        keeps_values: Whether the text has to hold every number, code and name of theirs.
+    """
+    for skill, case in _held(skills):
+        lost = set(missing_values(text, case)) - set(missing_values(skill.content, case))
+        if lost:
+            return Verdict(
+                f"case {case.id} ({case.question!r:.80}) needs {', '.join(map(repr, sorted(lost)))}, "
+                "which would be lost",
+                breaks_case=True,
+            )
+    lost_value = lost_values(text, skills) if keeps_values else ""
+    if lost_value:
+        return Verdict(lost_value)
+    cases = join_cases(*(skill.cases for skill in skills))
+    if not cases:
+        return Verdict()
+    if prover is None:
+        return _without_proof(text, skills, "no agent was given that can be asked the questions of its cases")
+    return _Proof(prover, skills[0].replace(content=text, cases=cases), skills).verdict()
+
+
+def _without_proof(text: str, skills: Sequence[Skill], why: str) -> Verdict:
+    """Allow what needs no proof: one text, with cases that decide by the same values or by values of the text."""
+    if any(plain_words(skill.content) != plain_words(text) for skill in skills):
+        return Verdict(f"it is not proven: {why}")
+    if any(told_values(skill.content) != told_values(text) for skill in skills):
+        return Verdict(f"it is not proven, and the texts differ in a name or code: {why}")
+    decided_by = {frozenset(value.casefold() for value in _decided(skill.cases)) for skill in skills if skill.cases}
+    if len(decided_by) > 1 and any(missing_values(text, case) for _, case in _held(skills)):
+        return Verdict(f"it is not proven, and the cases are decided by different values: {why}")
+    return Verdict()
+
+
+class _Proof:
+    """Asks the cases of skills with the skill that they shall become.
+
+    Args:
+        prover: Asks the questions.
+        merged: The skill as it would be.
+        skills: The skills as they are.
+    """
+
+    def __init__(self, prover: CaseProverLike, merged: Skill, skills: Sequence[Skill]) -> None:
+        self._prover = prover
+        self._merged = merged
+        self._skills = skills
+
+    def verdict(self) -> Verdict:
+        results: list[SkillCase] = []
+        try:
+            for case in self._merged.cases:
+                outcome = self._prover.outcome(case, [self._merged])
+                if outcome.passed is None:
+                    return self._unproven(f"the answer to case {case.id} ({case.question!r:.80}) could not be judged")
+                if not outcome.passed and self._passed_before(case):
+                    return Verdict(
+                        f"case {case.id} ({case.question!r:.80}) would be answered {outcome.answer!r:.80}",
+                        breaks_case=True,
+                    )
+                results.append(self._with_result(case, passed=outcome.passed))
+        except Exception as error:
+            # The agent and its client may be anybody's, so their errors are of any type; none may cost a skill.
+            _logger.warning("Cases of %s could not be asked: %s", ", ".join(s.id for s in self._skills), error)
+            return replace(self._unproven(f"its cases could not be asked: {error}"), problem=f"no proof: {error}")
+        return Verdict(results=tuple(results))
+
+    def _passed_before(self, case: SkillCase) -> bool:
+        """Whether a case that fails now passed with one of its skills; if not, the change breaks nothing.
+
+        A failure in the book may come from the very skill that it is merged with, so only the skill alone counts.
+        """
+        holders = [skill for skill in self._skills if any(held.id == case.id for held in skill.cases)]
+        if any(held.last_result == "passed" for skill in holders for held in skill.cases if held.id == case.id):
+            return True
+        # What cannot be judged counts as passed: nothing shows that it was broken before.
+        return any(self._prover.outcome(case, [skill]).passed is not False for skill in holders)
+
+    def _unproven(self, why: str) -> Verdict:
+        return _without_proof(self._merged.content, self._skills, why)
+
+    def _with_result(self, case: SkillCase, *, passed: bool) -> SkillCase:
+        model: object = getattr(self._prover, "model", "")
+        return replace(
+            case,
+            last_result="passed" if passed else "failed",
+            last_run_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            model=model if isinstance(model, str) else "",
+        )
+
+
+def _held(skills: Sequence[Skill]) -> Iterator[tuple[Skill, SkillCase]]:
+    return ((skill, case) for skill in skills for case in skill.cases)
+
+
+def _decided(cases: Sequence[SkillCase]) -> set[str]:
+    return {value for case in cases for value in deciding_values(case)}
+
+
+def _holds(text: str, value: str) -> bool:
+    """Whether a text holds a value: a number by its value, everything else letter by letter and not inside a word."""
+    if not any(letter.isalpha() for letter in value) and check_passes(CaseCheck("contains", value), text):
+        return True
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None
