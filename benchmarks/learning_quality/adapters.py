@@ -1,0 +1,141 @@
+"""Methods of other packages. Each is a program of its own, which asks the model through a server on loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO
+
+from ace import read_trace
+from ace.cases import cases_of
+from ace.evaluation import JudgedAnswer
+from ace.outputs import AgentOutput
+from ace.protocols.llm import Usage
+from ace.runners import RecordedTrace
+from benchmarks.learning_quality.methods import Bench, Method, StrictEnvironment
+from benchmarks.learning_quality.model_server import ModelServer, model_server
+from benchmarks.learning_quality.outcomes import Learned, Outcome
+from benchmarks.learning_quality.programs.job import NOT_INSTALLED, Example
+from benchmarks.learning_quality.sets import LearningSet
+
+__all__ = ["ADAPTERS", "program_method"]
+
+CALLS_PER_TRACE = 5
+"""The budget of learning, the same as for ACE."""
+ROOT = Path(__file__).parents[2]
+
+
+class ProgramFailedError(RuntimeError):
+    """The program of another method ended with an error; the text is the end of what it printed."""
+
+
+def program_method(name: str, title: str, module: str) -> Method:
+    """Return a method that runs a program.
+
+    Args:
+        name: The name on the command line.
+        title: The title in tables.
+        module: The module of the program.
+    """
+
+    def run(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+        with model_server(bench.client) as server:
+            return _run(bench, each, traces, order, name, module, server)
+
+    return Method(name, title, run)
+
+
+ADAPTERS = [
+    program_method(
+        "dspy-bootstrap", "DSPy, few-shot random search", "benchmarks.learning_quality.programs.dspy_bootstrap"
+    ),
+    program_method("dspy-gepa", "DSPy, GEPA", "benchmarks.learning_quality.programs.dspy_gepa"),
+    program_method("ace-framework", "ace-framework, offline", "benchmarks.learning_quality.programs.ace_framework"),
+]
+
+
+def _run(
+    bench: Bench,
+    each: LearningSet,
+    traces: Sequence[RecordedTrace],
+    order: int,
+    name: str,
+    module: str,
+    server: ModelServer,
+) -> Outcome:
+    job = {
+        "api_base": server.api_base,
+        "examples": [asdict(example) for example in examples_of(traces)],
+        "questions": [sample.question for sample in each.questions],
+        "max_calls": CALLS_PER_TRACE * len(traces),
+    }
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+        command = [bench.adapter_python, "-m", module]
+        with subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, encoding="utf-8"
+        ) as program:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            _send(program.stdin, json.dumps(job))
+            first = program.stdout.readline()
+            learning = server.usage
+            second = program.stdout.readline()
+        said.seek(0)
+        errors = said.read()
+    if program.returncode == NOT_INSTALLED:
+        return Outcome(name, each.name, order, skipped=errors.strip().splitlines()[-1])
+    if program.returncode or not second:
+        raise ProgramFailedError(f"{module} ended with {program.returncode}: {errors[-2000:]}")
+    used = server.usage
+    answering = Usage(
+        calls=used.calls - learning.calls,
+        input_tokens=used.input_tokens - learning.input_tokens,
+        output_tokens=used.output_tokens - learning.output_tokens,
+    )
+    learned = Learned(
+        calls=learning.calls,
+        input_tokens=learning.input_tokens,
+        output_tokens=learning.output_tokens,
+        traces=len(traces),
+        text=json.loads(first)["learned"],
+    )
+    return Outcome(name, each.name, order, _judged(each, json.loads(second)["answers"]), answering, learned)
+
+
+def examples_of(traces: Sequence[RecordedTrace]) -> list[Example]:
+    """Return the corrections of the traces with what a right answer has to hold. No model is asked."""
+    found = []
+    for trace in traces:
+        for case in cases_of(read_trace(trace.record)):
+            values = tuple(case.check.value.splitlines())
+            found.append(Example(case.question, case.wrong, case.correction, case.expected, values))
+    return found
+
+
+def _judged(each: LearningSet, answers: Sequence[str]) -> tuple[JudgedAnswer, ...]:
+    environment, found = StrictEnvironment(), []
+    for sample, answer in zip(each.questions, answers, strict=True):
+        result = environment.evaluate(sample=sample, agent_output=AgentOutput(reasoning="", final_answer=answer))
+        found.append(
+            JudgedAnswer(
+                sample_id=sample.id or "",
+                question=sample.question,
+                correct=result.metrics["correct"],
+                answer=answer,
+                ground_truth=sample.ground_truth,
+            )
+        )
+    return tuple(found)
+
+
+def _send(stdin: IO[str], text: str) -> None:
+    """Write the job; a program that has ended already without reading it says by its exit code why."""
+    try:
+        stdin.write(text)
+        stdin.close()
+    except BrokenPipeError:
+        pass

@@ -1,0 +1,62 @@
+"""How sure one can be of an accuracy, and of the difference between two methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean
+
+from ace.evaluation import mcnemar_test
+
+__all__ = ["Pairing", "pairing", "wilson_interval"]
+
+
+def wilson_interval(accuracy: float, count: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the score interval of a share (E. B. Wilson, 1927).
+
+    Args:
+        accuracy: The share, from 0 to 1. Over several orders it is their mean.
+        count: How many questions there are. Orders do not count: they ask the same questions.
+        confidence: The level, between 0 and 1.
+
+    Example:
+        >>> [round(100 * bound) for bound in wilson_interval(0.5, 24)]
+        [31, 69]
+    """
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    shrunk = 1 + z * z / count
+    middle = (accuracy + z * z / (2 * count)) / shrunk
+    half = z / shrunk * math.sqrt(accuracy * (1 - accuracy) / count + z * z / (4 * count * count))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two methods on the same questions; a question counts as right if more than half of the orders answer it so."""
+
+    gained: int
+    lost: int
+    p: float
+    """Of the exact McNemar test, two-sided."""
+
+
+def pairing(before: Sequence[Sequence[bool]], after: Sequence[Sequence[bool]]) -> Pairing:
+    """Compare two methods question by question.
+
+    Args:
+        before: For each order, whether each question is answered right by the first method.
+        after: The same for the second method; the number of orders may differ.
+
+    Example:
+        >>> pairing([[False, False, True]], [[True, True, True], [True, False, True], [True, False, True]])
+        Pairing(gained=1, lost=0, p=1.0)
+    """
+    old, new = _majority(before), _majority(after)
+    gained = sum(now and not then for then, now in zip(old, new, strict=True))
+    lost = sum(then and not now for then, now in zip(old, new, strict=True))
+    return Pairing(gained, lost, mcnemar_test(old, new))
+
+
+def _majority(orders: Sequence[Sequence[bool]]) -> list[bool]:
+    return [fmean(answers) > 0.5 for answers in zip(*orders, strict=True)]
