@@ -1,17 +1,31 @@
 """Cases: questions that taught a skill, found in traces by code, and the strict checks of their answers."""
 
-from ace.cases.checks import answer_passes, check_passes
-from ace.cases.corrections import corrections_in
+from ace.cases.checks import answer_passes, check_for, check_of_correction, check_passes, other_alternatives, why_not
+from ace.cases.corrections import (
+    accepted_answer,
+    answer_in,
+    correction_in_feedback,
+    corrections_in,
+    steps_of_dialogue,
+)
 from ace.cases.extraction import cases_of
 from ace.cases.values import deciding_values, missing_values, right_values, worked_example
 
 __all__ = [
+    "accepted_answer",
+    "answer_in",
     "answer_passes",
     "cases_of",
+    "check_for",
+    "check_of_correction",
     "check_passes",
+    "correction_in_feedback",
     "corrections_in",
     "deciding_values",
     "missing_values",
+    "other_alternatives",
     "right_values",
+    "steps_of_dialogue",
+    "why_not",
     "worked_example",
 ]

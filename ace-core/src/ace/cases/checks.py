@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import Final
 
-from ace.cases.values import tokens
+from ace.cases.values import FUNCTION_WORDS, has_digit, holds, is_strong, number_in, numbers_in, right_values, tokens
 from ace.skill import CaseCheck, SkillCase
 
-__all__ = ["answer_passes", "check_passes"]
+__all__ = ["answer_passes", "check_for", "check_of_correction", "check_passes", "other_alternatives", "why_not"]
 
-_NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,]\d+)*(?!\w)")
+_MOST_WORDS_OF_A_SHORT_ANSWER: Final = 12
+_LONGEST_EXACT_ANSWER: Final = 80
+"""Characters. A longer answer is not asked for letter by letter."""
+_YES_NO: Final = {"yes": "no", "no": "yes"}
 
 
 def answer_passes(case: SkillCase, answer: str) -> bool | None:
     """Tell whether an answer passes the check of a case and does not repeat the answer that was corrected.
+
+    The answer that was accepted always passes, and the wrong one never does. An answer that names another
+    alternative of the question, or what was wrong, beside the right one fails.
 
     Args:
         case: The case.
@@ -24,64 +32,299 @@ def answer_passes(case: SkillCase, answer: str) -> bool | None:
         None where the check needs an environment or a judge.
 
     Example:
-        >>> case = SkillCase.make("Pier A or C?", CaseCheck("contains", "C"), wrong="Pier A")
+        >>> case = SkillCase.make("Pier A or C?", CaseCheck("contains", "C"), wrong="Pier A", expected="Pier C")
         >>> answer_passes(case, "Pier C"), answer_passes(case, "Pier A or C")
         (True, False)
     """
-    passed = check_passes(case.check, answer)
-    if not passed or case.check.kind == "regex":
-        return passed
-    allowed = {word.lower() for word in tokens(f"{case.expected} {case.check.value} {case.question}")}
-    rejected = [word for word in tokens(case.wrong) if word.lower() not in allowed]
-    alternatives = {word.lower() for word in tokens(case.wrong)} - {w.lower() for w in tokens(case.check.value)}
-    named = {word.lower() for word in tokens(answer)}
-    if any(word.lower() in named and (any(c.isdigit() for c in word) or word[:1].isupper()) for word in rejected):
+    if case.check.kind in ("environment", "judge"):
+        return None
+    given = _squeezed(answer)
+    if case.expected and given == _squeezed(case.expected):
+        return True
+    if case.wrong and given == _squeezed(case.wrong):
         return False
-    telling = alternatives - {word.lower() for word in tokens(case.expected)}
-    return not (telling and telling <= named)
+    return not why_not(case.check, answer, question=case.question, wrong=case.wrong, expected=case.expected)
 
 
-def check_passes(check: CaseCheck, answer: str) -> bool | None:
+def check_passes(check: CaseCheck, answer: str, *, question: str = "") -> bool | None:
     """Tell whether an answer passes a check.
 
     Args:
         check: The check.
         answer: The answer.
+        question: What was asked. An answer may repeat its numbers, also where a number is wanted.
 
     Returns:
         None where it needs an environment or a judge.
+
+    Raises:
+        re.error: The value of a `regex` check is not a pattern.
 
     Example:
         >>> check_passes(CaseCheck("contains", "K7"), "K7-BLUE"), check_passes(CaseCheck("numeric", "12"), "12.0 km")
         (False, True)
     """
+    if check.kind in ("environment", "judge"):
+        return None
+    return not _lacks(check, answer, question)
+
+
+def why_not(check: CaseCheck, answer: str, *, question: str = "", wrong: str = "", expected: str = "") -> str:
+    """Return in words why an answer does not pass a check that code can carry out; empty if it passes.
+
+    Args:
+        check: The check, neither `environment` nor `judge`.
+        answer: The answer.
+        question: What was asked.
+        wrong: An answer that was corrected before.
+        expected: The answer that was accepted.
+
+    Example:
+        >>> why_not(CaseCheck("contains", "Pier C"), "Pier A or pier C", question="Pier A or pier C?")
+        "names 'A' beside 'Pier C'"
+    """
+    lacking = _lacks(check, answer, question)
+    if lacking or check.kind == "regex":
+        return lacking
+    value = " and ".join(repr(line) for line in check.value.splitlines())
+    if wrong and _repeats(answer, wrong, expected):
+        return "repeats the answer that was wrong"
+    for rejected in (
+        *_rejected(wrong, question, check, expected),
+        *other_alternatives(question, check.value, expected),
+    ):
+        if all(holds(answer, word) for word in rejected):
+            return f"names {' '.join(rejected)!r} beside {value}"
+    return ""
+
+
+def check_for(expected: str) -> CaseCheck:
+    """Return the strict check for a ground truth.
+
+    A number is compared by value, yes and no by how the answer begins, everything else as a whole between boundaries.
+
+    Args:
+        expected: The ground truth.
+
+    Example:
+        >>> check_for("42"), check_for("Pier C")
+        (CaseCheck(kind='numeric', value='42'), CaseCheck(kind='contains', value='Pier C'))
+    """
+    text = " ".join(expected.split())
+    if number_in(text) is not None:
+        return CaseCheck("numeric", text)
+    word = text.strip(".!").lower()
+    if word in _YES_NO:
+        return CaseCheck("regex", rf"(?is)\A\W*{word}\b(?!.*\b{_YES_NO[word]}\b)")
+    bare = text.strip(" .!,;:")
+    return CaseCheck("contains", bare if bare and holds(text, bare) else text)
+
+
+def check_of_correction(question: str, wrong: str, correction: str, right: str) -> CaseCheck | None:
+    """Return the check that tells the accepted answer from the wrong one; None if code cannot tell them apart.
+
+    Args:
+        question: What was asked.
+        wrong: The answer that was corrected.
+        correction: What was said about it.
+        right: The answer that was accepted.
+
+    Example:
+        >>> check_of_correction("Price?", "2.40", "German tags take a comma: 2,40", "2,40").kind
+        'regex'
+    """
+    values = right_values(question, wrong, correction, right)
+    for check in (*_value_checks(values), *_letter_checks(values, wrong, right)):
+        # Why both: the first is what new answers meet, and a check that the wrong answer passes proves nothing.
+        if _lacks(check, right, question) or why_not(check, right, question=question, wrong=wrong, expected=right):
+            continue
+        if why_not(check, wrong, question=question, expected=right):
+            return check
+    return None
+
+
+def other_alternatives(question: str, value: str, expected: str = "") -> list[tuple[str, ...]]:
+    """Return the words that tell the other alternatives of a question from the right one.
+
+    Args:
+        question: What was asked, such as "Pier A or pier C?".
+        value: What the right answer holds.
+        expected: The whole right answer; what it names itself is never another alternative.
+
+    Example:
+        >>> other_alternatives("Where does it moor, pier A or pier C?", "Pier C")
+        [('A',)]
+        >>> other_alternatives("Is the flag red, green or blue?", "green")
+        [('red',), ('blue',)]
+    """
+    found: list[tuple[str, ...]] = []
+    for left, right in _alternatives(question):
+        options = [*left, right]
+        own = next((at for at, option in enumerate(options) if _names(option, value)), None)
+        if own is None:
+            continue
+        for at, option in enumerate(options):
+            if at != own:
+                other = _telling(option, options[own], value, from_end=at < len(left), own_at_end=own < len(left))
+                if other and not all(holds(expected, word) for word in other):
+                    found.append(other)
+    return found
+
+
+def _lacks(check: CaseCheck, answer: str, question: str) -> str:
     match check.kind:
         case "exact":
-            return " ".join(answer.split()).casefold() == " ".join(check.value.split()).casefold()
+            same = _squeezed(answer).casefold() == _squeezed(check.value).casefold()
+            return "" if same else f"is not {check.value!r}"
         case "contains":
-            return all(_holds(answer, value) for value in check.value.splitlines())
+            missing = [value for value in check.value.splitlines() if not holds(answer, value)]
+            return f"lacks {' and '.join(map(repr, missing))}" if missing or not check.value.strip() else ""
         case "any_of":
-            return any(_holds(answer, value) for value in check.value.splitlines())
+            if any(holds(answer, value) for value in check.value.splitlines()):
+                return ""
+            return f"holds none of {', '.join(map(repr, check.value.splitlines()))}"
         case "numeric":
-            wanted = _number(check.value)
-            return wanted is not None and {_number(each) for each in _NUMBER.findall(answer)} == {wanted}
+            return _lacks_number(check.value, answer, question)
         case "regex":
-            return re.search(check.value, answer) is not None
+            return "" if re.search(check.value, answer) else f"does not match the pattern {check.value!r}"
         case "environment" | "judge":
-            return None
+            raise ValueError(f"an answer cannot be checked by code where the check is {check.kind!r}")
 
 
-def _holds(answer: str, value: str) -> bool:
-    """Whether the answer holds the value: a number by its value, everything else between boundaries."""
-    number = _number(value)
-    if number is not None:
-        return number in [_number(each) for each in _NUMBER.findall(answer)]
-    pattern = rf"(?<![\w.\-/]){re.escape(value.casefold())}(?![\w\-]|\.\d)"
-    return re.search(pattern, answer.casefold()) is not None
+def _lacks_number(value: str, answer: str, question: str) -> str:
+    wanted = number_in(value)
+    if wanted is None or not holds(answer, value):
+        return f"lacks the number {value}"
+    asked = set(numbers_in(question))
+    others = [str(number) for number in numbers_in(answer) if number != wanted and number not in asked]
+    return f"holds the number {others[0]} beside {value}" if others else ""
 
 
-def _number(text: str) -> float | None:
-    try:
-        return float(text.replace(",", ""))
-    except ValueError:
-        return None
+def _value_checks(values: Sequence[str]) -> list[CaseCheck]:
+    if not values:
+        return []
+    if len(values) == 1 and (number_in(values[0]) is not None or values[0].lower() in _YES_NO):
+        return [check_for(values[0]), CaseCheck("contains", values[0])]
+    return [CaseCheck("contains", "\n".join(values))]
+
+
+def _letter_checks(values: Sequence[str], wrong: str, right: str) -> list[CaseCheck]:
+    """Return checks letter by letter, for formats: 2,40 and 2.40 are one number, osl and OSL one word."""
+    checks = []
+    if values:
+        ahead = "".join(rf"(?=.*(?<![\w.,\-/]){re.escape(value)}(?![\w\-/]|[.,:]\w))" for value in values)
+        checks.append(CaseCheck("regex", rf"(?s)\A{ahead}"))
+    if len(right.strip()) <= _LONGEST_EXACT_ANSWER and "\n" not in right.strip():
+        if _squeezed(wrong).casefold() != _squeezed(right).casefold():
+            checks.append(CaseCheck("exact", _squeezed(right)))
+        checks.append(CaseCheck("regex", rf"\A\s*{re.escape(right.strip())}\s*\Z"))
+    return checks
+
+
+def _rejected(wrong: str, question: str, check: CaseCheck, expected: str) -> list[tuple[str, ...]]:
+    """Return the words of the wrong answer that an answer must not hold, each tuple as a whole.
+
+    Of a long wrong answer, these are only the words in whose place the right answer has its value.
+    """
+    if not wrong:
+        return []
+    words = tokens(wrong)
+    if len(words) > _MOST_WORDS_OF_A_SHORT_ANSWER:
+        words = _replaced(words, tokens(expected), check)
+    harmless = {word.lower() for word in tokens(f"{expected} {check.value}")}
+    numeric = check.kind == "numeric"
+    asked = {word.lower() for word in tokens(question)}
+    left = [
+        word
+        for place, word in enumerate(words)
+        if word.lower() not in harmless
+        and (word.lower() not in FUNCTION_WORDS or (place > 0 and len(word) == 1 and word.isupper()))
+        and not (numeric and has_digit(word) and word.lower() in asked)
+        and not _same_number(word, check)
+    ]
+    telling = [word for word in left if word.lower() not in asked] or left
+    single = [
+        (word,) for word in telling if is_strong(word) and (has_digit(word) or word != words[0] or len(telling) == 1)
+    ]
+    return [*single, tuple(telling)] if telling else []
+
+
+def _same_number(word: str, check: CaseCheck) -> bool:
+    value = number_in(word)
+    return value is not None and any(number_in(line) == value for line in check.value.splitlines())
+
+
+def _replaced(wrong: Sequence[str], expected: Sequence[str], check: CaseCheck) -> list[str]:
+    """Return the words of a long wrong answer in whose place the expected one has what the check looks for."""
+    values = {word.lower() for word in tokens(check.value)}
+    matcher = SequenceMatcher(None, [w.lower() for w in wrong], [w.lower() for w in expected], autojunk=False)
+    return [
+        word
+        for kind, start, end, other_start, other_end in matcher.get_opcodes()
+        if kind == "replace" and values & {w.lower() for w in expected[other_start:other_end]}
+        for word in wrong[start:end]
+    ]
+
+
+def _repeats(answer: str, wrong: str, expected: str) -> bool:
+    """Whether the answer holds the whole wrong one, which is not merely a part of the right one."""
+    said, rejected = _squeezed(answer).casefold(), _squeezed(wrong).casefold().strip(" .!")
+    if not rejected or rejected in _squeezed(expected).casefold():
+        return False
+    return re.search(rf"(?<![\w.\-/]){re.escape(rejected)}(?![\w\-/]|[.,:]\w)", said) is not None
+
+
+def _alternatives(question: str) -> list[tuple[list[list[str]], list[str]]]:
+    """Return the texts around each "or" of a question as words: those before it by commas, and the one after."""
+    found = []
+    for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", question):
+        parts = re.split(r",?\s+or\s+", sentence, flags=re.IGNORECASE)
+        for place in range(1, len(parts)):
+            before = [tokens(part) for part in parts[place - 1].split(",")]
+            after = tokens(parts[place].split(",")[0])
+            kept = [before[-1]]
+            for segment in reversed(before[:-1]):
+                if len(before) == 1 or (len(segment) > 4 or _asks(segment)):
+                    break
+                kept.insert(0, segment)
+            if all(kept) and after:
+                found.append((kept, after))
+    return found
+
+
+def _asks(words: Sequence[str]) -> bool:
+    first = words[0].lower() if words else ""
+    return first.startswith("wh") or first in ("how", "in", "to", "from", "for", "on", "at", "does", "do", "did", "can")
+
+
+def _names(option: Sequence[str], value: str) -> bool:
+    text = " ".join(option)
+    lines = value.splitlines()
+    return bool(lines) and any(holds(text, line) for line in lines)
+
+
+def _telling(
+    option: Sequence[str], own: Sequence[str], value: str, *, from_end: bool, own_at_end: bool
+) -> tuple[str, ...]:
+    """Return the words of another option that are not in the right one: as many of them as the right one needs."""
+    wanted = {word.lower() for word in tokens(value)}
+    places = [at for at, word in enumerate(own) if word.lower() in wanted]
+    if not places:
+        return ()
+    length = len(own) - places[0] if own_at_end else places[-1] + 1
+    own_words = {word.lower() for word in own}
+    for count in range(length, len(option) + 1):
+        words = option[len(option) - count :] if from_end else option[:count]
+        telling = [
+            word
+            for at, word in enumerate(words)
+            if word.lower() not in own_words
+            and (word.lower() not in FUNCTION_WORDS or (len(word) == 1 and word.isupper() and (at > 0 or count == 1)))
+        ]
+        if telling:
+            return tuple(telling)
+    return ()
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())

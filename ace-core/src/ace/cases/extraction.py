@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ace.cases.checks import check_passes
-from ace.cases.values import right_values
-from ace.skill import CaseCheck, SkillCase
-from ace.traces import TraceCorrection
+from ace.cases.checks import check_for, check_of_correction, check_passes
+from ace.cases.corrections import accepted_answer, answer_in
+from ace.cases.values import content_words, holds
+from ace.skill import CHECK_KINDS, CaseCheck, SkillCase
+from ace.traces import TraceCorrection, TraceStep
 
 __all__ = ["cases_of"]
+
+_LEAST_WORDS_TO_JUDGE = 3
+"""Words of a correction, beyond function words, without which a judge would not know what to look for."""
 
 
 def cases_of(trace: Mapping[str, Any], *, trace_id: str = "", made_at: str = "") -> tuple[SkillCase, ...]:
     """Return the cases of a standard trace, in order. No model is asked.
+
+    Each correction yields one; a trace without corrections yields one if it was judged, by an environment or against
+    a ground truth. A correction whose right answer came from a tool yields none: without the tool it cannot be asked
+    again. Where code cannot tell the right answer from the wrong one, the check is left to a judge.
 
     Args:
         trace: What `read_trace` returns.
@@ -26,41 +34,90 @@ def cases_of(trace: Mapping[str, Any], *, trace_id: str = "", made_at: str = "")
         [CaseCheck(kind='numeric', value='42')]
     """
     corrections: Sequence[TraceCorrection] = trace.get("corrections") or ()
-    found = [_corrected(each) for each in corrections]
-    truth, question = trace.get("ground_truth"), trace.get("question")
-    if not found and truth and question:
-        check = check_for(truth)
-        answer, feedback = trace.get("answer") or "", trace.get("feedback") or ""
-        wrong = "" if check_passes(check, answer) else answer
-        found.append(
-            SkillCase.make(
-                question, check, context=trace.get("context") or "", wrong=wrong, correction=feedback, expected=truth
-            )
-        )
-    return tuple(_placed(case, trace_id, made_at) for case in found if case is not None)
+    truth, check = trace.get("ground_truth") or "", _check_in(trace)
+    if trace.get("question") and (check is not None or (truth and not _by_dialogue(corrections))):
+        found: list[SkillCase | None] = [_judged(trace, truth, check)]
+    else:
+        steps: Sequence[TraceStep] = trace.get("steps") or ()
+        found = [_corrected(each, steps, trace.get("context") or "") for each in corrections]
+    unique = {case.id: case for case in found if case is not None}
+    return tuple(_placed(case, trace_id, made_at) for case in unique.values())
 
 
-def check_for(expected: str) -> CaseCheck:
-    """Return the strict check for a ground truth: by value for a number, else the whole text between boundaries.
-
-    Args:
-        expected: The ground truth.
-    """
-    text = expected.strip()
-    try:
-        float(text.replace(",", ""))
-    except ValueError:
-        return CaseCheck("contains", " ".join(text.split()))
-    return CaseCheck("numeric", text)
+def _by_dialogue(corrections: Sequence[TraceCorrection]) -> bool:
+    return any(each["place"] != "feedback" for each in corrections)
 
 
-def _corrected(correction: TraceCorrection) -> SkillCase | None:
-    question, wrong, said, right = (correction[name] for name in ("question", "wrong", "correction", "right"))
-    values = right_values(question, wrong, said, right)
-    if not values:
+def _check_in(trace: Mapping[str, Any]) -> CaseCheck | None:
+    """Return the check with which an environment has judged the answer, if the trace says it."""
+    check = trace.get("check")
+    if (
+        not isinstance(check, Mapping)
+        or check.get("kind") not in CHECK_KINDS
+        or not isinstance(check.get("value"), str)
+    ):
         return None
-    check = CaseCheck("contains", "\n".join(values))
-    return SkillCase.make(question, check, wrong=wrong, correction=said, expected=right)
+    return CaseCheck(check["kind"], check["value"])
+
+
+def _judged(trace: Mapping[str, Any], truth: str, check: CaseCheck | None) -> SkillCase:
+    check = check or check_for(truth)
+    answer = trace.get("answer") or ""
+    passed = check_passes(check, answer, question=trace["question"])
+    if passed is None:
+        passed = _was_correct(trace)
+    return SkillCase.make(
+        trace["question"],
+        check,
+        context=trace.get("context") or "",
+        wrong="" if passed else answer,
+        correction=trace.get("feedback") or "",
+        expected=truth,
+    )
+
+
+def _was_correct(trace: Mapping[str, Any]) -> bool:
+    rest = trace.get("rest")
+    for holder in (trace, rest if isinstance(rest, Mapping) else {}):
+        metrics = holder.get("metrics")
+        if isinstance(metrics, Mapping) and isinstance(metrics.get("correct"), int | float):
+            return float(metrics["correct"]) >= 1.0
+    return trace.get("success") is True
+
+
+def _corrected(correction: TraceCorrection, steps: Sequence[TraceStep], context: str) -> SkillCase | None:
+    question, wrong, said = (correction[name] for name in ("question", "wrong", "correction"))
+    right = accepted_answer(correction["right"]) or answer_in(question, wrong, said)
+    feedback = correction["place"] == "feedback"
+    if right:
+        check = check_of_correction(question, wrong, said, right)
+        if check is not None:
+            if _came_from_a_tool(check, correction, steps):
+                return None
+            return SkillCase.make(
+                question, check, context=context if feedback else "", wrong=wrong, correction=said, expected=right
+            )
+    if len(content_words(said)) < _LEAST_WORDS_TO_JUDGE:
+        return None
+    rubric = CaseCheck("judge", f"Does the answer do what this correction asks for? The correction: {said}")
+    return SkillCase.make(
+        question, rubric, context=context if feedback else "", wrong=wrong, correction=said, expected=right
+    )
+
+
+def _came_from_a_tool(check: CaseCheck, correction: TraceCorrection, steps: Sequence[TraceStep]) -> bool:
+    """Whether tools were called after the correction, and what the check looks for is not in the correction."""
+    if check.kind in ("contains", "numeric") and all(
+        holds(correction["correction"], value) for value in check.value.splitlines()
+    ):
+        return False
+    places = [at for at, step in enumerate(steps) if step["place"] == correction["place"] and step["name"] == "user"]
+    for step in steps[places[0] + 1 :] if places else ():
+        if step["kind"] == "message" and step["name"] == "user":
+            return False
+        if step["kind"] == "call":
+            return True
+    return False
 
 
 def _placed(case: SkillCase, trace_id: str, made_at: str) -> SkillCase:

@@ -1,25 +1,79 @@
-"""The values that decide a case: numbers, codes and names that the correction brought in."""
+"""The values that decide a case: numbers, codes, names and phrases that the correction brought in."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
+from decimal import Decimal
 from typing import Final
 
 from ace.skill import SkillCase
 
-__all__ = ["deciding_values", "missing_values", "right_values", "tokens", "worked_example"]
+__all__ = [
+    "FUNCTION_WORDS",
+    "content_words",
+    "deciding_values",
+    "has_digit",
+    "holds",
+    "is_strong",
+    "missing_values",
+    "number_in",
+    "numbers_in",
+    "right_values",
+    "tokens",
+    "worked_example",
+]
 
-_TOKEN: Final = re.compile(r"(?:\d+(?:,\d{3})+(?![\d,])|[^\s,;!?\"'()])+")
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?:])\s+")
-_CODE_MARKS: Final = "/-_#@"
-_FUNCTION_WORD_LIST: Final = (
-    "a an the of in on at to for is are was were be it its this that then and or so as by with not no yes "
-    "do does did has have had must should into from you we i me my our your their his her they he she "
-    "them all any each always never again wrong right understood than up only what which who when where "
-    "how why there here will would can could may please sorry moved put now if"
+_TOKEN: Final = re.compile(
+    r"(?:\d+(?:,\d+)+(?!\d)|(?<=[^\W\d_])['’](?=[^\W\d_])|[^\s,;!?\"'()\[\]{}<>`*“”„‘’«»—–…])+"  # noqa: RUF001
 )
-_FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORD_LIST.split())
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+|\n+")
+_CODE_MARKS: Final = "/-_#@=\\+"
+_FUNCTION_WORD_LIST: Final = (
+    "a an the of in on at to for is are was were be been it its it's this that that's these those then than and or so "
+    "as by with not no yes do does did has have had must should shall into from you we i i'm i'll me my our your their "
+    "his her they he she him us them all any each every always never again wrong right correct understood up only just "
+    "also too what which who whom when where how why there here will would can could may might please sorry put now if "
+    "but because since about after before until over under out off per via such like instead rather"
+)
+FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORD_LIST.split())
 """Words that never decide anything by themselves."""
+_TITLES: Final = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "nurse", "sir", "madam", "captain"))
+_LONGEST_EXAMPLE: Final = 160
+"""Characters of a question or an answer in a worked example; three of them have to fit into a small prompt."""
+
+_UNITS: Final = (
+    ("km", "kilometre", "kilometres", "kilometer", "kilometers"),
+    ("m", "metre", "metres", "meter", "meters"),
+    ("cm", "centimetre", "centimetres", "centimeter", "centimeters"),
+    ("mm", "millimetre", "millimetres", "millimeter", "millimeters"),
+    ("kg", "kilo", "kilos", "kilogram", "kilograms", "kilogramme", "kilogrammes"),
+    ("g", "gram", "grams", "gramme", "grammes"),
+    ("l", "litre", "litres", "liter", "liters"),
+    ("ml", "millilitre", "millilitres", "milliliter", "milliliters"),
+    ("h", "hr", "hrs", "hour", "hours"),
+    ("min", "mins", "minute", "minutes"),
+    ("s", "sec", "secs", "second", "seconds"),
+    ("%", "percent", "per cent"),
+    ("kWh", "kilowatt hour", "kilowatt hours"),
+    ("°C", "degrees celsius"),
+    ("€", "EUR", "euro", "euros"),
+    ("$", "USD", "dollar", "dollars"),
+)
+_SPELLINGS: Final = {name.casefold(): names for names in _UNITS for name in names}
+_SHORT_UNITS: Final = "|".join(re.escape(names[0]) for names in _UNITS)
+
+_DIGITS: Final = "\\d{1,3}(?:[,.'\u00a0\u202f]\\d{3})+(?:[.,]\\d+)?|\\d+(?:[.,]\\d+)?"
+_NUMBER: Final = re.compile(
+    rf"(?<![\w.])(?<!\w[,:/\-])([-\u2212]?(?:{_DIGITS}))"
+    rf"(?:(?:{_SHORT_UNITS})(?![\w%]))?(?![\w])(?![.,:/'’]\w)(?!-)"  # noqa: RUF001
+)
+_NUMBER_WORDS: Final = {
+    word: Decimal(value)
+    for value, word in enumerate(
+        ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), 2
+    )
+}
 
 
 def tokens(text: str) -> list[str]:
@@ -29,16 +83,85 @@ def tokens(text: str) -> list[str]:
         text: Any text.
 
     Example:
-        >>> tokens("It is K7-BLUE, at 14:30.")
-        ['It', 'is', 'K7-BLUE', 'at', '14:30']
+        >>> tokens("It is Tove's K7-BLUE, at 14:30.")
+        ['It', 'is', 'Tove', 'K7-BLUE', 'at', '14:30']
     """
-    return [token for found in _TOKEN.findall(text) if (token := found.strip(".:"))]
+    found = (token.strip(".:'’") for token in _TOKEN.findall(text))  # noqa: RUF001
+    return [re.sub(r"['’]s$", "", token) for token in found if token]  # noqa: RUF001
+
+
+def number_in(text: str) -> Decimal | None:
+    """Return the value of a text that is a number and nothing else; None for codes such as 007 or +493012345.
+
+    A comma or a point before exactly three digits parts thousands if it is a comma or comes more than once; before
+    any other number of digits it is the decimal mark.
+
+    Args:
+        text: The text.
+
+    Example:
+        >>> [str(number_in(text)) for text in ("12.0", "12,5", "1,234.5", "1.234,5", "1,200", "007", "14:30")]
+        ['12.0', '12.5', '1234.5', '1234.5', '1200', 'None', 'None']
+    """
+    digits = text.strip().replace("\u2212", "-")
+    if not re.fullmatch(rf"-?(?:{_DIGITS})", digits) or (
+        not digits.isascii() and not re.search("[\u00a0\u202f]", digits)
+    ):
+        return None
+    digits = re.sub("['\u00a0\u202f]", "", digits)
+    if re.match(r"-?0\d", digits):
+        return None
+    if "," in digits and "." in digits:
+        thousands = "," if digits.rfind(".") > digits.rfind(",") else "."
+        digits = digits.replace(thousands, "")
+    elif digits.count(".") > 1 or re.fullmatch(r"-?[1-9]\d{0,2}(?:,\d{3})+", digits):
+        digits = re.sub("[.,]", "", digits)
+    return Decimal(digits.replace(",", "."))
+
+
+def numbers_in(text: str) -> list[Decimal]:
+    """Return the numbers of a text by value; parts of codes, dates, times and versions are not among them.
+
+    Args:
+        text: Any text.
+
+    Example:
+        >>> [str(number) for number in numbers_in("2 of 12.50 km at 14:30 on 2024-05-03, tag 88-ML, 40%")]
+        ['2', '12.50', '40']
+    """
+    values = (number_in(each) for each in _NUMBER.findall(text))
+    return [value for value in values if value is not None]
+
+
+def holds(text: str, value: str) -> bool:
+    """Tell whether a text holds a value as a whole: a number by value, words and codes between boundaries.
+
+    Args:
+        text: An answer, or a rule.
+        value: A number, a code, a name or a phrase.
+
+    Example:
+        >>> holds("It is 12.0 km", "12"), holds("K7-BLUE", "K7"), holds("at 14:30", "14"), holds("7%", "7 percent")
+        (True, False, False, True)
+    """
+    wanted = number_in(value)
+    if wanted is not None:
+        if wanted in numbers_in(text):
+            return True
+        return any(_NUMBER_WORDS.get(word.casefold()) == wanted for word in tokens(text))
+    words = value.split()
+    if not words:
+        return False
+    if len(words) == 1 and len(words[0]) == 1 and words[0].isalpha():
+        return _holds_letter(text, words[0])
+    return _holds_phrase(text, words)
 
 
 def right_values(question: str, wrong: str, correction: str, right: str) -> tuple[str, ...]:
     """Return what a correct answer must hold: what the accepted answer has and the wrong one lacks.
 
-    Of these words, those of the correction that the question does not hold come before all others.
+    What the correction says as well comes first, numbers, codes and names before other words; phrases stay whole.
+    Where a number was corrected and the correction only tells how to get the right one, it is that number.
 
     Args:
         question: What was asked.
@@ -49,25 +172,38 @@ def right_values(question: str, wrong: str, correction: str, right: str) -> tupl
     Example:
         >>> right_values("When is high water?", "2:30 pm", "Write it as 14h30.", "It is 14h30.")
         ('14h30',)
+        >>> right_values("How many km is 8600?", "8600 km", "These are metres: divide by 1000.", "8.6 km")
+        ('8.6',)
+        >>> right_values("Last words to a sponsor?", "Best regards", "Sponsors get Fair winds.", "Fair winds")
+        ('Fair winds',)
     """
-    in_wrong, in_correction, in_question = ({word.lower() for word in tokens(t)} for t in (wrong, correction, question))
-    new = [
-        word
-        for place, word in enumerate(tokens(right))
-        if word.lower() not in in_wrong and (word.lower() not in _FUNCTION_WORDS or _is_letter_code(word, place))
-    ]
-    corrected = [word for word in new if word.lower() in in_correction]
-    choices = (
-        [word for word in corrected if word.lower() not in in_question],
-        corrected,
-        [word for word in new if word.lower() not in in_question and _has_digit(word)],
-        new,
+    result = _without_calculation(right)
+    asked = {word.lower() for word in tokens(question)}
+    spoken = _lowered_sentences(correction)
+    words = _NewWords(result, wrong)
+    common = [run for run in _runs(words, spoken) if any(word.lower() not in asked for word in run)]
+    strong = [run for run in common if any(is_strong(word) and word.lower() not in asked for word in run)]
+    computed = [w for w in words.new if has_digit(w) and w.lower() not in asked]
+    numeric = any(has_digit(word) for word in tokens(wrong))
+    known = _runs(words, spoken)
+    codes = [word for word in words.new if is_strong(word) and word.lower() not in asked]
+    choices: tuple[Sequence[str], ...] = (
+        [_trimmed(run, words, asked) for run in strong],
+        computed if numeric else (),
+        [_trimmed(run, words, asked) for run in common],
+        [_trimmed(run, words, ()) for run in known],
+        computed,
+        codes,
+        words.new,
     )
-    return tuple(dict.fromkeys(next((words for words in choices if words), [])))
+    return tuple(dict.fromkeys(value for value in next((each for each in choices if each), ()) if value))
 
 
 def deciding_values(case: SkillCase) -> tuple[str, ...]:
     """Return the values of the correction that a rule must keep: those that the question did not bring in.
+
+    They are the numbers, codes and names of the sentences that say what is right, the numbers of every sentence that
+    compares, and the phrases that the right answer takes from the correction.
 
     Args:
         case: The case.
@@ -81,15 +217,25 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
         >>> deciding_values(case)
         ('10,000', 'Petersen')
     """
+    right = right_values(case.question, case.wrong, case.correction, case.expected) if case.correction else ()
     in_question = set(tokens(case.question))
-    numbers = sorted((word for word in in_question if _has_digit(word)), key=len, reverse=True)
+    numbers = sorted((word for word in in_question if has_digit(word)), key=len, reverse=True)
+    rejected = {word.lower() for word in tokens(case.wrong)} - {word.lower() for word in tokens(case.expected)}
     found: list[str] = []
-    for sentence in _deciding_sentences(case):
+    for sentence, decides in _judged_sentences(case.correction, right):
         for place, word in enumerate(tokens(sentence)):
-            value = _value_in(word, place, in_question, numbers)
-            if value and value not in found:
-                found.append(value)
-    return tuple(found)
+            if not decides and not has_digit(word):
+                continue
+            if not _is_value(word, place) or word.lower() in rejected or _is_asked(word, in_question, right):
+                continue
+            found += _without_numbers_of_the_question(word, numbers)
+    spoken = " ".join(each for each, _ in _judged_sentences(case.correction, right))
+    asked = {word.lower() for word in in_question}
+    phrases = [value for value in right if holds(spoken, value) and not set(value.lower().split()) <= asked]
+    inside = {word.lower() for phrase in phrases for word in phrase.split() if len(phrase.split()) > 1}
+    # A phrase that holds a value comes in the place of the value.
+    kept = [value for value in found if value.lower() not in inside]
+    return tuple(dict.fromkeys([*kept, *(each for each in phrases if not _is_of_the_case(each, numbers))]))
 
 
 def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
@@ -98,13 +244,28 @@ def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
     Args:
         text: The rule.
         case: The case that taught it.
+
+    Example:
+        >>> from ace.skill import CaseCheck
+        >>> case = SkillCase.make("High water?", CaseCheck("contains", "14h30"), correction="Write it as 14h30.",
+        ...                       wrong="2:30 pm", expected="14h30")
+        >>> missing_values("When a tide is written, use 24 hours.", case)
+        ('14h30',)
     """
     lowered = text.lower()
-    return tuple(value for value in deciding_values(case) if value.lower() not in lowered)
+    missing = []
+    for value in deciding_values(case):
+        # What is left of a code without the number of its case, such as -ML, is only ever a part of a word.
+        part = value[:1] in _CODE_MARKS + "." or value[-1:] in _CODE_MARKS + "."
+        if not (value.lower() in lowered if part else holds(text, value)):
+            missing.append(value)
+    return tuple(missing)
 
 
 def worked_example(case: SkillCase) -> str:
     """Return the case as one line that shows how its question is answered, and how it is not.
+
+    Long texts are cut: of an answer, the line that the check looks for stays.
 
     Args:
         case: The case.
@@ -114,36 +275,194 @@ def worked_example(case: SkillCase) -> str:
         >>> worked_example(SkillCase.make("High water?", CaseCheck("contains", "14h30"), expected="14h30"))
         'Example: High water? -> 14h30'
     """
-    answer = case.expected or " ".join(case.check.value.splitlines())
-    example = f"Example: {case.question} -> {answer}"
-    return f"{example} (not: {case.wrong})" if case.wrong else example
+    values = case.check.value.splitlines() if case.check.kind in ("contains", "any_of", "numeric", "exact") else []
+    answer = _shown(case.expected, values) or _shown(" ".join(values), ())
+    example = f"Example: {_shown(case.question, ())} -> {answer}"
+    wrong = " ".join(case.wrong.split())
+    return f"{example} (not: {wrong})" if wrong and len(wrong) <= _LONGEST_EXAMPLE // 2 else example
 
 
-def _deciding_sentences(case: SkillCase) -> list[str]:
-    sentences = _SENTENCE_END.split(case.correction)
-    right = [word.lower() for word in right_values(case.question, case.wrong, case.correction, case.expected)]
-    return [each for each in sentences if any(word in each.lower() for word in right)] or sentences
+def content_words(text: str) -> list[str]:
+    """Return the words of a text in lower case that are not function words.
+
+    Args:
+        text: Any text.
+    """
+    return [word.lower() for word in tokens(text) if word.lower() not in FUNCTION_WORDS]
 
 
-def _value_in(word: str, place: int, in_question: set[str], numbers: list[str]) -> str:
-    """Return the value that a word of the correction brings in; empty if it brings none."""
-    known = word in in_question and not _has_digit(word) and not word[:1].isupper()
-    if word.lower() in _FUNCTION_WORDS or known or not _is_value(word, place):
-        return ""
-    inner = next((number for number in numbers if number in word and number != word), None)
-    value = word if inner is None else word.replace(inner, "")
-    if value in numbers or (inner is not None and _has_digit(value)):
-        return ""
-    return value
+def has_digit(word: str) -> bool:
+    """Tell whether a word holds a digit."""
+    return any(each.isdigit() for each in word)
+
+
+def is_strong(word: str) -> bool:
+    """Tell whether a word can be a value by its form alone: a number, a code, an abbreviation or a name.
+
+    Args:
+        word: A token.
+    """
+    if word.lower() in FUNCTION_WORDS:
+        return False
+    return has_digit(word) or any(mark in word for mark in _CODE_MARKS) or word[:1].isupper()
+
+
+class _NewWords:
+    """The words of the accepted answer, and which of them the wrong answer lacks."""
+
+    def __init__(self, right: str, wrong: str) -> None:
+        self.all = tokens(right)
+        self.wrong = {word.lower() for word in tokens(wrong)}
+        self._exact = set(tokens(wrong))
+        self.places = [place for place in range(len(self.all)) if self._is_new(place)]
+        if not self.places:
+            # Only the case of letters differs, or a single function word such as "No".
+            short = len(self.all) <= 2
+            self.places = [
+                place
+                for place, word in enumerate(self.all)
+                if (short and word.lower() not in self.wrong)
+                or (word not in self._exact and word.lower() in self.wrong and word.lower() not in FUNCTION_WORDS)
+            ]
+        self.new = [self.all[place] for place in self.places]
+
+    def _is_new(self, place: int) -> bool:
+        word = self.all[place]
+        if word.lower() in self.wrong:
+            return False
+        return word.lower() not in FUNCTION_WORDS or _is_letter_code(word, place)
+
+
+def _runs(words: _NewWords, spoken: Sequence[list[str]]) -> list[list[str]]:
+    """Return the longest runs of words that answer and correction share and that hold something new."""
+    runs: list[list[str]] = []
+    place = 0
+    while place < len(words.all):
+        length = _longest(words.all, place, spoken)
+        for run_start, run_end in _parts(words.all, place, place + length):
+            if any(run_start <= new < run_end for new in words.places):
+                runs.append(words.all[run_start:run_end])
+        place += max(1, length)
+    return runs
+
+
+def _longest(right: Sequence[str], place: int, spoken: Sequence[list[str]]) -> int:
+    best = 0
+    lowered = [word.lower() for word in right[place:]]
+    for sentence in spoken:
+        for start in range(len(sentence)):
+            length = 0
+            while (
+                length < len(lowered) and start + length < len(sentence) and lowered[length] == sentence[start + length]
+            ):
+                length += 1
+            best = max(best, length)
+    return best
+
+
+def _parts(words: Sequence[str], start: int, end: int) -> list[tuple[int, int]]:
+    """Cut a run at its function words: "depot in Lund" names two things."""
+    parts: list[tuple[int, int]] = []
+    first = start
+    for place in range(start, end + 1):
+        cut = place == end or (
+            words[place].lower() in FUNCTION_WORDS and not _is_letter_code(words[place], place) and end - start > 1
+        )
+        if cut:
+            if place > first:
+                parts.append((first, place))
+            first = place + 1
+    return parts
+
+
+def _trimmed(run: Sequence[str], words: _NewWords, asked: Collection[str]) -> str:
+    """Return a run without the words at its ends that the wrong answer or the question has, too."""
+    kept = list(run)
+
+    def is_extra(word: str) -> bool:
+        return (word.lower() in words.wrong or word.lower() in asked) and not has_digit(word)
+
+    while len(kept) > 1 and is_extra(kept[0]) and any(not is_extra(word) for word in kept[1:]):
+        kept.pop(0)
+    while len(kept) > 1 and is_extra(kept[-1]) and any(not is_extra(word) for word in kept[:-1]):
+        kept.pop()
+    while len(kept) > 1 and kept[0].lower() in _TITLES and is_strong(kept[1]):
+        kept.pop(0)
+    return " ".join(kept)
+
+
+def _lowered_sentences(text: str) -> list[list[str]]:
+    return [[word.lower() for word in tokens(part)] for part in re.split(r"(?<=[.!?])\s+|\n+|[,;]\s+", text)]
+
+
+_CALCULATION: Final = re.compile(
+    r"[\d.,]+\s*\S{0,12}\s*(?:/|÷|\*|x|×|\+|-|divided by|times|plus|minus|multiplied by)\s*[\d.,]+[^=.;\n]{0,20}?"  # noqa: RUF001
+    r"(?:=|\bis\b|\bare\b|\bgives\b|\bmakes\b|\bequals\b)\s*",
+    re.IGNORECASE,
+)
+
+
+def _without_calculation(text: str) -> str:
+    """Return an answer without the way to its result, such as "8600 / 1000 =": its numbers are not the answer."""
+    return _CALCULATION.sub("", text)
+
+
+def _judged_sentences(correction: str, right: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return the sentences that hold deciding values, and whether they say what is right.
+
+    Those that only compare, such as "Pier C is kept for boats longer than 9 metres", keep their numbers only.
+    """
+    sentences = [each for each in _SENTENCE_END.split(correction) if each.strip()]
+    decisive = {each for each in sentences if any(holds(each, value) for value in right)}
+    if not decisive:
+        return [(each, True) for each in sentences]
+    return [(each, each in decisive) for each in sentences if each in decisive or _COMPARISON.search(each)]
+
+
+_COMPARISON: Final = re.compile(
+    r"\b(than|above|over|under|below|least|most|up to|more|less|fewer|from|until|before|after|within|between|per|"
+    r"every|older|younger|longer|shorter|exceed\w*|minimum|maximum|divide\w*|multipl\w*|times|add|minus|plus)\b|%",
+    re.IGNORECASE,
+)
 
 
 def _is_value(word: str, place: int) -> bool:
+    if word.lower() in FUNCTION_WORDS and not _is_letter_code(word, place):
+        return False
     return (
-        _has_digit(word)
-        or any(mark in word for mark in _CODE_MARKS)
+        has_digit(word)
+        or any(mark in word for mark in _CODE_MARKS if mark != "-" or word.startswith("-") or word.isupper())
         or (word[:1].isupper() and place > 0)
         or (len(word) > 1 and word.isupper())
     )
+
+
+def _is_asked(word: str, in_question: set[str], right: Sequence[str]) -> bool:
+    """Whether the question brought a word in, also in another form, as Sweden and Swedish are."""
+    if has_digit(word):
+        return False
+    if any(word.lower() in value.lower().split() for value in right):
+        return False
+    if word.isalpha() and len(word) > 4:
+        return any(each[:4].lower() == word[:4].lower() for each in in_question)
+    return word in in_question
+
+
+def _without_numbers_of_the_question(word: str, numbers: Sequence[str]) -> list[str]:
+    """Return the parts of a word that are left without the number of this one case: board_14.md is board_ and .md."""
+    if word in numbers:
+        return []
+    for number in numbers:
+        pattern = rf"(?<!\d){re.escape(number)}(?!\d)"
+        if re.search(pattern, word):
+            parts = [part for part in re.split(pattern, word) if part]
+            return [] if any(has_digit(part) for part in parts) else parts
+    return [word]
+
+
+def _is_of_the_case(value: str, numbers: Sequence[str]) -> bool:
+    """Whether a value holds a number of this one question, so that a rule must not be asked for it."""
+    return any(re.search(rf"(?<!\d){re.escape(number)}(?!\d)", value) for number in numbers)
 
 
 def _is_letter_code(word: str, place: int) -> bool:
@@ -151,5 +470,51 @@ def _is_letter_code(word: str, place: int) -> bool:
     return place > 0 and len(word) == 1 and word.isupper()
 
 
-def _has_digit(word: str) -> bool:
-    return any(each.isdigit() for each in word)
+def _holds_letter(text: str, letter: str) -> bool:
+    """Whether a text names a thing by one letter. The article at the start of a sentence is not the thing A."""
+    if text.strip(" .!\n").casefold() == letter.casefold():
+        return True
+    for found in re.finditer(_bounded(re.escape(letter)), text):
+        starts = not text[: found.start()].strip() or text[: found.start()].rstrip().endswith((".", "!", "?"))
+        if not (letter in "AI" and starts and re.match(r"\s+[a-z]", text[found.end() :])):
+            return True
+    return False
+
+
+def _holds_phrase(text: str, words: Sequence[str]) -> bool:
+    numbers: list[tuple[int, Decimal]] = []
+    pattern = ""
+    for place, word in enumerate(words):
+        value = number_in(word)
+        spellings = _SPELLINGS.get(word.casefold(), ())
+        follows_number = bool(numbers) and numbers[-1][0] == place - 1
+        gap = "" if not place else r"\s*" if follows_number and spellings else r"\s+"
+        if value is not None:
+            numbers.append((place, value))
+            pattern += rf"{gap}(?P<number{place}>{_DIGITS})"
+        elif spellings and follows_number:
+            pattern += gap + "(?:" + "|".join(re.escape(each.casefold()) for each in spellings) + ")"
+        else:
+            pattern += gap + re.escape(word.casefold())
+    folded = text.casefold()
+    for found in re.finditer(_bounded(pattern), folded):
+        if all(number_in(found[f"number{place}"]) == value for place, value in numbers):
+            return True
+    return False
+
+
+def _bounded(pattern: str) -> str:
+    """Return the pattern of a value that is not a part of a longer code."""
+    return rf"(?<![\w.\-/@\\#])(?<!\w:)(?:{pattern})(?![\w\-@/\\]|[.:,'’]\w)" if pattern else pattern  # noqa: RUF001
+
+
+def _shown(text: str, values: Collection[str]) -> str:
+    """Return a text as one line for a worked example; of a long one, the line that holds the values."""
+    whole = " ".join(text.split())
+    if len(whole) <= _LONGEST_EXAMPLE:
+        return whole
+    telling = [" ".join(each.split()) for each in _SENTENCE_END.split(text) if any(holds(each, v) for v in values)]
+    short = " ... ".join(each for each in telling if each)
+    if short and len(short) <= _LONGEST_EXAMPLE:
+        return f"... {short}"
+    return f"{(short or whole)[: _LONGEST_EXAMPLE - 4].rstrip()} ..."

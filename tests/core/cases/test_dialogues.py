@@ -1,0 +1,37 @@
+"""Corrections are found in dialogues of many shapes, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace.cases import answer_passes, cases_of
+from ace.implementations.trace_reading import read_trace
+from tests.core.cases.dialogues import CORRECTED, DIALOGUES, UNCORRECTED, Dialogue
+
+
+def test_the_table_is_large_and_half_of_it_holds_no_correction() -> None:
+    assert len(DIALOGUES) >= 80
+    assert len({each.name for each in DIALOGUES}) == len(DIALOGUES)
+    assert len(UNCORRECTED) * 5 >= len(DIALOGUES) * 2
+    assert len(CORRECTED) * 5 >= len(DIALOGUES) * 2
+
+
+@pytest.mark.parametrize(
+    "dialogue",
+    [
+        pytest.param(
+            each, id=each.name, marks=[pytest.mark.xfail(strict=True, reason=each.beyond_us)] if each.beyond_us else []
+        )
+        for each in DIALOGUES
+    ],
+)
+def test_a_dialogue_yields_its_cases(dialogue: Dialogue) -> None:
+    speakers = ("user", "assistant")
+    messages = [{"role": speakers[at % 2], "content": text} for at, text in enumerate(dialogue.turns)]
+    cases = cases_of(read_trace({"messages": [{"role": "system", "content": "You help the office."}, *messages]}))
+
+    assert [(each.question, each.wrong) for each in cases] == [(each.question, each.wrong) for each in dialogue.cases]
+    for case, wanted in zip(cases, dialogue.cases, strict=True):
+        passed = {answer: answer_passes(case, answer) for answer in (*wanted.passes, *wanted.fails, wanted.wrong)}
+        assert passed == {**dict.fromkeys((*wanted.fails, wanted.wrong), False), **dict.fromkeys(wanted.passes, True)}
+        assert not case.expected or answer_passes(case, case.expected)
