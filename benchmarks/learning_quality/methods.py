@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace.cases import check_passes, missing_values
-from ace.cases.extraction import check_for
+from ace.cases import check_for, check_passes, missing_values
 from ace.environments import EnvironmentResult, Sample, TaskEnvironment
 from ace.evaluation import Evaluator, JudgedAnswer
 from ace.implementations import agent_for
