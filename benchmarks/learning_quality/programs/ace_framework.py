@@ -16,7 +16,9 @@ def learn(job: Job) -> tuple[Answerer, str]:
         model="openai/local", api_base=job.api_base, api_key="not-needed", temperature=0.0, max_tokens=600
     )
     agent, skillbook = ace.Agent(client), ace.Skillbook()
-    adapter = ace.OfflineACE(skillbook, agent, ace.Reflector(client), ace.SkillManager(client))
+    adapter = ace.OfflineACE(
+        skillbook=skillbook, agent=agent, reflector=ace.Reflector(client), skill_manager=ace.SkillManager(client)
+    )
     samples = [ace.Sample(question=each.question, ground_truth=each.right) for each in job.examples]
     adapter.run(samples, _Corrections(ace, job), epochs=1)
 

@@ -7,16 +7,18 @@ from typing import Any
 from benchmarks.learning_quality.programs.dspy_program import demonstrations, metric, predictor, trainset
 from benchmarks.learning_quality.programs.job import Answerer, Job, carry_out, needed
 
-PROGRAM_CALLS = 16
-"""A candidate program is scored on every example once."""
+FIXED_PROGRAMS = 4
+"""Passes over the examples for the candidates that there always are: three scores and one bootstrap."""
+RANDOM_PROGRAM = 2
+"""Passes for one random candidate: a bootstrap and a score."""
 
 
 def learn(job: Job) -> tuple[Answerer, str]:
     """Optimise a predictor within the budget."""
     dspy = needed("dspy")
     predict = predictor(dspy, job)
-    # Three candidates come beside the random ones: without demonstrations, with plain and with bootstrapped ones.
-    candidates = max(0, job.max_calls // PROGRAM_CALLS - 3)
+    passes = job.max_calls // len(job.examples)
+    candidates = max(0, (passes - FIXED_PROGRAMS) // RANDOM_PROGRAM)
     optimiser = dspy.BootstrapFewShotWithRandomSearch(
         metric=metric, max_bootstrapped_demos=4, max_labeled_demos=16, num_candidate_programs=candidates, num_threads=4
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -53,6 +54,7 @@ def carry_out(learn: Callable[[Job], tuple[Answerer, str]]) -> None:
     Args:
         learn: Learns, and returns what answers a question, and the text of what was learned.
     """
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # LiteLLM asks the network for prices otherwise
     values = json.load(sys.stdin)
     examples = tuple(Example(**{**each, "values": tuple(each["values"])}) for each in values["examples"])
     job = Job(values["api_base"], examples, tuple(values["questions"]), values["max_calls"])
