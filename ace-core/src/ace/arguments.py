@@ -16,6 +16,7 @@ __all__ = [
     "closest_name",
     "file_path",
     "instance_of",
+    "one_of",
     "sequence_of_steps",
     "shown",
     "whole_number",
@@ -201,6 +202,27 @@ def sequence_of_steps(name: str, value: object) -> None:
     """
     if isinstance(value, str | bytes) or callable(value) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a list of steps, got {shown(value)}; put it into a list: [step]")
+
+
+def one_of(name: str, value: str, allowed: Collection[str]) -> None:
+    """Refuse a value that is none of the allowed ones.
+
+    Args:
+        name: The name of the argument.
+        value: What was given.
+        allowed: The allowed values.
+
+    Raises:
+        ValueError: It is another one.
+
+    Example:
+        >>> one_of("provenance", "none", ["full", "ids"])
+        Traceback (most recent call last):
+        ...
+        ValueError: provenance must be one of full, ids, got 'none'
+    """
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {shown(value)}")
 
 
 def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> int:

@@ -26,6 +26,10 @@ CaseResult = Literal["passed", "failed", "not_run"]
 """What became of a case when its question was asked last."""
 CASE_RESULTS = get_args(CaseResult)
 
+Provenance = Literal["full", "ids"]
+"""What learning keeps of the trace that taught a skill: its texts and cases, or only its name and place."""
+PROVENANCES = get_args(Provenance)
+
 MAX_CASES = 20
 """How many cases a skill has at most when learning joins further ones; the oldest stay.
 

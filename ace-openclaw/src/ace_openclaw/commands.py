@@ -175,6 +175,7 @@ def learn(
                 workspace=settings.workspace if settings is not None else None,
                 max_cost=chosen.max_cost,
                 allow=chosen.allowed,
+                provenance=chosen.provenance,
                 cancel_token=token,
                 tell=note,
             ),

@@ -12,6 +12,7 @@ from ace.marked_block import MarkedBlockError
 from ace.pipeline import CancellationToken
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.protocols.observers import ModelCalled, SampleEnded, observing
+from ace.skill import Provenance
 from ace.steps import GuardedKind
 from ace_openclaw.home import learner_lock_path, make_ace_folder, skillbook_path
 from ace_openclaw.learning_report import LearningReport
@@ -34,6 +35,7 @@ def learn_sessions(
     workspace: str | None,
     max_cost: float | None,
     allow: Collection[GuardedKind],
+    provenance: Provenance = "full",
     cancel_token: CancellationToken,
     tell: Callable[[str], None],
 ) -> LearningReport:
@@ -46,6 +48,7 @@ def learn_sessions(
         workspace: Where the skills are left; None for nowhere.
         max_cost: US dollars after which no further turn begins.
         allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
+        provenance: What is kept of a session besides its skills.
         cancel_token: Stops the learning; what is left is learned the next time.
         tell: Takes sentences for the user while it goes on.
 
@@ -56,7 +59,12 @@ def learn_sessions(
     make_ace_folder(state)
     with file_lock(learner_lock_path(state), on_wait=lambda: tell(LEARNER_AT_WORK)):
         runner = OpenClaw.from_client(
-            client, state_dir=state, workspace=workspace, skillbook_path=skillbook_path(state), allow=allow
+            client,
+            state_dir=state,
+            workspace=workspace,
+            skillbook_path=skillbook_path(state),
+            allow=allow,
+            provenance=provenance,
         )
         model = _ModelWatch(cancel_token, has_limit=max_cost is not None)
         with closing(runner.skillbook), observing(model.see):

@@ -123,6 +123,38 @@ def test_a_project_cannot_have_your_personal_data_sent(tmp_path: Path, here: Run
     assert done.code == 2 and "'allow' in the file of a project" in done.err and "ACE_ALLOW" in done.err
 
 
+def test_the_provenance_is_a_setting_and_a_variable(tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert here("config", "--json").data["settings"]["provenance"]["value"] == "full"
+    write(tmp_path / ".config/ace/config.toml", 'provenance = "ids"\n')
+    assert here("config", "--json").data["settings"]["provenance"]["value"] == "ids"
+    write(tmp_path / "ace.toml", 'provenance = "full"\n')
+    done = here("config")
+    assert done.code == 2 and "'provenance' in the file of a project may not be 'full'" in done.err
+    write(tmp_path / "ace.toml", 'provenance = "ids"\n')
+    monkeypatch.setenv("ACE_PROVENANCE", "full")
+    assert here("config", "--json").data["settings"]["provenance"]["value"] == "full"
+    monkeypatch.setenv("ACE_PROVENANCE", "none")
+    done = here("config")
+    assert done.code == 2 and "ACE_PROVENANCE must be one of full, ids, got 'none'" in done.err
+
+
+@pytest.mark.parametrize("given", ["flag", "variable", "nothing"])
+@pytest.mark.parametrize("skillbook", ["skills.json", "skills.db"])
+def test_a_run_keeps_no_text_of_a_trace_if_told_so(
+    given: str, skillbook: str, tmp_path: Path, here: Run, model: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    write(tmp_path / "in/run.json", '{"question": "Where is the zebra?", "answer": "LESSON w1"}')
+    flags = ["--provenance", "ids"] if given == "flag" else []
+    if given == "variable":
+        monkeypatch.setenv("ACE_PROVENANCE", "ids")
+    done = here("learn", "in/run.json", "--yes", "--skillbook", skillbook, *model, *flags)
+    assert done.code == 0, done.err
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("skills*"))
+    assert b"run.json" in kept
+    assert (b"zebra" in kept) == (given == "nothing")
+
+
 @pytest.mark.parametrize("given", ["flag", "variable", "nothing"])
 def test_a_class_that_is_allowed_is_sent(
     given: str, tmp_path: Path, here: Run, model: list[str], server: ScriptedServer, monkeypatch: pytest.MonkeyPatch

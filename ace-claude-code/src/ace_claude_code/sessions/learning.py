@@ -15,6 +15,7 @@ from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMClientLike
 from ace.runners import LearningOptions, TraceAnalyser, has_run
+from ace.skill import Provenance
 from ace.skillbook import Skillbook, SkillbookError
 from ace.steps import GuardedKind
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
@@ -70,6 +71,7 @@ class SessionLearner:
         state: The folder of the state.
         client: Makes the client of the model that learns. It is called where there is something to learn.
         allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
+        provenance: What is kept of a session besides its skills.
         cancel_token: Stops the learning; what is left is learned the next time.
     """
 
@@ -79,12 +81,14 @@ class SessionLearner:
         client: Callable[[], LLMClientLike],
         *,
         allow: Collection[GuardedKind] = (),
+        provenance: Provenance = "full",
         cancel_token: CancellationToken | None = None,
     ) -> None:
         self.report = LearningReport()
         self._state = state
         self._client = client
         self._allow = allow
+        self._provenance = provenance
         self._token = CancellationToken() if cancel_token is None else cancel_token
         self._unusable: dict[str, SkillbookError] = {}
 
@@ -174,7 +178,12 @@ class SessionLearner:
             self.report.turns_learned += 1
 
     def _analyser(self, book: Skillbook, last_step: NoteLearnedStep) -> SessionAnalyser:
-        options: LearningOptions = {"skillbook": book, "extra_steps": [last_step], "allow": self._allow}
+        options: LearningOptions = {
+            "skillbook": book,
+            "extra_steps": [last_step],
+            "allow": self._allow,
+            "provenance": self._provenance,
+        }
         return SessionAnalyser.from_client(self._client(), **options)
 
 
@@ -210,11 +219,18 @@ def opened_learner(
                 state,
                 lambda: ClaudeCodeLLMClient(claude=installed.claude or None),
                 allow=settings.allowed,
+                provenance=settings.provenance,
                 cancel_token=cancel_token,
             )
         return
     with context.model(settings) as client:
-        yield SessionLearner(state, lambda: client, allow=settings.allowed, cancel_token=cancel_token)
+        yield SessionLearner(
+            state,
+            lambda: client,
+            allow=settings.allowed,
+            provenance=settings.provenance,
+            cancel_token=cancel_token,
+        )
 
 
 def _has_answer(trace: Record) -> bool:

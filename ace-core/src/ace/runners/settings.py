@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ace.arguments import checked_class, file_path, instance_of, sequence_of_steps, whole_number, with_method
+from ace.arguments import checked_class, file_path, instance_of, one_of, sequence_of_steps, whole_number, with_method
 from ace.protocols.deduplication import DeduplicationConfig
+from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.stores import find_store, has_scheme
 
@@ -35,6 +36,7 @@ class StepOptions(TypedDict, total=False):
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None
     allow: Collection[GuardedKind]
     max_adds: int | None
+    provenance: Provenance
     hooks: Sequence[PipelineHook] | None
     background_limit: int
     failures_path: str | Path | None
@@ -85,6 +87,10 @@ class LearningSettings:
     max_adds: int | None = 50
     """How many skills one answer of the skill manager may add; further ones are skipped and reported. None sets no
     limit."""
+    provenance: Provenance = "full"
+    """What is kept of a trace beside the skills that it taught: with `full` its question, the error and the learning,
+    the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,
+    skills stay unproven."""
     hooks: Sequence[PipelineHook] | None = None
     """Observers of the foreground steps."""
     background_limit: int = 1000
@@ -111,6 +117,7 @@ class LearningSettings:
         whole_number("checkpoint_interval", self.checkpoint_interval, of="samples")
         if self.max_adds is not None:
             whole_number("max_adds", self.max_adds, of="skills")
+        one_of("provenance", self.provenance, PROVENANCES)
         if self.skillbook is not None and self.skillbook_path is not None:
             raise ValueError("give skillbook or skillbook_path, not both")
         if self.dedup_manager is not None and self.dedup_config is not None:
@@ -156,6 +163,7 @@ class LearningSettings:
             checkpoint_interval=self.checkpoint_interval,
             guard=CopyGuard(self.allow),
             max_adds=self.max_adds,
+            provenance=self.provenance,
         )
         path = self.skillbook_path
         if path is not None and find_store(path) is None:

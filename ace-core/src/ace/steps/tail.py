@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
+    from ace.skill import Provenance
     from ace.skillbook import Skillbook
     from ace.steps.copy_guard import CopyGuard
 
@@ -38,6 +39,7 @@ def learning_tail(
     checkpoint_interval: int = 10,
     guard: CopyGuard | None = None,
     max_adds: int | None = MAX_ADDS,
+    provenance: Provenance = "full",
 ) -> list[StepProtocol[ACEStepContext]]:
     """Return the standard steps that learn from a trace.
 
@@ -53,6 +55,7 @@ def learning_tail(
         guard: Says which operations are left out; by default those that copy the right answer or a prompt, or hold
             personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
+        provenance: What is kept of a trace beside the skills; see `UpdateStep`.
 
     Returns:
         Reflect, Tag, Update, Apply, then Deduplicate and Checkpoint where asked for.
@@ -61,7 +64,7 @@ def learning_tail(
     steps: list[StepProtocol[ACEStepContext]] = [
         ReflectStep(reflector, allow=allow),
         TagStep(skillbook),
-        UpdateStep(skill_manager, allow=allow),
+        UpdateStep(skill_manager, allow=allow, provenance=provenance),
         ApplyStep(skillbook, guard=guard, max_adds=max_adds),
     ]
     if dedup_manager is not None:

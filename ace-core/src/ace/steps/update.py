@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class
+from ace.arguments import checked_class, one_of
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.foreign_data import attribute_of, encodable
@@ -15,7 +16,7 @@ from ace.protocols.redaction import known_secrets, redact, redactor_for
 from ace.protocols.role_calls import call_skill_manager
 from ace.redaction import Redactor
 from ace.retrieval import words
-from ace.skill import InsightSource
+from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned, stop_if_cancelled
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ace.protocols.skill_manager import SkillManagerLike
 
 __all__ = ["UpdateStep"]
+
+logger = logging.getLogger(__name__)
 
 
 @checked_class
@@ -38,7 +41,13 @@ class UpdateStep:
     Args:
         skill_manager: The skill manager; its `update_skills` may be `async def`.
         allow: The classes of sensitive text that are neither replaced in what the skill manager is sent nor in the
-            provenance of skills; see `ace.redaction`. Inside a run, they are those of the guard of its `ApplyStep`.
+            provenance and cases of skills; see `ace.redaction`. Inside a run, they are those of the guard of its
+            `ApplyStep`.
+        provenance: What is kept of the trace beside the skill. With `ids`, the operations have no cases, no
+            justification and no evidence, and their source has no texts.
+
+    Raises:
+        ValueError: There is no such provenance.
     """
 
     requires = frozenset({"reflection", "skillbook"})
@@ -46,9 +55,13 @@ class UpdateStep:
     lane = "skillbook"
     max_workers = 1
 
-    def __init__(self, skill_manager: SkillManagerLike, *, allow: Collection[str] = ()) -> None:
+    def __init__(
+        self, skill_manager: SkillManagerLike, *, allow: Collection[str] = (), provenance: Provenance = "full"
+    ) -> None:
         self.skill_manager = skill_manager
         self.allow = frozenset(allow)
+        one_of("provenance", provenance, PROVENANCES)
+        self.provenance = provenance
 
     @property
     def awaited(self) -> Awaited:
@@ -83,10 +96,12 @@ class UpdateStep:
             )
         source = _source_of(ctx, question)
         secrets = known_secrets(client)
-        operations = [
-            _redacted(_with_source(operation, source, reflection), secrets, redactor)
-            for operation in output.update.operations
-        ]
+        operations = [_with_source(operation, source, reflection) for operation in output.update.operations]
+        if self.provenance == "ids":
+            operations = [_without_trace(operation) for operation in operations if not _only_joins_cases(operation)]
+        redacted = partial(_all_redacted, operations, secrets, redactor)
+        has_cases = any(operation.cases for operation in operations)  # their texts may be of any length
+        operations = await calling.function(redacted) if has_cases else redacted()
         return ctx.replace(skill_manager_output=UpdateBatch(output.update.reasoning, operations))
 
 
@@ -134,6 +149,12 @@ def _with_source(operation: UpdateOperation, source: InsightSource, reflection: 
     return dataclasses.replace(operation, insight_source=learned)
 
 
+def _all_redacted(
+    operations: Sequence[UpdateOperation], secrets: Sequence[str], redactor: Redactor
+) -> list[UpdateOperation]:
+    return [_redacted(operation, secrets, redactor) for operation in operations]
+
+
 def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Redactor) -> UpdateOperation:
     """Return the operation without keys, and its source without personal data: skills are shared, and kept for long.
 
@@ -159,7 +180,49 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
         justification=hidden(operation.justification),
         evidence=hidden(operation.evidence),
         insight_source=source,
+        cases=_redacted_cases(operation.cases, redactor),
     )
+
+
+def _redacted_cases(cases: Sequence[SkillCase], redactor: Redactor) -> tuple[SkillCase, ...]:
+    """Return the cases without secrets and personal data; one whose check asks for such a value is dropped.
+
+    The ids stay: a run knows its cases by them.
+    """
+    kept = []
+    for case in cases:
+        if redactor.redact(case.check.value) != case.check.value:
+            logger.warning(
+                "The case %s of %s is dropped: its check asks for a value that is redacted, so it can prove nothing",
+                case.id,
+                redactor.redact_name(case.trace_id) or "a trace",
+            )
+            continue
+        kept.append(
+            dataclasses.replace(
+                case,
+                question=redactor.redact(case.question),
+                context=redactor.redact(case.context),
+                wrong=redactor.redact(case.wrong),
+                correction=redactor.redact(case.correction),
+                expected=redactor.redact(case.expected),
+                trace_id=redactor.redact_name(case.trace_id),
+            )
+        )
+    return tuple(kept)
+
+
+def _without_trace(operation: UpdateOperation) -> UpdateOperation:
+    """Return the operation without any text of the trace but the skill itself."""
+    source = operation.insight_source
+    if source is not None:
+        source = InsightSource(source.trace_id, epoch=source.epoch, step=source.step, integration=source.integration)
+    return dataclasses.replace(operation, justification=None, evidence=None, insight_source=source, cases=())
+
+
+def _only_joins_cases(operation: UpdateOperation) -> bool:
+    changes = operation.content, operation.section, operation.metadata
+    return operation.type == "UPDATE" and bool(operation.cases) and not any(changes)
 
 
 def _nearest(content: str, learnings: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from ace.cli.settings import Settings, load_settings
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.runners import TraceAnalyser
+    from ace.skill import Provenance
     from ace.skillbook import Skillbook
     from ace.steps.copy_guard import GuardedKind
 
@@ -108,6 +109,7 @@ class Learn(LearningCommand):
         *,
         merge: bool,
         allow: Sequence[GuardedKind],
+        provenance: Provenance,
     ) -> TraceAnalyser:
         """Return a runner with the two roles that look back."""
         from ace.implementations import reflector_for, skill_manager_for
@@ -121,6 +123,7 @@ class Learn(LearningCommand):
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
             allow=allow,
+            provenance=provenance,
             extra_steps=[] if place.keeps_history else [SaveSkillbookStep(place.location, book)],
             failures_path=place.failures_file,
         )

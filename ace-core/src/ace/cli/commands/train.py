@@ -22,6 +22,7 @@ from ace.environments import Match, Sample, SimpleEnvironment
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.runners import ACE, TraceAnalyser
+    from ace.skill import Provenance
     from ace.skillbook import Skillbook
     from ace.steps.copy_guard import GuardedKind
 
@@ -108,6 +109,7 @@ class Train(LearningCommand):
         *,
         merge: bool,
         allow: Sequence[GuardedKind],
+        provenance: Provenance,
     ) -> ACE:
         """Return a runner with all three roles."""
         from ace.implementations import agent_for, reflector_for, skill_manager_for
@@ -124,6 +126,7 @@ class Train(LearningCommand):
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
             allow=allow,
+            provenance=provenance,
             extra_steps=[SaveSkillbookStep(place.location, book)] if is_saved_here else [],
             failures_path=place.failures_file,
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ace.pipeline import SampleResult
     from ace.protocols.llm import LLMClientLike
     from ace.runners import ACE, TraceAnalyser
+    from ace.skill import Provenance
     from ace.skillbook import Skillbook
     from ace.steps.copy_guard import GuardedKind
 
@@ -66,6 +67,7 @@ class LearningCommand(ABC):
         *,
         merge: bool,
         allow: Sequence[GuardedKind],
+        provenance: Provenance,
     ) -> ACE | TraceAnalyser:
         """Return the runner.
 
@@ -75,6 +77,7 @@ class LearningCommand(ABC):
             place: Where it is open.
             merge: Whether similar skills are merged.
             allow: What is learned although the guard would reject it.
+            provenance: What is kept of an input besides its skills.
         """
 
     def run(

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from ace.cli.options import Flag, check_from_one
 from ace.cli.settings import SettingValue
+from ace.skill import Provenance
 from ace.steps.copy_guard import GuardedKind
 
 __all__ = ["RunOptions"]
@@ -37,6 +38,9 @@ class RunOptions:
     allow: Annotated[list[GuardedKind], Parameter(negative="", show_default=False)] = field(default_factory=list)
     """Send, store and learn what is otherwise replaced or rejected: personal data or one class of it, secrets, copies
     of the right answer or of a prompt. [env: ACE_ALLOW]"""
+    provenance: Annotated[Provenance | None, Parameter(show_default=False)] = None
+    """What to keep of a trace besides its skills: full, or ids only, which keeps its name but none of its text, so no
+    skill has cases. [env: ACE_PROVENANCE] [default: full]"""
     no_merge: Annotated[bool, Flag] = False
     """Do not merge duplicate skills."""
     resume: Annotated[bool, Flag] = False
@@ -59,4 +63,5 @@ class RunOptions:
             "lag": self.lag,
             "max_cost": self.max_cost,
             "allow": ",".join(self.allow) or None,
+            "provenance": self.provenance,
         }

@@ -117,7 +117,14 @@ class RunPlan:
         counts: RunCounts,
         run: ChosenRun,
     ) -> _Done:
-        runner = self.command.runner(client, book, place, merge=not self.options.no_merge, allow=self.settings.allowed)
+        runner = self.command.runner(
+            client,
+            book,
+            place,
+            merge=not self.options.no_merge,
+            allow=self.settings.allowed,
+            provenance=self.settings.provenance,
+        )
         results: list[Results] = []
         stopped_by = run_learning(
             lambda token: results.append(self._run(runner, inputs, place, token, run)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ace.skill import PROVENANCES
 from ace.steps.copy_guard import guarded_kinds
 
 __all__ = ["FIELDS", "SettingField", "SettingValue"]
@@ -38,6 +39,8 @@ class SettingField:
     """Whether an empty text overrides an earlier source with no value."""
     is_secret: bool = False
     """Whether the value is never shown."""
+    choices: Sequence[str] = ()
+    """The texts that a value may be; none if it may be any."""
     words: Sequence[str] = ()
     """What a value is made of, with commas between them; a settings file may also have a list."""
 
@@ -57,9 +60,11 @@ class SettingField:
         """
         if self.words:
             return self._checked_words(value)
+        if self.choices and isinstance(value, str) and value.strip() not in self.choices:
+            raise ValueError(f"must be one of {', '.join(self.choices)}, got {_short(value)}")
         if self.kind is str and isinstance(value, str):
             if value.strip():
-                return value
+                return value.strip() if self.choices else value
             if self.can_be_unset:
                 return None
             raise ValueError("must not be empty")
@@ -159,6 +164,13 @@ FIELDS: Final[Sequence[SettingField]] = (
         kind=str,
         help="Classes of sensitive text that are neither replaced nor kept out of the skillbook.",
         words=guarded_kinds(),
+    ),
+    SettingField(
+        name="provenance",
+        kind=str,
+        help="What is kept of a trace besides its skills: full, or ids for none of its text.",
+        default="full",
+        choices=PROVENANCES,
     ),
     SettingField(name="max_cost", kind=float, help="The cost in USD at which a run starts no new inputs.", above=0),
     SettingField(

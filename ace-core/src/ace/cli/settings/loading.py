@@ -14,6 +14,7 @@ from ace.cli.errors import UsageError
 from ace.cli.settings.fields import FIELDS, SettingField, SettingValue
 from ace.cli.settings.files import FileValue, read_settings_file
 from ace.cli.settings.places import project_file, user_file
+from ace.skill import Provenance
 from ace.steps.copy_guard import GuardedKind
 
 __all__ = ["Settings", "load_settings"]
@@ -68,6 +69,8 @@ class Settings:
     """The cost in USD at which a run starts no new inputs."""
     allow: str | None
     """The classes of sensitive text to leave alone, separated by commas; None for none."""
+    provenance: Provenance
+    """What is kept of a trace besides the skills that it taught."""
     origins: Mapping[str, str]
     """Where each value came from, by name, in words for people."""
 
@@ -136,6 +139,7 @@ def _trusted(path: Path, entries: Mapping[str, FileValue]) -> Mapping[str, FileV
         "model": _problem_with_model,
         "skillbook": _problem_with_skillbook,
         "allow": _problem_with_allowed,
+        "provenance": _problem_with_provenance,
     }
     for name, problem_with in refusals.items():
         if name not in entries:
@@ -177,6 +181,15 @@ def _problem_with_allowed(words: str) -> str | None:
     if not private:
         return None
     return f"'allow' in the file of a project may not contain {private[0]!r}, since your own data would be sent"
+
+
+def _problem_with_provenance(provenance: str) -> str | None:
+    if provenance == "ids":
+        return None
+    return (
+        f"'provenance' in the file of a project may not be {provenance!r}, since it would keep texts that your own "
+        "settings may not allow"
+    )
 
 
 def _problem_with_model(model: str) -> str | None:
