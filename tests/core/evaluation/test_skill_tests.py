@@ -127,6 +127,7 @@ def test_a_harmful_skill_turns_it_red_and_alone_names_it(book: Skillbook, clock:
     plain = suite_of(book, Clerk(), clock).run()
     assert [each.case.id for each in plain.failed] == [TIDE.id, FERRY.id]
     assert plain.share == 0.5
+    assert [each.reason for each in plain.failed] == ["lacks '14h30'", "lacks '09h15'"]
     assert verdicts(plain)["times-00001"] == "failing"
     clerk = Clerk()
     told = suite_of(book, clerk, clock).run(alone=True)

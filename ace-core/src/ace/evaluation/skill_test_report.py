@@ -45,7 +45,7 @@ class CaseTest:
     shown: tuple[str, ...] = ()
     """The ids of the skills that the agent was shown."""
     reason: str = ""
-    """Why it was not run."""
+    """Why it failed or was not run; empty if it passed."""
     is_error: bool = False
     """Whether it was not run because something went wrong, such as a model that could not be reached."""
     is_kept: bool = False
@@ -237,9 +237,10 @@ def _in_words(test: CaseTest) -> str:
         "Question": test.case.question,
         "Answer": test.answer,
         "Expected": test.expected,
+        "Why": test.reason,
         "Shown": ", ".join(test.shown),
     }
-    return "\n".join(f"{name}: {text}" for name, text in lines.items())
+    return "\n".join(f"{name}: {text}" for name, text in lines.items() if text)
 
 
 def _for_xml(text: str) -> str:

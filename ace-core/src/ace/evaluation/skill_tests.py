@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
 from ace.arguments import checked_class
-from ace.cases import answer_passes, worked_example
+from ace.cases import answer_passes, why_not, worked_example
 from ace.context import SelectedSkills, SkillbookView
 from ace.environments import Sample
 from ace.evaluation.answer_file import AnswerFile
@@ -44,10 +44,9 @@ __all__ = ["SkillTestProgress", "SkillTests", "case_samples"]
 T = TypeVar("T")
 R = TypeVar("R")
 
-_CURES: Final = 3
-"""The most other skills that are omitted, one at a time, to find the one that interferes."""
-_FITTING: Final = 3
-"""The skills that a change to them may have touched a case with, where the agent sees the whole book."""
+_BESIDE: Final = 3
+"""The most other skills that are omitted, one at a time, to find the one that interferes; and, where the agent sees the
+whole book, those that a case is taken to depend on beside its own skills."""
 
 
 class SkillTestProgress(NamedTuple):
@@ -205,8 +204,8 @@ class SkillTests:
         Args:
             only: The ids of the skills or of the cases to test; by default all active skills.
             changed: Whether to test only cases that did not pass last time, or were not asked with this model, or
-                whose own skill, or one that is shown for them, was changed since. Where the agent is shown the whole
-                book, the three skills that fit the question best count as shown.
+                whose own skill, or one that is shown beside it, was changed since. Where the agent is shown the whole
+                book, the three that fit the question and the skill best count as shown.
             alone: Whether to ask each case also with only its own skill, which tells a skill that others interfere
                 with from a bad one. For one that others interfere with, up to three of the shown skills are omitted,
                 one at a time, to find which one does.
@@ -288,14 +287,27 @@ class SkillTests:
             return False
         # One that was removed since may have been shown before.
         then = [skill.replace(status=ACTIVE) for skill in everything if skill.is_active or skill.id in changed]
-        return not changed.isdisjoint({*chosen.ids, *(skill.id for skill in self._fitting(case.question, then))})
+        beside = self._shown_beside(case.question, chosen.skills, then)
+        if not self._is_chosen_for:
+            scores = LexicalRanker()(_query(case.question, chosen.skills), beside)
+            beside = [skill for skill, score in zip(beside, scores, strict=True) if score > 0]
+        return not changed.isdisjoint({*chosen.ids, *(skill.id for skill in beside)})
 
-    def _fitting(self, query: str, skills: Sequence[Skill], limit: int = _FITTING) -> Sequence[Skill]:
-        """Return the skills that are shown with a question; of those that are always all shown, the best."""
-        shown = self.prover.shown(query, skills)
-        if self.prover.retrieval is not None or self.prover.shows_examples or len(shown) <= limit:
-            return shown
-        return LexicalRanker().best(query, shown, limit)
+    @property
+    def _is_chosen_for(self) -> bool:
+        """Whether the agent or the retrieval chooses what is shown for a question."""
+        return self.prover.retrieval is not None or self.prover.shows_examples
+
+    def _shown_beside(self, question: str, own: Sequence[Skill], skills: Sequence[Skill]) -> list[Skill]:
+        """Return what is shown with a question beside its own skills; where that is the whole book, what fits best.
+
+        Among skills that are all shown, one that contradicts another resembles it.
+        """
+        ids = {skill.id for skill in own}
+        if self._is_chosen_for:
+            return [skill for skill in self.prover.shown(question, skills) if skill.id not in ids]
+        others = [skill for skill in skills if skill.is_active and skill.id not in ids]
+        return LexicalRanker().best(_query(question, own), others, _BESIDE)
 
     def _asked_alone(
         self, run: _Run, chosen: Sequence[_Chosen], skills: Sequence[Skill], tests: dict[str, CaseTest]
@@ -329,11 +341,7 @@ class SkillTests:
 
     def _cure(self, run: _Run, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> str:
         """Return the shown skill without which a case passes that its own skill answers; empty if none is found."""
-        is_chosen = self.prover.retrieval is not None or self.prover.shows_examples
-        # Among skills that are all shown, one that contradicts another resembles it.
-        query = case.question if is_chosen else f"{case.question} {skill.content}"
-        others = [each for each in self._fitting(query, skills, _CURES + 1) if each.id != skill.id]
-        for other in others[:_CURES]:
+        for other in self._shown_beside(case.question, [skill], skills)[:_BESIDE]:
             if run.token.is_cancelled:
                 break
             run.planned += 1
@@ -490,7 +498,7 @@ class _Run:
         passed = answer_passes(case, kept.answer)
         if passed is None:
             passed = kept.is_right
-        return _Given(kept.answer, passed, kept.shown, is_kept=True)
+        return _Given(kept.answer, passed, kept.shown, "" if passed else _why_failed(case, kept.answer), is_kept=True)
 
     def _asked(self, case: SkillCase, skills: Sequence[Skill]) -> _Given:
         trace_id = f"{self._prefix}{uuid.uuid4().hex}"
@@ -532,7 +540,8 @@ class _Run:
                     shown=outcome.shown,
                 ),
             )
-        return _Given(outcome.answer, outcome.passed, outcome.shown, seconds=seconds)
+        why_failed = "" if outcome.passed else _why_failed(case, outcome.answer)
+        return _Given(outcome.answer, outcome.passed, outcome.shown, why_failed, seconds=seconds)
 
 
 def case_samples(book: Skillbook) -> list[Sample]:
@@ -564,6 +573,10 @@ def case_samples(book: Skillbook) -> list[Sample]:
     return list(samples.values())
 
 
+def _query(question: str, own: Sequence[Skill]) -> str:
+    return " ".join([question, *(skill.content for skill in own)])
+
+
 def _ground_truth(case: SkillCase) -> str:
     lines = case.check.value.splitlines()
     is_text = case.check.kind in ("exact", "contains", "numeric", "any_of")
@@ -583,6 +596,17 @@ def _planned(
 
 def _result_of(given: _Given) -> CaseResult:
     return "not_run" if given.passed is None else "passed" if given.passed else "failed"
+
+
+def _why_failed(case: SkillCase, answer: str) -> str:
+    match case.check.kind:
+        case "environment":
+            return f"the environment {case.check.value!r} judges that it is wrong"
+        case "judge":
+            return "the judge says no"
+        case _:
+            said = why_not(case.check, answer, question=case.question, wrong=case.wrong, expected=case.expected)
+            return said or "repeats the answer that was wrong"
 
 
 def _case_test(chosen: _Chosen, given: _Given) -> CaseTest:

@@ -25,7 +25,14 @@ DIFF = {
     "changed": [{"id": str, "fields": dict}],
 }
 CHANGE = {"version": int, "at": str, "author": str, "sample": dict | None, "change": dict, "text": str}
-BLAME = {"schema": int, "command": str, "skillbook": str, "skill": str, "changes": [CHANGE]}
+BLAME = {
+    "schema": int,
+    "command": str,
+    "skillbook": str,
+    "skill": str,
+    "proof": {"state": str, "cases": [dict]},
+    "changes": [CHANGE],
+}
 ROLLBACK = {
     "schema": int,
     "command": str,

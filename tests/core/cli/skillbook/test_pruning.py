@@ -10,7 +10,7 @@ from tests.core.cli.skillbook.test_command import at_a_terminal
 from tests.support.command_line import Run
 from tests.support.json_shape import misfits
 
-PRUNED = {"id": str, "section": str, "content": str, "reason": str, "is_removed_for_good": bool}
+PRUNED = {"id": str, "section": str, "content": str, "reason": str, "evidence": str, "is_removed_for_good": bool}
 PRUNE = {
     "schema": int,
     "command": str,

@@ -33,6 +33,7 @@ SKILL = {
     "status": str,
     "sources": [SOURCE],
     "merged_into": str | None,
+    "proof": str,
 }
 SHOWN = {
     "schema": int,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ace.cli.errors import UsageError
 from ace.cli.skillbooks.opening import is_store
@@ -13,9 +14,12 @@ from ace.marked_block import write_marked_block
 from ace.skillbook import Skillbook
 from ace.skillbook.skill_folder import LONGEST_DESCRIPTION, LONGEST_NAME, write_skill_folder
 
+if TYPE_CHECKING:
+    from ace.environments import Sample
+
 __all__ = ["ExportFormat", "exported_text", "format_of", "write_export", "written_file"]
 
-ExportFormat = Literal["json", "playbook", "markdown", "skill", "block"]
+ExportFormat = Literal["json", "playbook", "markdown", "skill", "block", "samples"]
 
 _BLOCK_FILES = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md")
 _BY_SUFFIX: dict[str, ExportFormat] = {
@@ -23,6 +27,7 @@ _BY_SUFFIX: dict[str, ExportFormat] = {
     ".txt": "playbook",
     ".md": "markdown",
     ".markdown": "markdown",
+    ".jsonl": "samples",
     "": "skill",
 }
 
@@ -69,6 +74,8 @@ def exported_text(book: Skillbook, export_format: ExportFormat) -> str:
             return book.as_playbook()
         case "markdown":
             return f"{book.as_markdown()}\n"
+        case "samples":
+            return _samples_text(book)
         case "skill" | "block":
             raise UsageError(f"the format {export_format!r} needs a file or folder; give its path instead of -")
 
@@ -101,7 +108,7 @@ def write_export(
         OSError: It cannot be written.
     """
     match export_format:
-        case "json" | "playbook" | "markdown":
+        case "json" | "playbook" | "markdown" | "samples":
             replace_file(file, exported_text(book, export_format).encode("utf-8"))
         case "block":
             write_marked_block(file, book.as_markdown())
@@ -115,6 +122,19 @@ def write_export(
                 )
             except ValueError as error:
                 raise UsageError(f"{error}; give --name and --description") from error
+
+
+def _samples_text(book: Skillbook) -> str:
+    """Return the cases as lines of JSON that `ace eval` and `ace train` read."""
+    from ace.evaluation import case_samples
+
+    return "".join(f"{json.dumps(_sample_dict(sample), ensure_ascii=False)}\n" for sample in case_samples(book))
+
+
+def _sample_dict(sample: Sample) -> dict[str, object]:
+    fields = {"id": sample.id, "question": sample.question, "context": sample.context}
+    known = {name: value for name, value in fields.items() if value}
+    return {**known, "ground_truth": sample.ground_truth, **sample.metadata}
 
 
 def _name_of(folder: Path) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from ace.cli.wording import counted
 from ace.skill import Skill
 
-__all__ = ["PruneRules", "PrunedSkill", "skills_to_prune"]
+if TYPE_CHECKING:
+    from ace.evaluation import SkillTestReport
+
+__all__ = ["PruneRules", "PrunedSkill", "skills_to_prune", "unneeded_skills"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,30 @@ class PrunedSkill:
     """The skill."""
     reason: str
     """Why, in words for people."""
+    evidence: str = ""
+    """What shows it, which the history of the skill keeps; empty where the skill itself shows it."""
+
+
+def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[PrunedSkill]:
+    """Return the skills that a test found to be unneeded, with the answers that show it.
+
+    Args:
+        skills: The skills of a book.
+        report: What a test of the book found that asked the cases also without skills.
+    """
+    tests = {test.case.id: test for test in report.cases}
+    unneeded = {each.skill_id for each in report.skills if each.verdict == "unneeded"}
+    by = f" with {report.model}" if report.model else ""
+    found = []
+    for skill in skills:
+        if skill.id in unneeded:
+            why = f"{counted(len(skill.cases), 'case')} passed without skills{by}"
+            of_skill = [tests[case.id] for case in skill.cases]
+            answers = "; ".join(
+                f"case {each.case.id}: {each.case.question} -> {each.answer_without}" for each in of_skill
+            )
+            found.append(PrunedSkill(skill, why, f"Unneeded: {why}. {answers}"))
+    return found
 
 
 def skills_to_prune(skills: Iterable[Skill], rules: PruneRules, now: datetime) -> list[PrunedSkill]:

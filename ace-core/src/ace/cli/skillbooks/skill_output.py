@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ace.cli.console import print_table, print_text
 from ace.cli.learning.run_report import place_of
+from ace.cli.skillbooks.cases import print_cases
 from ace.cli.wording import shown_time
 from ace.skill import INVALID, Skill
 from ace.skillbook.json_write import JsonValue, skill_dict
@@ -18,16 +19,16 @@ __all__ = ["print_skill", "print_skills", "skill_as_json"]
 
 
 def skill_as_json(skill: Skill) -> dict[str, JsonValue]:
-    """Return all fields of a skill but the vector.
+    """Return all fields of a skill but the vector, and what its cases say about it.
 
     Args:
         skill: The skill.
     """
-    return {**skill_dict(skill), "merged_into": skill.merged_into}
+    return {**skill_dict(skill), "merged_into": skill.merged_into, "proof": skill.proof}
 
 
 def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
-    """Print a table of skills; a column says which are not active, if one is not.
+    """Print a table of skills; columns say which are proven, if one has a case, and which are not active.
 
     Args:
         skills: The skills.
@@ -35,6 +36,10 @@ def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
     """
     columns = ["id", "section", "helpful", "harmful", "neutral", "content"]
     rows = [_row(skill) for skill in skills]
+    if any(skill.cases for skill in skills):
+        columns.insert(2, "proof")
+        for row, skill in zip(rows, skills, strict=True):
+            row.insert(2, skill.proof)
     if not all(skill.is_active for skill in skills):
         columns.insert(1, "status")
         for row, skill in zip(rows, skills, strict=True):
@@ -54,7 +59,7 @@ def _use_in_words(use: SkillUse) -> str:
 
 
 def print_skill(skill: Skill, use: SkillUse | None = None) -> None:
-    """Print one skill with everything that is known of it, and the traces that taught it.
+    """Print one skill with everything that is known of it, its cases, and the traces that taught it.
 
     Args:
         skill: The skill.
@@ -73,6 +78,9 @@ def print_skill(skill: Skill, use: SkillUse | None = None) -> None:
     ]
     print_table(["skill", skill.id], [[name, value] for name, value in facts if value])
     print_text("")
+    if skill.cases:
+        print_cases(skill)
+        print_text("")
     if not skill.sources:
         print_table(["learned from"], [["no recorded source"]])
         return

@@ -19,6 +19,7 @@ from ace.cli.commands.skillbook import (
     restore,
     rollback,
     show,
+    test,
 )
 
 __all__ = ["app"]
@@ -40,5 +41,6 @@ app.command(rollback.command, name="rollback")
 app.command(export.command, name="export")
 app.command(import_skills.command, name="import")
 app.command(merge.command, name="merge")
+app.command(test.command, name="test", usage="Usage: ace skillbook test [OPTIONS] [SKILLBOOK]")
 app.command(prune.command, name="prune")
 app.command(dedup.command, name="dedup")

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from ace.cli.console import print_json, print_text, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
+from ace.cli.skillbooks.cases import cases_from
 from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import location_of, open_or_start, save, text_or_stdin
 from ace.cli.skillbooks.skill_output import skill_as_json
@@ -22,6 +23,7 @@ def command(
     text: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
+    case: Annotated[list[str] | None, Parameter(negative="")] = None,
     skillbook: SkillbookOption = None,
     as_json: JsonFlag = False,
 ) -> int:
@@ -30,14 +32,20 @@ def command(
     The skillbook is created if it does not exist. In a store (.db) the change is a version of its own. The command
     that undoes it is printed.
 
+    With --case the skill gets a question and its correct answer, with which `ace skillbook test` finds out whether it
+    works. The check is strict: a number is compared by its value, another answer as a whole, between word boundaries.
+
     For example:
 
         ace skillbook add maths "Check the units before you add."
         ace skillbook add maths - < rule.txt
+        ace skillbook add tides "Write times as 14h30." --case "When is high water, at 2:30 pm? => 14h30"
 
     Args:
         section: The section that the skill belongs to, such as maths.
         text: The text of the skill; - reads it from standard input.
+        case: A question that the skill helps to answer, and the answer, as "question => answer"; can be given several
+            times.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         as_json: Print one JSON object.
     """
@@ -46,9 +54,10 @@ def command(
     for name, value in (("section", section), ("text", content)):
         if not value.strip():
             raise UsageError(f"the {name} of the new skill is empty")
+    cases = cases_from(case)
     with open_or_start(location) as book:
         with book.deferred_commits():
-            added = book.add_skill(section, content)
+            added = book.add_skill(section, content, cases=cases)
             version = save(book, location, author="ace skillbook add")
         # Another process may have taken the id before the change was saved; the skill has another one then.
         same = [each for each in book.skills() if (each.content, each.created_at) == (content, added.created_at)]
@@ -67,5 +76,7 @@ def command(
         )
     else:
         print_text(f"added [{skill.id}] in section {skill.section!r}: {visible(skill.content)}")
+        for each in skill.cases:
+            print_text(f"with case {each.id}: {visible(each.question)} => {visible(each.expected)}")
         print_undo(location, version, undo)
     return DONE

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ace.cli.console import print_json, print_table
+from collections.abc import Sequence
+
+from ace.cli.console import note, print_json, print_table, print_text
 from ace.cli.errors import DONE
 from ace.cli.learning.run_report import place_of
 from ace.cli.options import JsonFlag, SkillbookOption
+from ace.cli.skillbooks.cases import print_cases, proof_as_json
 from ace.cli.skillbooks.event_words import described
 from ace.cli.skillbooks.history import newest_version
 from ace.cli.skillbooks.lookup import bare_id, unknown_skill
@@ -22,6 +25,10 @@ __all__ = ["command"]
 def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
     """List every change to a skill, oldest first, with its time, its author and the sample that it was made for.
 
+    The proof follows: each question that taught the skill, the answer that was wrong before, the correct one, and
+    whether a model answered it correctly with the skill, when and which. A JSON skillbook has no history, only the
+    proof.
+
     For example:
 
         ace skillbook blame maths-00001
@@ -34,16 +41,37 @@ def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: Jso
     location = location_of(skillbook)
     wanted = bare_id(skill_id)
     with opened(location) as book:
-        newest_version(book, location)
-        entries = book.blame(wanted)
-        if not entries:
+        skill = book.get_skill(wanted)
+        if book.version is None and (skill is None or not skill.cases):
+            newest_version(book, location)  # says how to get a history
+        entries = [] if book.version is None else book.blame(wanted)
+        if not entries and skill is None:
             raise unknown_skill(book, location, skill_id)
+        has_history = book.version is not None
     if as_json:
         changes = [_as_json(entry, wanted) for entry in entries]
         print_json(
-            {"command": "skillbook blame", "skillbook": shown_location(location), "skill": wanted, "changes": changes}
+            {
+                "command": "skillbook blame",
+                "skillbook": shown_location(location),
+                "skill": wanted,
+                "changes": changes,
+                "proof": None if skill is None else proof_as_json(skill),
+            }
         )
         return DONE
+    if has_history:
+        _print_changes(entries, wanted, location)
+    else:
+        note(f"ace: the skillbook {shown_location(location)!r} keeps no history, so only the proof is shown")
+    if skill is not None and skill.cases:
+        if has_history:
+            print_text("")
+        print_cases(skill)
+    return DONE
+
+
+def _print_changes(entries: Sequence[BlameEntry], wanted: str, location: str) -> None:
     print_table(
         ["version", "time (UTC)", "by", "sample", "change"],
         [
@@ -58,7 +86,6 @@ def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: Jso
         ],
         title=f"{wanted} in {shown_location(location)}",
     )
-    return DONE
 
 
 def _as_json(entry: BlameEntry, skill_id: str) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Annotated
 
@@ -11,11 +12,12 @@ from ace.cli.console import print_json, print_text, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.questions import edited
+from ace.cli.skillbooks.cases import as_option, cases_from
 from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.lookup import find_active
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save, text_or_stdin
 from ace.cli.skillbooks.skill_output import skill_as_json
-from ace.skill import Skill
+from ace.skill import Skill, SkillCase
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import shown_location
 
@@ -28,24 +30,32 @@ def command(
     /,
     *,
     section: str | None = None,
+    case: Annotated[list[str] | None, Parameter(negative="")] = None,
+    remove_case: Annotated[list[str] | None, Parameter(negative="")] = None,
     skillbook: SkillbookOption = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Change the text of a skill, or move it to another section.
+    """Change the text or the cases of a skill, or move it to another section.
 
-    Without a text and a section, the skill opens in your editor: the command in $VISUAL, else in $EDITOR. Counters
-    and sources stay. In a store (.db) the change is a version of its own. The command that undoes it is printed.
+    Without a text, a section and a case, the skill opens in your editor: the command in $VISUAL, else in $EDITOR.
+    Counters and sources stay. To change a case, remove it and add another one: `ace skillbook show SKILL_ID` lists
+    their ids. With a new text, the cases have to be tested again. In a store (.db) the change is a version of its own.
+    The command that undoes it is printed.
 
     For example:
 
         ace skillbook edit maths-00001 "Check the units before you add."
         EDITOR="code --wait" ace skillbook edit maths-00001
         ace skillbook edit maths-00001 --section physics
+        ace skillbook edit tides-00001 --case "When is low water, at 8 pm? => 20h00" --remove-case 5b856da2e8b4
 
     Args:
         skill_id: The id of the skill.
         text: The new text; - reads it from standard input.
         section: The section to move the skill to.
+        case: A question that the skill helps to answer, and the answer, as "question => answer"; can be given several
+            times.
+        remove_case: The id of a case to remove; can be given several times.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         as_json: Print one JSON object.
     """
@@ -53,7 +63,9 @@ def command(
     check_writable(location)
     with opened(location) as book:
         before = find_active(book, location, skill_id)
-    is_in_editor = text is None and section is None
+    _check_cases(before, remove_case or ())
+    cases = cases_from(case)
+    is_in_editor = text is None and section is None and not cases and not remove_case
     given = text_or_stdin(text)
     if given is not None and not given.strip():
         raise UsageError(
@@ -63,7 +75,8 @@ def command(
         now = find_active(book, location, skill_id)
         if is_in_editor and now.content != before.content and content != before.content:
             raise UsageError(f"another process changed the skill {before.id!r} meanwhile, so nothing was changed")
-        after, version = _edit(book, location, now, content, section)
+        _check_cases(now, remove_case or ())
+        after, version = _edit(book, location, now, content, section, cases, remove_case or ())
     undo = "" if after == now else undo_command(location, version, _opposite(now, after))
     if as_json:
         print_json(
@@ -77,31 +90,66 @@ def command(
             }
         )
     elif after == now:
-        print_text(f"{now.id} already has this text and section; nothing was changed")
+        print_text(f"{now.id} already has this text, section and cases; nothing was changed")
     else:
         print_text(f"edited [{after.id}] in section {after.section!r}: {visible(after.content)}")
+        for each in after.cases:
+            if each not in now.cases:
+                print_text(f"with case {each.id}: {visible(each.question)} => {visible(each.expected)}")
+        for each in now.cases:
+            if each.id not in {kept.id for kept in after.cases}:
+                print_text(f"without case {each.id}: {visible(each.question)}")
         print_undo(location, version, undo)
     return DONE
 
 
+def _check_cases(skill: Skill, ids: Sequence[str]) -> None:
+    known = {each.id for each in skill.cases}
+    for name in ids:
+        if name not in known:
+            has = f"its cases are {', '.join(sorted(known))}" if known else "it has no cases"
+            raise UsageError(f"--remove-case: the skill {skill.id!r} has no case {name!r}; {has}")
+
+
 def _edit(
-    book: Skillbook, location: str, skill: Skill, content: str | None, section: str | None
+    book: Skillbook,
+    location: str,
+    skill: Skill,
+    content: str | None,
+    section: str | None,
+    cases: Sequence[SkillCase],
+    removed: Sequence[str],
 ) -> tuple[Skill, int | None]:
     """Make the change, if it is one, and return the skill as it is then, with the version of the store."""
     new_content = None if content is None or content == skill.content else content
     new_section = None if section is None or " ".join(section.split()) == skill.section else section
-    if new_content is None and new_section is None:
+    known = {each.id for each in skill.cases} - set(removed)
+    new_cases = [each for each in cases if each.id not in known]  # one that is there keeps its correction and result
+    if new_content is None and new_section is None and not new_cases and not removed:
         return skill, book.version
     with book.deferred_commits():
-        book.update_skill(skill.id, content=new_content, section=new_section)
+        if new_content is not None or new_section is not None:
+            book.update_skill(skill.id, content=new_content, section=new_section)
+        if removed:
+            book.remove_cases(skill.id, removed)
+        if new_cases:
+            book.put_cases(skill.id, new_cases)
         version = save(book, location, author="ace skillbook edit")
     return find_active(book, location, skill.id), version
 
 
 def _opposite(before: Skill, after: Skill) -> list[str]:
-    """Return the arguments of `ace skillbook` that give a skill its old text and section again."""
+    """Return the arguments of `ace skillbook` that make a skill as it was; nothing if none can."""
     text = [] if before.content == after.content else [before.content]
     if text and text[0].startswith("-"):
         text.insert(0, "--")
     section = [] if before.section == after.section else ["--section", before.section]
-    return ["edit", *section, before.id, *text]
+    ids_before, ids_after = ({case.id for case in skill.cases} for skill in (before, after))
+    gone = [as_option(case) for case in before.cases if case.id not in ids_after]
+    added = [case.id for case in after.cases if case.id not in ids_before]
+    cases = [each for id in added for each in ("--remove-case", id)]
+    for option in gone:
+        if option is None:
+            return []
+        cases += ["--case", option]
+    return ["edit", *section, *cases, before.id, *text]

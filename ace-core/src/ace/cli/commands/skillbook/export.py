@@ -15,7 +15,7 @@ from ace.cli.skillbooks.export_formats import ExportFormat, exported_text, forma
 from ace.cli.skillbooks.opening import location_of, opened
 from ace.cli.wording import counted
 from ace.marked_block import MarkedBlockError
-from ace.skillbook import shown_location
+from ace.skillbook import Skillbook, shown_location
 
 __all__ = ["command"]
 
@@ -38,11 +38,15 @@ def command(
     the rest of the file stays as it is. All formats but .json contain only the skills that agents see. With - the
     export goes to standard output, as JSON unless --format names another format.
 
+    The format samples, of .jsonl, is the cases of the skills as samples with their ground truth, which `ace eval` and
+    `ace train` read; judge them with `--environment strict`.
+
     For example:
 
         ace skillbook export AGENTS.md
         ace skillbook export skills/maths --name maths
         ace skillbook export - --format markdown | less
+        ace skillbook export cases.jsonl
 
     Args:
         path: The file or folder; - writes to standard output.
@@ -71,7 +75,7 @@ def command(
             raise UsageError(str(error)) from error
         except OSError as error:
             raise UsageError(f"{str(file)!r} cannot be written: {error.strerror}; choose another path") from error
-        written = len(book.skills(include_invalid=chosen == "json"))
+        written = _written(book, chosen)
     if as_json:
         print_json(
             {
@@ -79,12 +83,22 @@ def command(
                 "skillbook": shown_location(location),
                 "path": str(file),
                 "format": chosen,
-                "skills": written,
+                "samples" if chosen == "samples" else "skills": written,
             }
         )
     else:
-        print_text(f"exported {counted(written, 'skill')} of {shown_location(location)} to {file} as {chosen}")
+        noun = "sample" if chosen == "samples" else "skill"
+        print_text(f"exported {counted(written, noun)} of {shown_location(location)} to {file} as {chosen}")
     return DONE
+
+
+def _written(book: Skillbook, export_format: ExportFormat) -> int:
+    """Return how many skills, or samples, an export holds."""
+    if export_format == "samples":
+        from ace.evaluation import case_samples
+
+        return len(case_samples(book))
+    return len(book.skills(include_invalid=export_format == "json"))
 
 
 def _export_to_output(location: str, export_format: ExportFormat, *, as_json: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,16 +11,22 @@ from cyclopts import Parameter
 from ace.cli.clock import clock_from_environment
 from ace.cli.console import note, print_json, print_table, print_text
 from ace.cli.errors import DONE, UsageError
-from ace.cli.options import Flag, JsonFlag, SkillbookOption, YesFlag
+from ace.cli.learning.log_lines import warnings_shown
+from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.questions import can_ask, says_yes
+from ace.cli.settings import load_settings
 from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
-from ace.cli.skillbooks.pruning import PrunedSkill, PruneRules, skills_to_prune
+from ace.cli.skillbooks.pruning import PrunedSkill, PruneRules, skills_to_prune, unneeded_skills
+from ace.cli.skillbooks.testing import BookTest, code_of_stop
 from ace.cli.wording import counted
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import shown_location
 
 __all__ = ["command"]
+
+_DEFAULT_MODEL = ModelOptions()
+_AUTHOR = "ace skillbook prune"
 
 
 def command(
@@ -28,8 +35,12 @@ def command(
     unhelpful_uses: int | None = None,
     unused_days: float | None = None,
     invalid: Annotated[bool, Parameter(name=["--removed", "--invalid"], negative="", show_default=False)] = False,
+    unneeded: Annotated[bool, Flag] = False,
     dry_run: Annotated[bool, Flag] = False,
+    answers: Path | None = None,
+    workers: int | None = None,
     skillbook: SkillbookOption = None,
+    model_options: ModelOptions = _DEFAULT_MODEL,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -39,30 +50,51 @@ def command(
     stays in the skillbook: `ace skillbook restore` brings it back. In a store (.db) the change is one version. Without
     a terminal, nothing is removed unless --yes is given.
 
+    With --unneeded the skillbook is tested with the model, as by `ace skillbook test --without`. The answers that show
+    that a skill is not needed any more become its evidence, in the same version.
+
     For example:
 
         ace skillbook prune --dry-run
         ace skillbook prune --unhelpful-uses 5 --unused-days 90
         ace skillbook prune --no-harmful --removed --yes
+        ace skillbook prune --unneeded --model openai/gpt-4o
 
     Args:
         harmful: Remove skills that did harm more often than they helped; --no-harmful keeps them. [default: on]
         unhelpful_uses: Also remove skills that were judged at least this many times and never helped.
         unused_days: Also remove skills that are at least this many days old and were never judged.
         invalid: Also delete skills that were removed or merged into others before; they leave the skillbook.
+        unneeded: Also remove skills whose cases the model answers correctly without them.
         dry_run: Change nothing, and show what would be done.
+        answers: With --unneeded: a file that keeps every answer, as of `ace skillbook test`.
+        workers: With --unneeded: the number of cases to ask at once. [env: ACE_WORKERS] [default: 1]
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        model_options: With --unneeded: options of the model.
         yes: Do not ask for confirmation.
         as_json: Print one JSON object.
     """
     for name, least, value in (("--unhelpful-uses", 1, unhelpful_uses), ("--unused-days", 0, unused_days)):
         if value is not None and not value >= least:
             raise UsageError(f"{name} must be a number of at least {least}, got {value:g}")
+    check_from_one({"--workers": workers})
+    given = {**model_options.flags(), "answers": answers, "workers": workers}
+    if not unneeded and any(value is not None for value in given.values()):
+        raise UsageError("the options of the model, --answers and --workers are for --unneeded; add it")
+    settings = load_settings({**model_options.flags(), "workers": workers, "skillbook": skillbook})
     rules = PruneRules(harmful=harmful, unhelpful_uses=unhelpful_uses, unused_days=unused_days, invalid=invalid)
     location = location_of(skillbook)
     check_writable(location)
-    with opened(location) as book:
+    with warnings_shown(), opened(location) as book:
         pruned = skills_to_prune(book.skills(include_invalid=True), rules, clock_from_environment()())
+        if unneeded:
+            test = BookTest(settings=settings, without=True, answers=answers)
+            report = test.report(book, author=_AUTHOR, note_results=False, assume_yes=yes, quiet=as_json)
+            stopped = code_of_stop(report, "so nothing was changed")
+            if stopped:
+                return stopped
+            known = {each.skill.id for each in pruned}
+            pruned += [each for each in unneeded_skills(book.skills(), report) if each.skill.id not in known]
         version = book.version
         may_ask = not as_json and not yes and not dry_run and can_ask()
         if not as_json:
@@ -94,8 +126,10 @@ def command(
 def _prune(book: Skillbook, location: str, pruned: Sequence[PrunedSkill]) -> int | None:
     with book.deferred_commits():
         for each in pruned:
+            if each.evidence:
+                book.update_skill(each.skill.id, evidence=each.evidence)
             book.remove_skill(each.skill.id, soft=each.skill.is_active)
-        return save(book, location, author="ace skillbook prune")
+        return save(book, location, author=_AUTHOR)
 
 
 def _as_json(each: PrunedSkill) -> dict[str, object]:
@@ -104,6 +138,7 @@ def _as_json(each: PrunedSkill) -> dict[str, object]:
         "section": each.skill.section,
         "content": each.skill.content,
         "reason": each.reason,
+        "evidence": each.evidence,
         "is_removed_for_good": not each.skill.is_active,
     }
 
