@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ace.plugins import StoreSpec
+from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook, SkillbookStore
 from ace.skillbook.store import (
     AlreadyCommittedError,
@@ -203,6 +205,21 @@ class StoreConformance(Conformance, is_suite=True):
             versions = [version.version for version in book.history()]
         demand(len(versions) == newest, f"the newest version is {newest}, and the history lists {versions}")
 
+    def test_cases(self, location: str) -> None:
+        """The cases of skills, with their results, are there when the book is opened again, and after a rollback."""
+        first, second = (SkillCase.make(f"2 + {number}?", CaseCheck("numeric", f"{2 + number}")) for number in (2, 3))
+        passed = replace(first, last_result="passed", last_run_at=AT, model="kit")
+        with _book(location) as book:
+            skill = book.add_skill("kit", "Add the numbers.", cases=[first])
+            book.note_results({skill.id: [passed]})
+            noted = book.version
+            book.put_cases(skill.id, [second])
+        demand(_cases_in(location) == [passed, second], f"the skill has the cases {_cases_in(location)}")
+        assert noted is not None
+        with _book(location) as book:
+            book.rollback(noted)
+        demand(_cases_in(location) == [passed], f"after a rollback, the skill has the cases {_cases_in(location)}")
+
     def test_close_twice(self, plugin_name: str, location: str) -> None:
         """`close` may be called twice."""
         store = _opened(plugin_name, location)
@@ -211,6 +228,11 @@ class StoreConformance(Conformance, is_suite=True):
             store.close()
         except Exception as error:
             pytest.fail(f"the second close raises {type(error).__name__}: {error}", pytrace=False)
+
+
+def _cases_in(location: str) -> list[SkillCase]:
+    with _book(location) as book:
+        return [case for skill in book.skills() for case in skill.cases]
 
 
 def _book(location: str) -> Skillbook:
