@@ -7,11 +7,12 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ace.skill import InsightSource, SimilarityDecision
+from ace.skill import CaseCheck, InsightSource, SimilarityDecision, SkillCase
 from ace.skillbook import SampleKey, Skillbook, SkillbookError
 from ace.skillbook.sqlite_schema import COLUMNS
 from ace.updates import UpdateBatch, UpdateOperation
@@ -41,6 +42,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         batch = UpdateBatch("", [UpdateOperation("ADD", section="b", content="Sampled.")])
         book.apply_update(batch, key=KEY, progress="{}")
         book.rollback(11)
+        first, second = (SkillCase.make(f"Question {number}?", CaseCheck("numeric", "4")) for number in (1, 2))
+        book.add_skill("c", "With a case.", "c-00007", cases=[first])
+        learned = UpdateOperation("UPDATE", skill_id="c-00007", content="Other words.", cases=[second])
+        assert not book.apply_update(UpdateBatch("", [learned])).skipped
+        book.put_cases("c-00007", [replace(first, expected="four")])
+        book.note_results({"c-00007": [replace(second, last_result="failed", last_run_at="now", model="m")]})
+        book.remove_cases("c-00007", [first.id])
         assert book.store is not None
         book.store.record_answer("key", "answer", "now", {"model": "m"})
     with contextlib.closing(sqlite3.connect(path)) as database:
@@ -107,6 +115,10 @@ VALUES = (
     '[{"kind": "rollback", "version": "x"}]',
     '[{"kind": "tag", "skill_id": ["a"], "counters": 3, "at": 0}]',
     '[{"kind": "embed", "skills": [[]]}]',
+    '[{"kind": "cases", "skills": 3, "at": ""}]',
+    '[{"kind": "cases", "skills": {"a-00001": {"put": [{}]}}, "at": ""}]',
+    '[{"kind": "cases", "skills": {"a-00001": {"results": [["a", "great", "", ""]]}}, "at": ""}]',
+    '[{"kind": "cases", "skills": {"a-00001": {"removed": [3], "more": 1}}, "at": ""}]',
     '[["a-00001", -5]]',
     '[["a-00001", "x"]]',
     "[" * 5000 + "]" * 5000,

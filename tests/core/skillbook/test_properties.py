@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ace.skill import InsightSource
+from ace.skill import CASE_RESULTS, CHECK_KINDS, CaseCheck, InsightSource, SkillCase
 from ace.skillbook import Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
 from tests.core.skillbook.clocks import ticking
@@ -16,6 +16,23 @@ from tests.core.skillbook.clocks import ticking
 TEXT = st.text(max_size=30)
 SOURCES = st.builds(InsightSource, TEXT, TEXT, st.integers(0, 9), st.integers(0, 9), TEXT, TEXT, TEXT)
 SECTIONS = st.sampled_from(["a", "b", "Über uns", "", "x y z"])
+CASES = st.builds(
+    SkillCase,
+    st.sampled_from([f"c{number}" for number in range(30)]),
+    st.sampled_from(["Which?", "Ünd was?", " "]),  # the last one is refused
+    st.builds(CaseCheck, st.sampled_from(CHECK_KINDS), TEXT),
+    context=TEXT,
+    wrong=TEXT,
+    correction=TEXT,
+    expected=TEXT,
+    trace_id=TEXT,
+    made_at=TEXT,
+    last_result=st.sampled_from(CASE_RESULTS),
+    last_run_at=TEXT,
+    model=TEXT,
+)
+CHECK = CaseCheck("exact", "this")
+FEW_CASES = st.lists(CASES, max_size=4)
 
 # Skills are chosen by place, so that most steps meet one that exists.
 STEP = st.one_of(
@@ -28,6 +45,10 @@ STEP = st.one_of(
     st.tuples(st.just("embed"), st.integers(0, 20), st.lists(st.floats(width=32, allow_nan=False), max_size=3)),
     st.tuples(st.just("batch"), st.integers(0, 20), TEXT),
     st.tuples(st.just("import"), TEXT),
+    st.tuples(st.just("learn cases"), st.integers(0, 20), st.sampled_from([None, "", "new", "x"]), FEW_CASES),
+    st.tuples(st.just("put cases"), st.integers(0, 20), FEW_CASES),
+    st.tuples(st.just("remove cases"), st.integers(0, 20), st.integers(0, 29)),
+    st.tuples(st.just("note results"), st.integers(0, 20), FEW_CASES, FEW_CASES),
 )
 
 
@@ -65,12 +86,30 @@ def take(book: Skillbook, step: tuple[object, ...]) -> None:
                 book.apply_update(UpdateBatch("", operations))
             case ("import", str(content)):
                 other = Skillbook(clock=ticking())
-                other.add_skill("a", content, metadata={"helpful": 1})
+                other.add_skill("a", content, metadata={"helpful": 1}, cases=[SkillCase("c1", "Which?", CHECK)])
                 book.import_skills(other)
             case _:
-                raise AssertionError(step)
+                change_cases(book, step)
     except ValueError:
         assert book.dumps() == before
+
+
+def change_cases(book: Skillbook, step: tuple[object, ...]) -> None:
+    match step:
+        case ("learn cases", int(place), (str() | None) as content, list(cases)):
+            operations = [
+                UpdateOperation("ADD", section="c", content=content, cases=cases),
+                UpdateOperation("UPDATE", skill_id=id_at(book, place), content=content, cases=cases),
+            ]
+            book.apply_update(UpdateBatch("", operations))
+        case ("put cases", int(place), list(cases)):
+            book.put_cases(id_at(book, place), cases)
+        case ("remove cases", int(place), int(number)):
+            book.remove_cases(id_at(book, place), [f"c{number}", "c0"])
+        case ("note results", int(place), list(some), list(others)):
+            book.note_results({id_at(book, place): some, id_at(book, place + 1): others, "nobody": some})
+        case _:
+            raise AssertionError(step)
 
 
 @given(steps=st.lists(STEP, max_size=25))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
 from ace.skillbook.vectors import pack_vector
 from tests.core.skillbook.clocks import run_python, start_python, ticking
@@ -102,9 +103,12 @@ def test_processes_that_begin_a_store_at_once_share_it(tmp_path: Path) -> None:
 
 LEARNING_UNTIL_KILLED = """
 import sys
+from dataclasses import replace
+from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import SampleKey, Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
 path, run = sys.argv[1:]
+shared = SkillCase.make("Shared?", CaseCheck("contains", "yes"))
 book = Skillbook.open(path)
 print("ready", flush=True)
 for number in range(100_000):
@@ -112,7 +116,9 @@ for number in range(100_000):
     with book.deferred_commits():
         book.tag_skill("a-00001", "helpful")
         book.set_embeddings({"a-00001": [float(number)] * 4})
-        batch = UpdateBatch("", [UpdateOperation("ADD", section="a", content=f"{run} {number}")])
+        case = SkillCase.make(f"{run} {number}?", CaseCheck("numeric", str(number)))
+        book.note_results({"a-00001": [replace(shared, last_result="passed", last_run_at=f"{run} {number}")]})
+        batch = UpdateBatch("", [UpdateOperation("ADD", section="a", content=f"{run} {number}", cases=[case])])
         print("commit", flush=True)
         book.apply_update(batch, key=SampleKey(run, 1, str(number)), progress="done")
     print("end", flush=True)
@@ -122,7 +128,7 @@ for number in range(100_000):
 def test_a_kill_loses_at_most_the_batch_in_flight(tmp_path: Path) -> None:
     path = tmp_path / "skills.db"
     with Skillbook.open(path, clock=ticking()) as book:
-        book.add_skill("a", "Shared.")
+        book.add_skill("a", "Shared.", cases=[SkillCase.make("Shared?", CaseCheck("contains", "yes"))])
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -148,10 +154,12 @@ def test_a_kill_loses_at_most_the_batch_in_flight(tmp_path: Path) -> None:
             assert ended <= len(committed) <= ended + in_commit
             assert len(notes) == len(committed)
             assert all(note.version is not None for note in notes)
+            assert all([case.question for case in skill.cases] == [f"{skill.content}?"] for skill in committed)
             total += len(committed)
             shared = book.get_skill("a-00001")
             assert shared is not None and shared.helpful == total
             if committed:
+                assert [case.last_run_at for case in shared.cases] == [committed[-1].content]
                 assert shared.embedding == pack_vector([float(len(committed) - 1)] * 4)
         survived = len(committed) > ended
         fell[f"in the commit, {'kept' if survived else 'lost'}" if in_commit else (told or ["start"])[-1]] += 1
@@ -160,6 +168,40 @@ def test_a_kill_loses_at_most_the_batch_in_flight(tmp_path: Path) -> None:
     assert fell["in the commit, lost"] + fell["in the commit, kept"] >= 10, fell
     with Skillbook.open(path) as book:
         assert book.as_of(book.version or 0).dumps() == book.dumps()
+
+
+PUTTING = """
+import sys
+from dataclasses import replace
+from ace.skill import CaseCheck, SkillCase
+from ace.skillbook import Skillbook
+path, name = sys.argv[1:]
+book = Skillbook.open(path)
+made = [SkillCase.make(f"{name} {number}?", CaseCheck("numeric", str(number))) for number in range(40)]
+for number, case in enumerate(made):
+    book.put_cases("a-00001", [case])
+    book.note_results({"a-00001": [replace(case, last_result="passed", model=name)]})
+    if number % 4 == 3:
+        book.remove_cases("a-00001", [case.id])
+"""
+
+
+def test_processes_that_put_cases_into_one_skill_lose_none(tmp_path: Path) -> None:
+    path = tmp_path / "skills.db"
+    with Skillbook.open(path, clock=ticking()) as book:
+        book.add_skill("a", "Shared.")
+    names = ("first", "second", "third")
+    processes = [start_python(PUTTING, str(path), name) for name in names]
+    for process in processes:
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, errors
+    with Skillbook.open(path) as book:
+        [skill] = book.skills()
+        wanted = {f"{name} {number}?": name for name in names for number in range(40) if number % 4 != 3}
+        assert {case.question: case.model for case in skill.cases} == wanted
+        assert skill.proof == "proven"
+        assert book.version == 1 + len(names) * (40 + 40 + 10)
+        assert book.as_of(book.version).dumps() == book.dumps()
 
 
 def integrity(path: Path) -> str:
