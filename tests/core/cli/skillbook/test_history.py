@@ -1,9 +1,11 @@
 """`ace skillbook log`, `diff`, `blame` and `rollback`."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
 from ace.skillbook.store import SampleKey
 from ace.updates import UpdateBatch, UpdateOperation
@@ -105,6 +107,49 @@ def test_blame_knows_a_skill_that_was_removed(store: Path, run: Run) -> None:
     with Skillbook.open(store) as book:
         book.remove_skill("maths-00002")
     assert run("blame", "maths-00002").out.splitlines()[-1].endswith("deleted")
+
+
+@pytest.fixture
+def changed_cases(store: Path) -> str:
+    """Give a skill of the store cases in versions 6 to 9, and return the id of the one that stays."""
+    first, second = (SkillCase.make(f"2 + {number}?", CaseCheck("numeric", str(2 + number))) for number in (1, 2))
+    with Skillbook.open(store) as book:
+        learned = UpdateOperation("UPDATE", skill_id="maths-00001", cases=[first])
+        book.apply_update(UpdateBatch("", [learned]))
+        book.put_cases("maths-00001", [second])
+        passed = replace(first, last_result="passed", last_run_at="2026-02-02", model="m")
+        book.note_results({"maths-00001": [passed]}, author="skillbook test")
+        book.remove_cases("maths-00001", [second.id])
+    return first.id
+
+
+def test_the_log_says_what_became_of_cases(changed_cases: str, run: Run) -> None:
+    lines = run("log", "--limit", "4").out.splitlines()[2:]
+    for line, words in zip(lines, ["1 case removed", "1 case run", "1 case set", "1 updated"], strict=True):
+        assert line.rstrip().endswith(words), line
+    assert "skillbook test" in lines[1]
+    kinds = [version["changes"][0]["kind"] for version in run("log", "--limit", "4", "--json").data["versions"]]
+    assert kinds == ["cases", "cases", "cases", "update"]
+
+
+def test_blame_says_what_became_of_cases(changed_cases: str, run: Run) -> None:
+    texts = [change["text"] for change in run("blame", "maths-00001", "--json").data["changes"]][-4:]
+    assert texts[0] == f"updated: case {changed_cases}: 2 + 1? (not run)"
+    assert texts[1].startswith("case ") and texts[1].endswith(" set: 2 + 2? (not run)")
+    assert texts[2] == f"case {changed_cases} passed with m"
+    assert texts[3].endswith(" removed")
+
+
+def test_a_difference_in_cases_is_shown(changed_cases: str, run: Run) -> None:
+    [changed] = run("diff", "5", "9", "--json").data["changed"]
+    assert changed["fields"]["cases"]["before"] == []
+    assert [case["id"] for case in changed["fields"]["cases"]["after"]] == [changed_cases]
+    assert changed["fields"]["proof"] == {"before": "unproven", "after": "proven"}
+    [back] = run("diff", "9", "5", "--json").data["changed"]
+    assert back["fields"]["cases"]["after"] == []
+    lines = [line.split() for line in run("diff", "6", "8").out.splitlines() if " cases " in line]
+    [(*_, last)] = [" ".join(line).partition(" cases ") for line in lines]
+    assert last.startswith(f"{changed_cases} not run {changed_cases} passed, ")
 
 
 def test_a_rollback_is_a_version_that_can_be_taken_back(store: Path, run: Run) -> None:

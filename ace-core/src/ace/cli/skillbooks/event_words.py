@@ -68,7 +68,11 @@ def described(event: Event, skill_id: str) -> str:
         case Added(skill=skill):
             return f"added: {skill.content}"
         case Updated(texts=texts, counters=counters, cases=cases):
-            parts = [*(f"{name}: {text}" for name, text in texts.items()), *_raised(counters), *map(_case_words, cases)]
+            parts = [
+                *(f"{name}: {text}" for name, text in texts.items()),
+                *_raised(counters),
+                *(f"case {case.id}: {_case_words(case)}" for case in cases),
+            ]
             return f"updated: {'; '.join(parts) or 'one more source'}"
         case Tagged(counters=counters):
             return f"tagged: {', '.join(_raised(counters))}"
@@ -109,16 +113,19 @@ def _raised(counters: Mapping[str, int]) -> list[str]:
     return [f"{tag} +{increment}" for tag, increment in counters.items() if increment]
 
 
-def _case_words(case: SkillCase) -> str:
-    return f"case {case.id} ({case.last_result.replace('_', ' ')}): {case.question}"
-
-
 def _changed_cases(change: CaseChange) -> list[str]:
     return [
-        *map(_case_words, change.put),
+        *(f"case {case.id} set: {_case_words(case)}" for case in change.put),
         *(f"case {id} removed" for id in change.removed),
-        *(f"case {run.case_id} {run.result.replace('_', ' ')}" for run in change.results),
+        *(
+            f"case {run.case_id} {_result(run.result)}{f' with {run.model}' if run.model else ''}"
+            for run in change.results
+        ),
     ]
+
+
+def _case_words(case: SkillCase) -> str:
+    return f"{case.question} ({_result(case.last_result)})"
 
 
 def _case_numbers(changes: Collection[CaseChange]) -> list[str]:
@@ -128,3 +135,7 @@ def _case_numbers(changes: Collection[CaseChange]) -> list[str]:
         "run": sum(len(change.results) for change in changes),
     }
     return [f"{number} case{'' if number == 1 else 's'} {verb}" for verb, number in numbers.items() if number]
+
+
+def _result(result: str) -> str:
+    return result.replace("_", " ")

@@ -66,7 +66,7 @@ def _of_books(first: str, second: str) -> SkillbookDiff:
 
 
 def _changed_fields(before: Skill, after: Skill) -> dict[str, dict[str, object]]:
-    old, new = skill_as_json(before), skill_as_json(after)
+    old, new = ({"cases": [], **skill_as_json(skill)} for skill in (before, after))
     return {name: {"before": old[name], "after": new[name]} for name in new if old[name] != new[name]}
 
 
@@ -97,4 +97,6 @@ def _print(names: tuple[str, str], difference: SkillbookDiff) -> None:
 def _shown(name: str, value: object) -> str:
     if name == "sources" and isinstance(value, list):
         return f"{len(value)} sources"
+    if name == "cases" and isinstance(value, list):
+        return ", ".join(f"{case['id']} {case['last_result'].replace('_', ' ')}" for case in value) or "-"
     return "-" if value is None else str(value)
