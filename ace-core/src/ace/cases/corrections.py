@@ -46,7 +46,7 @@ _OBJECTION: Final = _pattern(
     r"\bshould(?:n't| not)\b",
     r"\binstead\b|\brather than\b|\bno longer\b|\bany ?more\b|\bfar too\b",
     r"\byou(?:'ve| have)? (?:forgot|forgotten|missed|overlooked|left out|ignored|mixed|confused|misread)\b",
-    r"\bi (?:said|told|meant|asked for|did ?n(?:o|')t (?:ask|want|mean))\b",
+    r"\bi(?:'ve| have)?(?: already)? (?:said|told|meant|asked for|did ?n(?:o|')t (?:ask|want|mean))\b",
     r"\bi (?:can ?not|can't|could ?n(?:o|')t) (?:find|see|open|read|use)\b",
     r"\bwe (?:never|don't|do not)\b",
     r"\b(?:was|were|got|been|is) (?:rejected|refused|returned|bounced|sent back|declined|turned down)\b",
@@ -67,12 +67,19 @@ _NORM: Final = _pattern(
 _TASK: Final = _pattern(
     "add|also|and|another|ask|book|build|buy|calculate|cancel|check|close|commit|compare|compute|continue|convert|copy",
     "create|delete|deploy|describe|do|download|draft|draw|elaborate|email|explain|find|fix|forward|generate|get|give",
-    "go|help|how about|implement|in more detail|install|let|list|look|mail|merge|more|move|next|now|one more|open",
+    "go|help|how about|implement|in more detail|install|let|list|look|mail|merge|move|name|next|now|one more|open",
+    r"more(?=\W*\Z| (?:detail|about|of|on|example|please))",
     "order|plan|print|push|read|rebase|refactor|remind|repeat|reserve|review|run|same|schedule|search|send|shorten",
     "show|sing|sort|suggest|summari[sz]e|tell|test|the same|then|translate|try|update|upload|what about|what if|write",
     before=_START + r"(?:(?:please|could you|can you|would you|now|then|next|and|ok(?:ay)?),? )*",
     after=r"\b",
 )
+_NOUN_AFTER_ALL: Final = _pattern(
+    r"\w+\b[^.!?]*?\b(?:go(?:es)?|is|are|takes?|needs?|must|belongs?|gets?|uses?|means?|has|have|costs?|ends?|starts?)",
+    before=_START,
+    after=r"\b",
+)
+"""A statement whose first word could be a request, such as "Book orders go to Ida"."""
 _REVISION: Final = _pattern(
     r"(?:use|round|count|spell|capitali[sz]e|abbreviate|drop|omit|replace|swap|change|format|keep)\b",
     r"(?:always|never|do not|don't|just)\b",
@@ -163,6 +170,10 @@ _STATED: Final = _pattern(
     r"\bit's|\bit is|\bthat's|\bthat is|\bso|\buse|\bmake (?:it|that)|\bwrite(?: it as)?|\bthey are|:",
     after=rf"\s+(?!(?:not|wrong|incorrect|no|never|the wrong|also|why|too|false)\b){_VALUE}",
 )
+_LIMIT: Final = _pattern(
+    "above|over|under|below|than|from|until|before|after|least|most|up to|within|exceeding", before=r"\b", after=r"\b"
+)
+"""A number behind such a word is where a rule begins or ends, and not an answer."""
 _CONTRASTED: Final = _pattern(
     r"([^,.;!?]{1,60}?),? (?:not|instead of|rather than) ",
     before=r"\A(?:no\W+)?(?:please )?(?:use |it's |it is )?",
@@ -215,8 +226,9 @@ def corrections_in(steps: Sequence[TraceStep]) -> list[TraceCorrection]:
             objections.append(exchange)
         elif verdict == "task":
             close()
-            elliptic = asked is not None and _FOLLOW_UP.match(exchange.said) and len(tokens(exchange.said)) <= 12
-            question = f"{question}\n{exchange.said}" if elliptic else exchange.said
+            said = _without_aside(exchange.said)
+            elliptic = asked is not None and _FOLLOW_UP.match(said) and len(tokens(said)) <= 12
+            question = f"{question}\n{said}" if elliptic else said
             asked = exchange
     close()
     return found
@@ -266,11 +278,13 @@ def answer_in(question: str, wrong: str, correction: str) -> str:
     stated = [
         value
         for found in _STATED.finditer(correction)
-        if _is_new_value(value := found["value"].strip(" \"'`*“”"), question, wrong)
+        if _is_new_value(value := _without_clause(found["value"].strip(" \"'`*“”")), question, wrong)
         and (found["sure"] or any(is_strong(word) for word in tokens(value)))
     ]
     if stated:
         return stated[-1]
+    if of_the_case := _made_from(question, wrong, correction):
+        return of_the_case
     known = {word.lower() for word in (*tokens(question), *tokens(wrong))}
     runs: list[list[str]] = []
     for sentence in _SENTENCES.split(correction):
@@ -278,11 +292,31 @@ def answer_in(question: str, wrong: str, correction: str) -> str:
             code = has_digit(word) or (len(word) > 1 and word.isupper()) or any(mark in word for mark in "/_#@=")
             if word.lower() in known or not (code or (is_strong(word) and place > 0)):
                 continue
+            if number_in(word) is not None and place and _LIMIT.search(" ".join(words[max(0, place - 2) : place])):
+                continue
             if runs and place and runs[-1][-1] == words[place - 1]:
                 runs[-1].append(word)
             else:
                 runs.append([word])
     return " ".join(runs[0]) if len(runs) == 1 else ""
+
+
+def _without_clause(value: str) -> str:
+    """Return a stated value without the clause behind it: "NOTICE for every failed payment" states NOTICE."""
+    head = re.split(r" (?:for|if|when|because|as|since|unless|from|and|but|so|or|which|that) ", value, maxsplit=1)[0]
+    return head if any(is_strong(word) for word in tokens(head)[:1]) else value
+
+
+def _made_from(question: str, wrong: str, correction: str) -> str:
+    """Return the one code of a correction that is made from a number of the question: K/318 for extension 318."""
+    numbers = [word for word in tokens(question) if has_digit(word)]
+    known = {word.lower() for word in (*tokens(question), *tokens(wrong))}
+    codes = {
+        word
+        for word in tokens(correction)
+        if word.lower() not in known and any(re.search(rf"(?<!\d){re.escape(each)}(?!\d)", word) for each in numbers)
+    }
+    return codes.pop() if len(codes) == 1 else ""
 
 
 def accepted_answer(text: str) -> str:
@@ -397,6 +431,13 @@ def _correction(question: str, wrong: str, objections: Sequence[_Exchange]) -> T
     )
 
 
+def _without_aside(said: str) -> str:
+    """Return what a person asks without thanks or a greeting before it."""
+    aside = _ASIDE.match(said)
+    rest = said[aside.end() :].strip() if aside and said[aside.end() - 1 : aside.end()].isspace() else ""
+    return rest if len(tokens(rest)) >= 3 else said
+
+
 def _verdict(question: str, wrong: str, exchange: _Exchange) -> Literal["correction", "aside", "task"]:
     said = exchange.said.strip()
     aside = _ASIDE.match(said)
@@ -407,21 +448,21 @@ def _verdict(question: str, wrong: str, exchange: _Exchange) -> Literal["correct
         said = rest
     if _GREETING.match(question):
         return "task"
-    return (
-        "correction"
-        if _evidence(question, wrong, said, accepted_answer(exchange.answer), exchange.answer) >= _ENOUGH
-        else "task"
-    )
+    reply, praised = exchange.answer, said != exchange.said.strip()
+    evidence = _evidence(question, wrong, said, accepted_answer(reply), reply, praised=praised)
+    return "correction" if evidence >= _ENOUGH else "task"
 
 
-def _evidence(question: str, wrong: str, said: str, right: str, reply: str) -> int:
+def _evidence(question: str, wrong: str, said: str, right: str, reply: str, *, praised: bool = False) -> int:
     """Return how much speaks for a correction; `_ENOUGH` decides."""
     objects = _OBJECTION.search(said) is not None or _RHETORICAL.match(said) is not None
     points = 3 if objects else 0
     points += 3 if _APOLOGY.search(reply) and reply else 0
     points += _points_of_form(question, said, objects)
-    if _ASKS_THE_USER.search(_OFFER.sub("", wrong)):
+    if _ASKS_THE_USER.search(_OFFER.sub("", wrong)) and not _proposes(question, wrong):
         points -= 6
+    if praised and not objects:
+        points -= 2
     if _FILLER.match(reply):
         points -= 3
     if _REPORT.match(reply) and not objects:
@@ -429,17 +470,23 @@ def _evidence(question: str, wrong: str, said: str, right: str, reply: str) -> i
     if right and _differs(right, wrong):
         points += _points_of_answer(question, wrong, said, right)
     elif not objects:
-        points += _points_without_answer(question, wrong, said)
+        points += _points_without_answer(question, wrong, said, acknowledged=bool(reply) and not right)
     return points
 
 
 def _points_of_form(question: str, said: str, objects: bool) -> int:
     points = 0
-    asks = [each for each in _SENTENCES.split(said) if each.rstrip().endswith("?")]
-    if asks and not all(_RHETORICAL.match(each) for each in asks):
+    sentences = [each for each in _SENTENCES.split(said) if each.strip()]
+    asks = [each for each in sentences if each.rstrip().endswith("?") and not _RHETORICAL.match(each)]
+    stated = " ".join(each for each in sentences if not each.rstrip().endswith("?"))
+    if asks and (not stated or sentences[-1] in asks or _OWN.match(sentences[-1])):
         points -= 4
+    elif asks and not objects and not _NORM.search(stated):
+        points -= 1
+    elif asks and len(tokens(asks[0])) <= 3:
+        points += 1  # an echo of what cannot be right: "At 4?"
     if _TASK.match(said) and not _REVISION.match(said):
-        points -= 4
+        points -= 1 if _NOUN_AFTER_ALL.match(said) else 4
     if _OWN.match(said) and not objects:
         points -= 4
     if not objects:
@@ -466,18 +513,30 @@ def _points_of_answer(question: str, wrong: str, said: str, right: str) -> int:
     return points + (2 if _replaces(question, wrong, said, right) else 0)
 
 
-def _points_without_answer(question: str, wrong: str, said: str) -> int:
+def _points_without_answer(question: str, wrong: str, said: str, *, acknowledged: bool) -> int:
     """Without a new answer, what was said has to state a value of the same form as the wrong one."""
+    points = 1 if acknowledged else 0
     stated = answer_in(question, wrong, said)
-    if not stated or len(tokens(wrong)) > 6:
-        return 0
-    return 2 if _shapes(stated) & _shapes(wrong) else 0
+    if not stated or len(tokens(wrong)) > 8:
+        return points
+    if any(
+        has_digit(word) and any(word in each and word != each for each in tokens(stated)) for word in tokens(question)
+    ):
+        return points + 2  # a code that is made from the question
+    return points + (2 if _shapes(stated) & _shapes(wrong) else 0)
+
+
+def _proposes(question: str, wrong: str) -> bool:
+    """Whether an answer in the form of a question proposes something: "How about gull_front.jpg?"."""
+    asked = {word.lower() for word in tokens(question)}
+    codes = [w for w in tokens(wrong) if w.lower() not in asked and (has_digit(w) or any(m in w for m in "/_#@"))]
+    return bool(codes) and " or " not in wrong
 
 
 def _replaces(question: str, wrong: str, said: str, right: str) -> bool:
     """Whether an answer takes the place of another one, rather than being the answer to something new."""
     old, new = tokens(wrong), tokens(right)
-    if len(old) <= 4 and len(new) <= 4:
+    if max(len(old), len(new)) <= 4 or (max(len(content_words(wrong)), len(content_words(right))) <= 3):
         return True
     matcher = SequenceMatcher(None, [word.lower() for word in old], [word.lower() for word in new], autojunk=False)
     if matcher.ratio() >= 0.5:

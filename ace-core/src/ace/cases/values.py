@@ -34,10 +34,17 @@ _FUNCTION_WORD_LIST: Final = (
     "as by with not no yes do does did has have had must should shall into from you we i i'm i'll me my our your their "
     "his her they he she him us them all any each every always never again wrong right correct understood up only just "
     "also too what which who whom when where how why there here will would can could may might please sorry put now if "
-    "but because since about after before until over under out off per via such like instead rather"
+    "but because since about after before until over under out off per via such like instead rather first next finally "
+    "afterwards"
 )
 FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORD_LIST.split())
 """Words that never decide anything by themselves."""
+_PLAIN_VERB_LIST: Final = (
+    "ask asks be call calls do does get gets give gives go goes handle handles make makes need needs pass say says send "
+    "sends take takes tell tells use uses want wants write writes"
+)
+_PLAIN_VERBS: Final = frozenset(_PLAIN_VERB_LIST.split())
+"""Verbs that only carry the value of an answer, such as "call" in "call Halvorsen"."""
 _TITLES: Final = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "nurse", "sir", "madam", "captain"))
 _LONGEST_EXAMPLE: Final = 160
 """Characters of a question or an answer in a worked example; three of them have to fit into a small prompt."""
@@ -186,11 +193,14 @@ def right_values(question: str, wrong: str, correction: str, right: str) -> tupl
     computed = [w for w in words.new if has_digit(w) and w.lower() not in asked]
     numeric = any(has_digit(word) for word in tokens(wrong))
     known = _runs(words, spoken)
+    forms = {_form(word) for word in tokens(wrong) if is_strong(word)}
+    same = [run for run in known if any(is_strong(word) and _form(word) in forms for word in words.new_in(run))]
     codes = [word for word in words.new if is_strong(word) and word.lower() not in asked]
     choices: tuple[Sequence[str], ...] = (
         [_trimmed(run, words, asked) for run in strong],
         computed if numeric else (),
-        [_trimmed(run, words, asked) for run in common],
+        [_trimmed(run, words, ()) for run in same],
+        [value for run in common if (value := _trimmed(run, words, asked)).lower() not in _PLAIN_VERBS],
         [_trimmed(run, words, ()) for run in known],
         computed,
         codes,
@@ -231,7 +241,10 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
             found += _without_numbers_of_the_question(word, numbers)
     spoken = " ".join(each for each, _ in _judged_sentences(case.correction, right))
     asked = {word.lower() for word in in_question}
-    phrases = [value for value in right if holds(spoken, value) and not set(value.lower().split()) <= asked]
+    offered = re.search(r"\bor\b", case.question) is not None
+    phrases = [
+        value for value in right if holds(spoken, value) and (offered or not set(value.lower().split()) <= asked)
+    ]
     inside = {word.lower() for phrase in phrases for word in phrase.split() if len(phrase.split()) > 1}
     # A phrase that holds a value comes in the place of the value.
     kept = [value for value in found if value.lower() not in inside]
@@ -326,6 +339,10 @@ class _NewWords:
             ]
         self.new = [self.all[place] for place in self.places]
 
+    def new_in(self, run: Sequence[str]) -> list[str]:
+        """Return the words of a run that are new."""
+        return [word for word in run if word in self.new]
+
     def _is_new(self, place: int) -> bool:
         word = self.all[place]
         if word.lower() in self.wrong:
@@ -379,8 +396,12 @@ def _trimmed(run: Sequence[str], words: _NewWords, asked: Collection[str]) -> st
     """Return a run without the words at its ends that the wrong answer or the question has, too."""
     kept = list(run)
 
+    stems = {word[:4].lower() for word in (*words.wrong, *asked) if len(word) > 3}
+
     def is_extra(word: str) -> bool:
-        return (word.lower() in words.wrong or word.lower() in asked) and not has_digit(word)
+        lowered = word.lower()
+        known = lowered in words.wrong or lowered in asked or (len(word) > 3 and lowered[:4] in stems)
+        return (known or lowered in _PLAIN_VERBS) and not has_digit(word)
 
     while len(kept) > 1 and is_extra(kept[0]) and any(not is_extra(word) for word in kept[1:]):
         kept.pop(0)
@@ -431,7 +452,8 @@ def _is_value(word: str, place: int) -> bool:
         return False
     return (
         has_digit(word)
-        or any(mark in word for mark in _CODE_MARKS if mark != "-" or word.startswith("-") or word.isupper())
+        or any(mark in word for mark in _CODE_MARKS if mark not in "-/" or word.startswith(mark) or word.isupper())
+        or word.endswith("/")
         or (word[:1].isupper() and place > 0)
         or (len(word) > 1 and word.isupper())
     )
@@ -452,12 +474,12 @@ def _without_numbers_of_the_question(word: str, numbers: Sequence[str]) -> list[
     """Return the parts of a word that are left without the number of this one case: board_14.md is board_ and .md."""
     if word in numbers:
         return []
-    for number in numbers:
-        pattern = rf"(?<!\d){re.escape(number)}(?!\d)"
-        if re.search(pattern, word):
-            parts = [part for part in re.split(pattern, word) if part]
-            return [] if any(has_digit(part) for part in parts) else parts
-    return [word]
+    pattern = "|".join(rf"(?<!\d){re.escape(number)}(?!\d)" for number in numbers)
+    if not numbers or not re.search(pattern, word):
+        return [word]
+    parts = [part for part in re.split(pattern, word) if part]
+    # A letter by itself is in every text, and a number that is left was made from the question, as a month is.
+    return [] if any(has_digit(part) for part in parts) else [part for part in parts if len(part) > 1]
 
 
 def _is_of_the_case(value: str, numbers: Sequence[str]) -> bool:
@@ -467,7 +489,14 @@ def _is_of_the_case(value: str, numbers: Sequence[str]) -> bool:
 
 def _is_letter_code(word: str, place: int) -> bool:
     """Whether a single letter is a name, such as the A of "pier A", rather than the article at the start."""
-    return place > 0 and len(word) == 1 and word.isupper()
+    return place > 0 and len(word) == 1 and word.isupper() and word != "I"
+
+
+def _form(word: str) -> str:
+    """Return the form of a value: LP-2 and LP-9 have the same, and so have all names."""
+    if not has_digit(word):
+        return "name"
+    return re.sub(r"\d+", "9", re.sub(r"[^\W\d_]+", "a", word))
 
 
 def _holds_letter(text: str, letter: str) -> bool:
