@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ace.arguments import checked_arguments, checked_class
+from ace.skill import CaseCheck
 
 if TYPE_CHECKING:
     from ace.outputs import AgentOutput
 
 __all__ = ["EnvironmentResult", "Match", "Sample", "SimpleEnvironment", "TaskEnvironment"]
 
-Match = Literal["contains", "exact", "numeric", "regex"]
+Match = Literal["contains", "exact", "numeric", "regex", "strict"]
 """How `SimpleEnvironment` compares an answer with the ground truth."""
 
 
@@ -69,6 +70,19 @@ class TaskEnvironment(ABC):
             agent_output: The answer.
         """
 
+    def check_of(self, sample: Sample) -> CaseCheck:
+        """Return how a later answer to a sample can be judged, for the case that the sample becomes.
+
+        This environment itself, by the name of its class, unless a subclass knows a check that code can carry out.
+
+        Args:
+            sample: The input.
+        """
+        return CaseCheck("environment", type(self).__name__)
+
+
+_DEFAULT_TOLERANCE: Final = 1e-9
+
 
 class SimpleEnvironment(TaskEnvironment):
     """Compares the answer with the ground truth of the sample.
@@ -80,7 +94,10 @@ class SimpleEnvironment(TaskEnvironment):
         match: How to compare. `contains`: the ground truth occurs in the answer, in any case of its
             letters. `exact`: both are equal but for case and white space. `numeric`: the last
             number of the answer equals the ground truth. `regex`: the ground truth is a pattern that
-            is found in the answer.
+            is found in the answer. `strict`: the answer holds the ground truth as a whole, never as
+            a part of a longer word or code; a number by its value, and no other number than those of
+            the question; and no other alternative of the question ("pier A or pier C?"). The feedback
+            says what is missing.
         tolerance: For `numeric`: the largest difference that counts as equal, as a share of the
             ground truth; one of 0 has to be met exactly.
 
@@ -95,9 +112,9 @@ class SimpleEnvironment(TaskEnvironment):
     """
 
     @checked_arguments()
-    def __init__(self, match: Match = "contains", *, tolerance: float = 1e-9) -> None:
-        if match not in _DESCRIPTIONS:
-            known = ", ".join(repr(name) for name in _DESCRIPTIONS)
+    def __init__(self, match: Match = "contains", *, tolerance: float = _DEFAULT_TOLERANCE) -> None:
+        if match not in (*_DESCRIPTIONS, "strict"):
+            known = ", ".join(repr(name) for name in (*_DESCRIPTIONS, "strict"))
             raise ValueError(f"match must be one of {known}, got {match!r}")
         if tolerance < 0:
             raise ValueError(f"tolerance must not be negative, got {tolerance!r}")
@@ -110,11 +127,33 @@ class SimpleEnvironment(TaskEnvironment):
             "regex": _found,
         }
 
+    def check_of(self, sample: Sample) -> CaseCheck:
+        """Return the check of a case that comes closest to this comparison, by the ground truth of the sample.
+
+        Args:
+            sample: The input; only its `ground_truth` is read.
+
+        Example:
+            >>> SimpleEnvironment("strict").check_of(Sample("6*7?", ground_truth="42"))
+            CaseCheck(kind='numeric', value='42')
+        """
+        from ace.cases import check_for  # only programs that learn need it
+
+        text = " ".join(str(sample.ground_truth or "").split())
+        if not text:
+            return super().check_of(sample)
+        if self.match == "strict":
+            return check_for(text)
+        if self.match == "numeric":
+            by_value = self.tolerance <= _DEFAULT_TOLERANCE and check_for(text).kind == "numeric"
+            return CaseCheck("numeric", text) if by_value else super().check_of(sample)
+        return CaseCheck(self.match, str(sample.ground_truth) if self.match == "regex" else text)
+
     def evaluate(self, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
         """Compare the final answer with the ground truth.
 
         Args:
-            sample: The input; only its `ground_truth` is read.
+            sample: The input; only its `ground_truth` is read, and its question by `strict`.
             agent_output: The answer; only its `final_answer` is read.
 
         Raises:
@@ -124,6 +163,8 @@ class SimpleEnvironment(TaskEnvironment):
         if expected is None or not str(expected).strip():
             return EnvironmentResult("There is no ground truth for this sample, so the answer was not judged.")
         expected = str(expected)
+        if self.match == "strict":
+            return _judged_strictly(sample.question, expected, agent_output.final_answer)
         correct = self._matchers[self.match](expected, agent_output.final_answer)
         verdict = "Correct" if correct else "Incorrect"
         relation = _DESCRIPTIONS[self.match][0 if correct else 1]
@@ -139,6 +180,16 @@ class SimpleEnvironment(TaskEnvironment):
         if found is None or not math.isfinite(wanted):
             return found == wanted
         return abs(found - wanted) <= self.tolerance * abs(wanted)
+
+
+def _judged_strictly(question: str, expected: str, answer: str) -> EnvironmentResult:
+    from ace.cases import check_for, why_not  # only programs that learn need it
+
+    reason = why_not(check_for(expected), answer, question=question, expected=expected)
+    if not reason:
+        return EnvironmentResult(f"Correct: the answer has {expected!r}.", expected, {"correct": 1.0})
+    wanted = "" if repr(expected) in reason else f"; it must have {expected!r}"
+    return EnvironmentResult(f"Incorrect: the answer {reason}{wanted}.", expected, {"correct": 0.0})
 
 
 _DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {

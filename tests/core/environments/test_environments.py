@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ace.environments import EnvironmentResult, Sample, SimpleEnvironment, TaskEnvironment
 from ace.environments import Match as MatchName
 from ace.outputs import AgentOutput
+from ace.skill import CaseCheck
 
 
 def judge(match: MatchName, truth: str | None, answer: str) -> EnvironmentResult:
@@ -35,6 +36,15 @@ def judge(match: MatchName, truth: str | None, answer: str) -> EnvironmentResult
         ("regex", r"^\d{4}-\d{2}$", "2026-11", True),
         ("regex", r"(?i)yes", "YES", True),
         ("regex", r"^no$", "no way", False),
+        ("strict", "K7", "K7-BLUE", False),
+        ("strict", "K7", "Bay K7.", True),
+        ("strict", "12", "120", False),
+        ("strict", "12", "12.0 km", True),
+        ("strict", "12", "12 or 13", False),
+        ("strict", "14", "14:30", False),
+        ("strict", "yes", "Yes, it may.", True),
+        ("strict", "yes", "No. Yes?", False),
+        ("strict", "Fair winds", "Fair\nwinds!", True),
     ],
 )
 def test_matchers(match: MatchName, truth: str, answer: str, correct: bool) -> None:
@@ -46,7 +56,7 @@ def test_matchers(match: MatchName, truth: str, answer: str, correct: bool) -> N
 
 
 @pytest.mark.parametrize("truth", [None, "", "  "])
-@pytest.mark.parametrize("match", ["contains", "exact", "numeric", "regex"])
+@pytest.mark.parametrize("match", ["contains", "exact", "numeric", "regex", "strict"])
 def test_without_a_ground_truth_nothing_is_judged(match: MatchName, truth: str | None) -> None:
     result = judge(match, truth, "anything")
     assert result.metrics == {}
@@ -61,7 +71,7 @@ def test_a_ground_truth_that_does_not_fit_the_matcher_is_told() -> None:
 
 
 def test_bad_settings_are_told() -> None:
-    with pytest.raises(ValueError, match="'contains', 'exact', 'numeric', 'regex', got 'fuzzy'"):
+    with pytest.raises(ValueError, match="'contains', 'exact', 'numeric', 'regex', 'strict', got 'fuzzy'"):
         SimpleEnvironment(match="fuzzy")  # type: ignore[arg-type]  # that is the test
     with pytest.raises(ValueError, match="tolerance"):
         SimpleEnvironment("numeric", tolerance=-1.0)
@@ -107,3 +117,51 @@ def test_an_environment_of_ones_own_needs_evaluate() -> None:
 
     with pytest.raises(TypeError, match="evaluate"):
         Half()  # type: ignore[abstract]  # that is the test
+
+
+@pytest.mark.parametrize(
+    ("truth", "answer", "feedback"),
+    [
+        ("Pier C", "Pier C", "Correct: the answer has 'Pier C'."),
+        ("Pier C", "Pier A or pier C", "Incorrect: the answer names 'A' beside 'Pier C'."),
+        ("Pier C", "Pier A", "Incorrect: the answer lacks 'Pier C'."),
+    ],
+)
+def test_strict_fails_an_answer_that_names_both_alternatives_and_says_so(
+    truth: str, answer: str, feedback: str
+) -> None:
+    sample = Sample("Where does it moor, pier A or pier C?", ground_truth=truth)
+    result = SimpleEnvironment("strict").evaluate(sample, AgentOutput(reasoning="", final_answer=answer))
+    assert result.feedback == feedback
+    assert result.metrics == {"correct": float(feedback.startswith("Correct"))}
+
+
+def test_strict_takes_numbers_of_the_question_for_harmless() -> None:
+    sample = Sample("How many km are 8600 m?", ground_truth="8.6")
+    judged = {
+        answer: SimpleEnvironment("strict").evaluate(sample, AgentOutput(reasoning="", final_answer=answer)).metrics
+        for answer in ("8600 m are 8.6 km", "8,6", "86 km", "8.6 or 86")
+    }
+    assert [metrics["correct"] for metrics in judged.values()] == [1.0, 1.0, 0.0, 0.0]
+
+
+class Lenient(TaskEnvironment):
+    def evaluate(self, *, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
+        return EnvironmentResult("Fine.", None, {"correct": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("environment", "truth", "check"),
+    [
+        (SimpleEnvironment(), "Pier C", CaseCheck("contains", "Pier C")),
+        (SimpleEnvironment("exact"), "Pier C", CaseCheck("exact", "Pier C")),
+        (SimpleEnvironment("numeric"), "12", CaseCheck("numeric", "12")),
+        (SimpleEnvironment("numeric", tolerance=0.1), "12", CaseCheck("environment", "SimpleEnvironment")),
+        (SimpleEnvironment("regex"), "^a  b$", CaseCheck("regex", "^a  b$")),
+        (SimpleEnvironment("strict"), "12", CaseCheck("numeric", "12")),
+        (SimpleEnvironment("strict"), None, CaseCheck("environment", "SimpleEnvironment")),
+        (Lenient(), "x", CaseCheck("environment", "Lenient")),
+    ],
+)
+def test_an_environment_tells_its_check(environment: TaskEnvironment, truth: str | None, check: CaseCheck) -> None:
+    assert environment.check_of(Sample("q", ground_truth=truth)) == check

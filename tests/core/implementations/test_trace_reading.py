@@ -65,6 +65,7 @@ def test_all_fields_of_our_own_trace() -> None:
         "skill_ids": ["x-00001"],
         "steps": [],
         "corrections": [],
+        "check": None,
         "rest": {"metrics": {"correct": 0.0}},
     }
 

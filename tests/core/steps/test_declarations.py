@@ -85,7 +85,8 @@ def test_the_trace_of_a_live_run() -> None:
     assert EvaluateStep()(ctx).trace == expected
     judged = EvaluateStep(SimpleEnvironment())(ctx).trace
     assert isinstance(judged, dict)
-    assert judged == {**expected, "feedback": judged["feedback"], "metrics": {"correct": 1.0}}
+    check = {"kind": "contains", "value": "4"}
+    assert judged == {**expected, "feedback": judged["feedback"], "metrics": {"correct": 1.0}, "check": check}
     assert "Correct" in judged["feedback"]
 
 

@@ -31,6 +31,9 @@ _ASIDE: Final = _pattern(
     after=r")\b[^.!?,;:\n]*[.!?,;:\n]*\s*",
 )
 """What is said beside the matter: thanks, praise, small talk."""
+_AGREES: Final = _pattern(
+    r"correct|right|exactly|yes|yep|yeah|that(?:'s| is) (?:right|correct|it)|well done", before=_START, after=r"\b"
+)
 _BUT: Final = _pattern("but", "however", "though", "except", "only that", "still", before=r"\b", after=r"\b")
 _GREETING: Final = _pattern(
     r"hello|hi|hey|greetings", r"good (?:morning|evening|afternoon)", before=_START, after=r"\b[\w ]{0,20}\W*\Z"
@@ -443,7 +446,7 @@ def _verdict(question: str, wrong: str, exchange: _Exchange) -> Literal["correct
     aside = _ASIDE.match(said)
     if aside and not _BUT.search(said[: aside.end() + 12]):
         rest = said[aside.end() :].strip()
-        if len(tokens(rest)) < 3 or _bare(aside[1]).startswith("no"):
+        if len(tokens(rest)) < 3 or _AGREES.match(said) or _bare(aside[1]).startswith("no"):
             return "aside"
         said = rest
     if _GREETING.match(question):

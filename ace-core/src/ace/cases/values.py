@@ -40,8 +40,8 @@ _FUNCTION_WORD_LIST: Final = (
 FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORD_LIST.split())
 """Words that never decide anything by themselves."""
 _PLAIN_VERB_LIST: Final = (
-    "ask asks be call calls do does get gets give gives go goes handle handles make makes need needs pass say says send "
-    "sends take takes tell tells use uses want wants write writes"
+    "ask asks be call calls do does get gets give gives go goes handle handles make makes need needs pass say says "
+    "send sends take takes tell tells use uses want wants write writes"
 )
 _PLAIN_VERBS: Final = frozenset(_PLAIN_VERB_LIST.split())
 """Verbs that only carry the value of an answer, such as "call" in "call Halvorsen"."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.role_calls import call_environment
+from ace.skill import CaseCheck
 from ace.steps.answer_trace import answer_trace
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned
 
 if TYPE_CHECKING:
-    from ace.environments import TaskEnvironment
+    from ace.environments import Sample, TaskEnvironment
 
 __all__ = ["EvaluateStep"]
 
@@ -23,7 +25,7 @@ class EvaluateStep:
     """Builds the trace of a live run, with the judgement of an environment where there is one.
 
     The trace is a dict: question, context, ground_truth, reasoning, answer, skill_ids, and feedback and metrics
-    where an environment judged.
+    where an environment judged; and check, which says how a later answer to this question can be judged.
 
     Args:
         environment: The environment; its `evaluate` may be `async def`.
@@ -58,6 +60,13 @@ class EvaluateStep:
             result = await call_environment(calling, self.environment, sample, output)
             trace["feedback"] = result.feedback
             trace["metrics"] = dict(result.metrics)
+            if result.metrics or result.ground_truth is not None:
+                trace["check"] = self._check(sample).to_dict()
             if result.ground_truth is not None:
                 trace["ground_truth"] = result.ground_truth
         return ctx.replace(trace=trace)
+
+    def _check(self, sample: Sample) -> CaseCheck:
+        """Return the check of the environment; environments need not inherit, so they may not tell theirs."""
+        check_of: Callable[[Sample], CaseCheck] | None = getattr(self.environment, "check_of", None)
+        return CaseCheck("environment", type(self.environment).__name__) if check_of is None else check_of(sample)

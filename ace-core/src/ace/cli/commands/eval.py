@@ -97,8 +97,9 @@ def command(
 
     Args:
         path: Files, folders or globs of samples.
-        environment: How an answer is scored: it contains the ground truth, equals it exactly, has the same number, or
-            matches it as a regular expression (regex).
+        environment: How an answer is scored: it contains the ground truth, equals it exactly, has the same number,
+            matches it as a regular expression (regex), or passes a strict check: the ground truth as a whole word or
+            code or by its value, and no other alternative of the question.
         skillbook: The skillbook. Give it several times to compare several skillbooks, taken together, with no skills.
             [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.

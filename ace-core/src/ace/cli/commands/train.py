@@ -58,8 +58,9 @@ def command(
 
     Args:
         path: Files, folders or globs of samples; - reads standard input.
-        environment: How an answer is scored: it contains the ground truth, equals it exactly, has the same number, or
-            matches it as a regular expression (regex).
+        environment: How an answer is scored: it contains the ground truth, equals it exactly, has the same number,
+            matches it as a regular expression (regex), or passes a strict check: the ground truth as a whole word or
+            code or by its value, and no other alternative of the question.
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.

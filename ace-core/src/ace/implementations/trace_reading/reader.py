@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final, TypedDict
 
-from ace.cases import corrections_in
+from ace.cases import correction_in_feedback, corrections_in, steps_of_dialogue
 from ace.implementations.trace_reading.messages import final_text, first_user_text, is_message, steps_of
 from ace.implementations.trace_reading.plain import Plain, decoded, to_plain
 from ace.implementations.trace_reading.text import EMPTY, as_text, parsed_json
 from ace.protocols.trace_converters import converted_trace, find_trace_converter
+from ace.skill import CHECK_KINDS
 from ace.traces import TraceCorrection, TraceStep, steps_as_text
 
 __all__ = ["StandardTrace", "read_trace"]
@@ -17,10 +18,28 @@ ALIASES: Final = {
     "question": ("question", "task", "input", "query", "prompt", "instruction"),
     "answer": ("answer", "final_answer", "output", "final_output", "result", "response"),
     "reasoning": ("reasoning", "thoughts", "rationale"),
-    "feedback": ("feedback",),
-    "ground_truth": ("ground_truth", "expected", "expected_output", "reference"),
+    "feedback": ("feedback", "correction", "user_feedback", "human_feedback"),
+    "ground_truth": (
+        "ground_truth",
+        "expected",
+        "expected_output",
+        "expected_answer",
+        "correct_answer",
+        "corrected_answer",
+        "reference",
+    ),
     "context": ("context",),
-    "steps": ("steps", "messages", "intermediate_steps", "trajectory", "events"),
+    "steps": (
+        "steps",
+        "messages",
+        "intermediate_steps",
+        "trajectory",
+        "events",
+        "conversation",
+        "dialogue",
+        "chat",
+        "transcript",
+    ),
 }
 
 
@@ -38,6 +57,7 @@ class StandardTrace(TypedDict):
     skill_ids: list[str]
     steps: list[TraceStep]
     corrections: list[TraceCorrection]
+    check: dict[str, str] | None
     rest: dict[str, Plain]
 
 
@@ -73,7 +93,7 @@ def read_trace(trace: object) -> StandardTrace:
     if isinstance(trace, str):
         held = parsed_json(trace)
         if held is None:
-            return {**_empty(), "steps": steps_of([to_plain(trace)])} if trace else _empty()
+            return _from_text(trace) if trace else _empty()
         trace = held
     plain = to_plain(trace)
     if isinstance(plain, dict) and is_message(plain):
@@ -98,8 +118,15 @@ def _empty() -> StandardTrace:
         skill_ids=[],
         steps=[],
         corrections=[],
+        check=None,
         rest={},
     )
+
+
+def _from_text(text: str) -> StandardTrace:
+    """Return a text as one step; the corrections are there if it is written as a dialogue."""
+    corrections = corrections_in(steps_of_dialogue(text))
+    return {**_empty(), "steps": steps_of([to_plain(text)]), "corrections": corrections}
 
 
 def _from_fields(fields: dict[str, Plain]) -> StandardTrace:
@@ -118,12 +145,28 @@ def _from_fields(fields: dict[str, Plain]) -> StandardTrace:
         success = rest.pop("success")
         trace["success"] = success if isinstance(success, bool) else None
     trace["skill_ids"] = _take_ids(rest)
+    was_converted = fields.get("schema") == 1
     trace["corrections"] = _take_corrections(rest)
+    trace["check"] = _take_check(rest)
     rest = {key: value for key, value in rest.items() if value not in EMPTY}
     inner = rest.get("rest")
     # A standard trace that is read again keeps its shape.
     trace["rest"] = inner if isinstance(inner, dict) and len(rest) == 1 else rest
-    return _with_steps(trace, steps) if steps else trace
+    trace = _with_steps(trace, steps) if steps else trace
+    if not was_converted and not trace["corrections"]:
+        trace["corrections"] = _stated_corrections(trace)
+    return trace
+
+
+def _stated_corrections(trace: StandardTrace) -> list[TraceCorrection]:
+    """Return the corrections of a record of fields: in a dialogue that is a text, or in what was said to the answer."""
+    for name in ALIASES["steps"]:
+        text = trace["rest"].get(name)
+        if isinstance(text, str) and (found := corrections_in(steps_of_dialogue(text))):
+            return found
+    return correction_in_feedback(
+        trace["question"], trace["answer"], trace["feedback"] or "", trace["ground_truth"] or ""
+    )
 
 
 def _with_steps(trace: StandardTrace, items: list[Plain]) -> StandardTrace:
@@ -177,3 +220,14 @@ def _take_corrections(rest: dict[str, Plain]) -> list[TraceCorrection]:
         return []
     del rest["corrections"]
     return [TraceCorrection(**{name: as_text(item[name]) for name in names}) for item in found]  # type: ignore[typeddict-item]  # the names are its own
+
+
+def _take_check(rest: dict[str, Plain]) -> dict[str, str] | None:
+    """Remove and return how an environment judged the answer; anything else of that name stays in the rest."""
+    value = rest.get("check")
+    if not isinstance(value, dict) or set(value) != {"kind", "value"} or value["kind"] not in CHECK_KINDS:
+        return None
+    if not isinstance(value["value"], str):
+        return None
+    del rest["check"]
+    return {"kind": as_text(value["kind"]), "value": value["value"]}
