@@ -135,8 +135,18 @@ def test_a_harmful_skill_turns_it_red_and_alone_names_it(book: Skillbook, clock:
     assert (verdict.verdict, verdict.interfering) == ("interfered", (harmful.id,))
     assert harmful.id in verdict.reason
     assert dict(told.cases[0].alone) == {"times-00001": True}
-    # 4 in the book, 4 alone, and at most three for each of the two that fail.
-    assert len(clerk.asked) <= 4 + 4 + 6
+    assert len(clerk.asked) <= 4 + 4 + 3  # in the book, alone, and at most three to find what interferes
+
+
+def test_where_no_single_skill_is_to_blame_it_says_so_after_three_calls(book: Skillbook, clock: Clock) -> None:
+    for _ in range(2):
+        book.add_skill("times", HARMFUL)
+    clerk = Clerk()
+    report = suite_of(book, clerk, clock).run(alone=True)
+    [verdict] = [each for each in report.skills if each.skill_id == "times-00001"]
+    assert (verdict.verdict, verdict.interfering) == ("interfered", ())
+    assert verdict.reason == "omitting one other skill does not cure it"
+    assert len(clerk.asked) <= 4 + 4 + 3
 
 
 def test_a_skill_that_fails_alone_too_is_failing(book: Skillbook, clock: Clock) -> None:
@@ -390,6 +400,25 @@ class Short(Clerk):
 
     def shown_skills(self, question: str, skillbook: Any) -> Sequence[Skill]:
         return TopSkills(1)(question, skillbook)
+
+
+def test_what_one_copy_of_a_case_lacks_makes_it_due(book: Skillbook, clock: Clock) -> None:
+    tests = suite_of(book, Clerk(), clock)
+    tests.run()
+    book.add_skill("manners", "Say thanks.", cases=[SUM])  # its copy has no result yet
+    assert [case.id for case in tests.cases(changed=True)] == [SUM.id]
+    tests.run(changed=True)
+    assert tests.cases(changed=True) == []
+
+
+def test_what_changes_while_it_is_tested_stays_due(book: Skillbook, clock: Clock) -> None:
+    def edit(progress: SkillTestProgress) -> None:
+        if progress.answered == 1:
+            book.update_skill("times-00001", section="clocks")
+
+    tests = suite_of(book, Clerk(), clock)
+    tests.run(on_progress=edit)
+    assert {TIDE.id, FERRY.id} <= {case.id for case in tests.cases(changed=True)}
 
 
 def test_an_agent_that_chooses_is_shown_rules_and_the_report_names_them(book: Skillbook, clock: Clock) -> None:

@@ -86,6 +86,11 @@ class _Chosen:
     def ids(self) -> tuple[str, ...]:
         return tuple(skill.id for skill in self.skills)
 
+    @property
+    def copies(self) -> list[SkillCase]:
+        """The case as each of the skills has it: the result that is noted may differ."""
+        return [next(case for case in skill.cases if case.id == self.case.id) for skill in self.skills]
+
 
 @checked_class
 @final
@@ -146,6 +151,7 @@ class SkillTests:
         self.prover = CaseProver(agent, judge=judge, environments=environments, retrieval=retrieval)
         self.model = self.prover.model if model is None else model
         self._file = None if answers_path is None else AnswerFile(answers_path)
+        self._ranker = LexicalRanker()
         self._clock = clock or (lambda: datetime.now(UTC))
 
     def cases(self, *, only: Collection[str] | None = None, changed: bool = False) -> list[SkillCase]:
@@ -229,34 +235,27 @@ class SkillTests:
         at = self._clock().isoformat("T", "microseconds")
         chosen = self._chosen(only, changed=changed)
         skills = self.book.skills()
-        run.planned = len(_planned(chosen, skills, alone=alone, without=without))
+        run.plan(len(_planned(chosen, skills, alone=alone, without=without)))
         with run.counted():
             in_book = run.ask_all(chosen, skills, in_book=True)
             tests = {
                 each.case.id: _case_test(each, given) for each, given in zip(chosen, in_book, strict=True) if given
             }
-            cures: dict[str, tuple[str, ...]] = {}
-            if alone:
-                cures = self._asked_alone(run, chosen, skills, tests)
+            cures = self._asked_alone(run, chosen, skills, tests) if alone else dict[str, tuple[str, ...]]()
             unneeded = self._unneeded(run, chosen, skills, tests) if without else frozenset[str]()
-        stopped = run.limits.stopped_by or ("cancelled" if token.is_cancelled else "")
-        results = tuple(
-            tests.get(each.case.id) or _case_test(each, _Given(reason="the test was stopped before")) for each in chosen
-        )
-        # A skill without a case is reported where the whole book, or this skill, was asked for.
-        tested = {skill.id for each in chosen for skill in each.skills}
-        reported = [
-            skill
-            for skill in skills
-            if skill.id in tested or (not skill.cases and not changed and (only is None or skill.id in only))
-        ]
-        verdicts = tuple(_verdict(skill, tests, cures.get(skill.id, ()), skill.id in unneeded) for skill in reported)
+        is_whole = len(tests) == len(chosen) and not (alone or without)
         return SkillTestReport(
-            cases=results,
-            skills=verdicts,
+            cases=tuple(
+                tests.get(each.case.id) or _case_test(each, _Given(reason="the test was stopped before"))
+                for each in chosen
+            ),
+            skills=tuple(
+                _verdict(skill, tests, cures.get(skill.id, ()), skill.id in unneeded)
+                for skill in _reported(chosen, skills, only, changed=changed)
+            ),
             model=self.model,
             spent=run.spent,
-            stopped_by=stopped if len(tests) < len(chosen) or (stopped and (alone or without)) else "",
+            stopped_by="" if is_whole else run.limits.stopped_by,
             is_noted=note and self._note(chosen, in_book, at, author),
         )
 
@@ -279,18 +278,16 @@ class SkillTests:
     def _is_changed(self, chosen: _Chosen) -> bool:
         """Whether a case has to be asked again, because of what happened since it was asked last."""
         case = chosen.case
-        if case.last_result != "passed" or case.model != self.model:
+        if any((each.last_result, each.model) != ("passed", self.model) for each in chosen.copies):
             return True
         everything = self.book.skills(include_invalid=True)
-        changed = {skill.id for skill in everything if not _is_before(skill.updated_at, case.last_run_at)}
+        asked_at = min((each.last_run_at for each in chosen.copies), key=_moment)
+        changed = {skill.id for skill in everything if not _moment(skill.updated_at) < _moment(asked_at)}
         if not changed:
             return False
         # One that was removed since may have been shown before.
         then = [skill.replace(status=ACTIVE) for skill in everything if skill.is_active or skill.id in changed]
         beside = self._shown_beside(case.question, chosen.skills, then)
-        if not self._is_chosen_for:
-            scores = LexicalRanker()(_query(case.question, chosen.skills), beside)
-            beside = [skill for skill, score in zip(beside, scores, strict=True) if score > 0]
         return not changed.isdisjoint({*chosen.ids, *(skill.id for skill in beside)})
 
     @property
@@ -298,53 +295,50 @@ class SkillTests:
         """Whether the agent or the retrieval chooses what is shown for a question."""
         return self.prover.retrieval is not None or self.prover.shows_examples
 
-    def _shown_beside(self, question: str, own: Sequence[Skill], skills: Sequence[Skill]) -> list[Skill]:
+    def _shown_beside(
+        self, question: str, own: Sequence[Skill], skills: Sequence[Skill], *, is_filled: bool = False
+    ) -> list[Skill]:
         """Return what is shown with a question beside its own skills; where that is the whole book, what fits best.
 
-        Among skills that are all shown, one that contradicts another resembles it.
+        Among skills that are all shown, one that contradicts another resembles it. Those that do not resemble it come
+        last, if the list is to be filled.
         """
         ids = {skill.id for skill in own}
         if self._is_chosen_for:
             return [skill for skill in self.prover.shown(question, skills) if skill.id not in ids]
-        others = [skill for skill in skills if skill.is_active and skill.id not in ids]
-        return LexicalRanker().best(_query(question, own), others, _BESIDE)
+        scores = self._ranker(" ".join([question, *(skill.content for skill in own)]), skills)
+        order = sorted(range(len(skills)), key=lambda place: -scores[place])
+        best = [skills[place] for place in order if is_filled or scores[place] > 0]
+        return [skill for skill in best if skill.id not in ids][:_BESIDE]
 
     def _asked_alone(
         self, run: _Run, chosen: Sequence[_Chosen], skills: Sequence[Skill], tests: dict[str, CaseTest]
     ) -> dict[str, tuple[str, ...]]:
-        """Ask the cases with each of their skills alone; return the skills that interfere, by the skill they harm."""
+        """Ask the cases with each of their skills alone; return the skill that interferes, by the id of its victim."""
         pairs = [
             (each.case, skill)
             for each in chosen
             if each.case.id in tests and tests[each.case.id].result != "not_run"
             for skill in each.skills
         ]
-
-        def ask(pair: tuple[SkillCase, Skill]) -> tuple[bool | None, str]:
-            case, skill = pair
-            passed = run.ask(case, [skill]).passed
-            test = tests[case.id]
-            is_interfered = passed is True and test.result == "failed"
-            return passed, self._cure(run, case, skill, skills) if is_interfered else ""
-
-        results = run.each(ask, pairs)
-        cures: dict[str, tuple[str, ...]] = {}
-        for (case, skill), result in zip(pairs, results, strict=True):
-            if result is None:
-                continue
-            passed, cure = result
-            test = tests[case.id]
-            tests[case.id] = replace(test, alone={**test.alone, skill.id: passed})
-            if cure:
-                cures[skill.id] = tuple(dict.fromkeys((*cures.get(skill.id, ()), cure)))
-        return cures
+        for (case, skill), given in zip(pairs, run.each(lambda pair: run.ask(pair[0], [pair[1]]), pairs), strict=True):
+            if given is not None:
+                test = tests[case.id]
+                tests[case.id] = replace(test, alone={**test.alone, skill.id: given.passed})
+        # The first failing case of a skill that passes alone stands for the others: each costs up to three answers.
+        victims: dict[str, tuple[SkillCase, Skill]] = {}
+        for case, skill in pairs:
+            if tests[case.id].result == "failed" and tests[case.id].alone.get(skill.id):
+                victims.setdefault(skill.id, (case, skill))
+        cures = run.each(lambda pair: self._cure(run, *pair, skills), list(victims.values()))
+        return {id: (cure,) for id, cure in zip(victims, cures, strict=True) if cure}
 
     def _cure(self, run: _Run, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> str:
         """Return the shown skill without which a case passes that its own skill answers; empty if none is found."""
-        for other in self._shown_beside(case.question, [skill], skills)[:_BESIDE]:
+        for other in self._shown_beside(case.question, [skill], skills, is_filled=True)[:_BESIDE]:
             if run.token.is_cancelled:
                 break
-            run.planned += 1
+            run.plan(1)
             if run.ask(case, [each for each in skills if each.id != other.id]).passed:
                 return other.id
         return ""
@@ -367,7 +361,7 @@ class SkillTests:
         found = {skill.id for skill in skills if skill.cases and all(case.id in bare for case in skill.cases)}
         while found and not run.token.is_cancelled:
             rest = [skill for skill in skills if skill.id not in found]
-            run.planned += len(passed)
+            run.plan(len(passed))
             answers = run.ask_all(passed, rest)
             broken = [each for each, given in zip(passed, answers, strict=True) if given is None or not given.passed]
             if not broken:
@@ -382,11 +376,11 @@ class SkillTests:
         for each, given in zip(chosen, answers, strict=True):
             if given is None or given.passed is None:
                 continue
-            case, result = each.case, _result_of(given)
-            if given.is_kept and (case.last_result, case.model) == (result, self.model):
-                continue  # nothing was asked, so nothing is newer than what the book has
-            noted = replace(case, last_result=result, last_run_at=at, model=self.model)
-            for skill in each.skills:
+            result = _result_of(given)
+            for skill, case in zip(each.skills, each.copies, strict=True):
+                if given.is_kept and (case.last_result, case.model) == (result, self.model):
+                    continue  # nothing was asked, so nothing is newer than what the book has
+                noted = replace(case, last_result=result, last_run_at=at, model=self.model)
                 results.setdefault(skill.id, []).append(noted)
         if results:
             self.book.note_results(results, author=author)
@@ -415,7 +409,7 @@ class _Run:
         self._run_id = current_call_scope().run_id or self._prefix
         self.token = token
         self.limits = RunLimits(self._run_id, token, max_cost, False)
-        self.planned = 0
+        self._planned = 0
         self.spent = Spent()
         self._answered = self._kept = self._failed = 0
 
@@ -424,6 +418,11 @@ class _Run:
         """Count what the model calls of the block cost."""
         with observing(self._costs), observing(self.limits.observe):
             yield
+
+    def plan(self, questions: int) -> None:
+        """Count questions that are about to be asked."""
+        with self._lock:
+            self._planned += questions
 
     def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R | None]:
         """Do the work for each item, several at once; None for those that had not begun when the test was stopped.
@@ -465,9 +464,8 @@ class _Run:
             self._answered += 1
             self._kept += given.is_kept
             self._failed += in_book and (given.passed is False or given.is_error)
-            self.planned = max(self.planned, self._answered)
             if self._on_progress is not None:
-                self._on_progress(SkillTestProgress(self._answered, self.planned, self._kept, self._failed))
+                self._on_progress(SkillTestProgress(self._answered, self._planned, self._kept, self._failed))
         return given
 
     def is_open(self, case: SkillCase, skills: Sequence[Skill]) -> bool:
@@ -573,14 +571,19 @@ def case_samples(book: Skillbook) -> list[Sample]:
     return list(samples.values())
 
 
-def _query(question: str, own: Sequence[Skill]) -> str:
-    return " ".join([question, *(skill.content for skill in own)])
-
-
 def _ground_truth(case: SkillCase) -> str:
     lines = case.check.value.splitlines()
     is_text = case.check.kind in ("exact", "contains", "numeric", "any_of")
     return lines[0] if is_text and len(lines) == 1 else case.expected
+
+
+def _reported(
+    chosen: Sequence[_Chosen], skills: Sequence[Skill], only: Collection[str] | None, *, changed: bool
+) -> list[Skill]:
+    """Return the skills on which a verdict is given: those of the cases, and those without one that were meant too."""
+    tested = {id for each in chosen for id in each.ids}
+    meant = set[str]() if changed else {skill.id for skill in skills} if only is None else set(only)
+    return [skill for skill in skills if skill.id in tested or (skill.id in meant and not skill.cases)]
 
 
 def _planned(
@@ -668,10 +671,10 @@ def _judged(
     return ("unneeded", "its cases pass without it") if is_unneeded else ("proven", "")
 
 
-def _is_before(time: str, other: str) -> bool:
-    """Whether a time is before another one; False where one of them is none."""
+def _moment(time: str) -> datetime:
+    """Return a noted time; the earliest one there is for a text that is none, such as one of another framework."""
     try:
-        first, second = (datetime.fromisoformat(each) for each in (time, other))
-        return first < second
-    except (ValueError, TypeError):  # a time without a zone cannot be compared with one that has one
-        return False
+        moment = datetime.fromisoformat(time)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

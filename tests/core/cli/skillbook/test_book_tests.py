@@ -74,6 +74,11 @@ def script(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
     return {"reasoning": "By the rules.", "final_answer": final_answer(request.model, request.text)}
 
 
+def slow(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
+    answer = script(request)
+    return Answer(answer, delay=0.4) if request.role == "agent" and not isinstance(answer, Reply) else answer
+
+
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
     with ScriptedServer(script) as started:
@@ -334,23 +339,23 @@ def test_a_real_process_prints_tables_and_its_exit_code(folder: Path, model: lis
     assert "┃" in screen and TIDE.id in screen
 
 
-def test_ctrl_c_notes_what_is_there(folder: Path, db: Path) -> None:
-    def slow(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
-        answer = script(request)
-        return Answer(answer, delay=0.5) if request.role == "agent" and not isinstance(answer, Reply) else answer
+def waiting(folder: Path, server: ScriptedServer, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [str(ACE), "skillbook", "test", "--model", "openai/scripted", "--api-base", server.api_base, *arguments],
+        cwd=folder,
+        env=command_environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
+
+def test_ctrl_c_notes_what_is_there(folder: Path, db: Path) -> None:
     with Skillbook.open(db) as book:
         sums = [SkillCase.make(f"What is 2 + 2? {number}", CaseCheck("numeric", "4")) for number in range(30)]
         book.put_cases("sums-00003", sums)
     with ScriptedServer(slow) as server:
-        process = subprocess.Popen(
-            [str(ACE), "skillbook", "test", "--model", "openai/scripted", "--api-base", server.api_base],
-            cwd=folder,
-            env=command_environment(folder),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        process = waiting(folder, server)
         while asked(server) < 3:
             assert process.poll() is None, process.communicate()
             time.sleep(0.01)
@@ -361,6 +366,52 @@ def test_ctrl_c_notes_what_is_there(folder: Path, db: Path) -> None:
     results = [case.last_result for case in cases_in(db)]
     assert 0 < results.count("passed") < len(results) and set(results) == {"passed", "not_run"}
     assert "not run" in out.splitlines()[0]
+
+
+@pytest.mark.thorough
+def test_a_killed_test_pays_for_no_kept_answer_twice(folder: Path, run: Run, db: Path) -> None:
+    with Skillbook.open(db) as book:
+        sums = [SkillCase.make(f"What is 2 + 2? {number}", CaseCheck("numeric", "4")) for number in range(12)]
+        book.put_cases("sums-00003", sums)
+    with ScriptedServer(slow) as server:
+        process = waiting(folder, server, "--answers", "answers.jsonl")
+        while asked(server) < 5:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        kept = len((folder / "answers.jsonl").read_text(encoding="utf-8").splitlines())
+        assert kept >= 3
+        server.clear()
+        done = run("test", "--answers", "answers.jsonl", "--model", "openai/scripted", "--api-base", server.api_base)
+        assert done.code == 0
+        assert asked(server) == 15 - kept
+    assert {case.last_result for case in cases_in(db)} == {"passed"}
+
+
+@pytest.mark.thorough
+def test_several_tests_at_once_and_a_change_beside_them_lose_nothing(folder: Path, db: Path) -> None:
+    with ScriptedServer(slow) as server:
+        processes = [waiting(folder, server) for _ in range(3)]
+        while asked(server) < 3:
+            time.sleep(0.01)
+        with Skillbook.open(db) as book:
+            book.remove_skill("contracts-00002")
+            book.add_skill("manners", "Say thanks.")
+        ends = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], ends
+    assert list(contents(db)) == ["times-00001", "sums-00003", "manners-00004", "manners-00005"]
+    assert {case.last_result for case in cases_in(db)} == {"passed"}
+
+
+def test_a_limit_of_cost_ends_the_test(run: Run, model: list[str], db: Path, server: ScriptedServer) -> None:
+    refused = run("test", *model, "--max-cost", "1")
+    assert refused.code == 2 and "--max-cost" in refused.err
+    priced = ["--model", "openai/gpt-4o-mini", *model[2:]]  # litellm knows its price
+    done = run("test", *priced, "--max-cost", "0.000001")
+    assert done.code == 1
+    assert asked(server) == 1
+    assert "limit of cost" in done.err and "2 not run" in done.out
 
 
 def test_unneeded_skills_are_pruned_as_one_version_with_the_evidence(run: Run, model: list[str], db: Path) -> None:
