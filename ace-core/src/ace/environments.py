@@ -166,11 +166,8 @@ class SimpleEnvironment(TaskEnvironment):
         if self.match == "strict":
             return _judged_strictly(sample.question, expected, agent_output.final_answer)
         correct = self._matchers[self.match](expected, agent_output.final_answer)
-        verdict = "Correct" if correct else "Incorrect"
-        relation = _DESCRIPTIONS[self.match][0 if correct else 1]
-        return EnvironmentResult(
-            f"{verdict}: the answer {relation} {expected!r}.", expected, {"correct": 1.0 if correct else 0.0}
-        )
+        feedback = _verdict(self.match, correct, expected)
+        return EnvironmentResult(feedback, expected, {"correct": 1.0 if correct else 0.0})
 
     def _same_number(self, expected: str, answer: str) -> bool:
         wanted = _last_number(expected)
@@ -198,6 +195,29 @@ _DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "numeric": ("equals the number", "does not equal the number"),
     "regex": ("matches the pattern", "does not match the pattern"),
 }
+
+
+def says_only_the_truth(feedback: str, truth: str) -> bool:
+    """Tell whether feedback is the verdict of a `SimpleEnvironment`, which quotes the truth and explains nothing.
+
+    Args:
+        feedback: The feedback.
+        truth: The ground truth.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> answer = AgentOutput(reasoning="", final_answer="It is Rome.")
+        >>> result = SimpleEnvironment().evaluate(Sample("Capital of France?", ground_truth="Paris"), answer)
+        >>> says_only_the_truth(result.feedback, "Paris"), says_only_the_truth("It has to be Paris.", "Paris")
+        (True, False)
+    """
+    return any(feedback == _verdict(match, correct, truth) for match in _DESCRIPTIONS for correct in (True, False))
+
+
+def _verdict(match: str, correct: bool, expected: str) -> str:
+    relation = _DESCRIPTIONS[match][0 if correct else 1]
+    return f"{'Correct' if correct else 'Incorrect'}: the answer {relation} {expected!r}."
+
 
 _NUMBER = re.compile(
     r"""

@@ -7,14 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from ace.cases import worked_example
 from ace.environments import Sample, SimpleEnvironment
 from ace.implementations import Reflector, SkillManager
 from ace.protocols.observers import Event, SkillsChanged, observing
 from ace.runners import ACE, TraceAnalyser
+from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
 from ace.steps import CopyGuard, GuardedKind, learning_tail
 from ace.updates import UpdateOperation
@@ -120,6 +122,67 @@ def test_a_secret_is_written_nowhere(tmp_path: Path) -> None:
 def test_five_consecutive_words_are_a_copy(content: str, answer: str, is_copied: bool) -> None:
     problem = CopyGuard().problem_with(UpdateOperation("ADD", "s", content), [answer])
     assert (problem is not None) == is_copied
+
+
+PHRASE = "With fair winds from the whole club"
+"""A right answer that is a fixed phrase: no rule can do without it."""
+RULE = f"When you write to a sponsor, the last words of the letter are: {PHRASE}."
+
+
+def guarded(content: str, *feedback: str, answer: str = PHRASE, cases: tuple[SkillCase, ...] = ()) -> str | None:
+    operation = UpdateOperation("ADD", "letters", content, cases=cases)
+    return CopyGuard().problem_with(operation, [answer], feedback=feedback)
+
+
+def test_a_rule_keeps_a_fixed_phrase_that_the_feedback_asks_for() -> None:
+    assert guarded(RULE, f"No! Letters to sponsors end so: {PHRASE.lower()}!") is None
+    assert guarded(RULE, "No! Ask the office how letters end.") == (
+        "it repeats the right answer: 'with fair winds from the'"
+    )
+
+
+def test_a_rule_that_is_little_more_than_the_answer_is_left_out_whatever_the_feedback_says() -> None:
+    assert guarded(f"Write: {PHRASE}.", PHRASE) == "it is little more than the right answer"
+
+
+def test_a_phrase_of_the_answer_that_nothing_asked_for_is_a_copy_beside_one_that_was() -> None:
+    whole = f"Dear Ms Holm, the mast was repaired on Friday. {PHRASE}"
+    assert guarded(f"{RULE} Say that the mast was repaired on Friday.", PHRASE, answer=whole) == (
+        "it repeats the right answer: 'the mast was repaired on'"
+    )
+
+
+def test_the_corrections_and_worked_examples_of_its_own_cases_are_known() -> None:
+    check = CaseCheck("contains", PHRASE)
+    case = SkillCase.make("How does it end?", check, wrong="Bye", correction=f"So: {PHRASE}.", expected=PHRASE)
+    assert guarded(RULE, cases=(case,)) is None
+    silent = SkillCase.make("How does it end?", check, wrong="Bye", expected=PHRASE)
+    assert guarded(f"Letters end as the club wants it. {worked_example(silent)}", cases=(silent,)) is None
+    assert guarded(RULE, cases=(silent,)) is not None
+
+
+@pytest.mark.parametrize("suffix", ["db", "json"])
+def test_a_phrase_that_a_correction_brought_in_is_learned_from_a_trace(suffix: str, tmp_path: Path) -> None:
+    trace = {
+        "question": "How does a letter to a sponsor end?",
+        "answer": "Best regards",
+        "ground_truth": PHRASE,
+        "feedback": f"No, to sponsors we write: {PHRASE}.",
+    }
+    with ScriptedServer(learning(RULE)) as server:
+        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / f"skills.{suffix}")
+        runner.run([trace])
+    assert [skill.content for skill in runner.skillbook.skills()] == [RULE]
+    if suffix == "db":
+        runner.skillbook.close()
+
+
+@pytest.mark.parametrize("match", ["contains", "exact"])
+def test_an_environment_that_only_quotes_the_answer_explains_nothing(match: Literal["contains", "exact"]) -> None:
+    with ScriptedServer(learning(RULE, OWN_WORDS)) as server:
+        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(match))
+        runner.run([Sample("How does it end?", ground_truth=PHRASE)])
+    assert [skill.content for skill in runner.skillbook.skills()] == [OWN_WORDS]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-__all__ = ["WordRun", "first_repeated", "word_runs"]
+__all__ = ["WordRun", "first_repeated", "repeated_share", "word_runs"]
 
 WordRun = tuple[str, ...]
 """Consecutive words, in lower case."""
@@ -45,3 +45,22 @@ def first_repeated(text: str, known: Collection[WordRun], length: int) -> str:
         'write down the rule'
     """
     return next((" ".join(run) for run in word_runs(text, length) if run in known), "") if known else ""
+
+
+def repeated_share(text: str, known: Collection[WordRun], length: int) -> float:
+    """Return which share of the words of a text is in runs that are among the known ones, from 0 to 1.
+
+    Args:
+        text: The text.
+        known: Runs of this length.
+        length: How many words a run has.
+
+    Example:
+        >>> repeated_share("Always write down the rule.", set(word_runs("Write down the rule that it teaches.", 4)), 4)
+        0.8
+    """
+    repeated = {
+        start + place for start, run in enumerate(word_runs(text, length)) if run in known for place in range(length)
+    }
+    count = len(_WORD.findall(text))
+    return len(repeated) / count if count else 0.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ace.arguments import checked_class, whole_number
 from ace.context import ACEStepContext
+from ace.environments import says_only_the_truth
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.asking import run_of
@@ -66,7 +67,7 @@ class ApplyStep:
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
         key = ctx.metadata.get("sample_key")
-        answers = _right_answers(ctx) if any(operation.content for operation in batch.operations) else ()
+        known = _what_is_known(ctx) if any(operation.content for operation in batch.operations) else _Known()
         progress = {
             "trace_id": ctx.metadata.get("trace_id", ""),
             "index": ctx.global_sample_index,
@@ -81,7 +82,7 @@ class ApplyStep:
                 author=str(ctx.metadata.get("integration", "")),
                 key=key if isinstance(key, SampleKey) else None,
                 progress=json.dumps(progress),
-                problem_with=self._problem_with(answers),
+                problem_with=self._problem_with(known),
             )
         except AlreadyCommittedError as error:
             logger.info("Nothing was written again: %s", error)
@@ -89,13 +90,13 @@ class ApplyStep:
             _tell(ctx, report)
         return ctx
 
-    def _problem_with(self, answers: Sequence[str]) -> Callable[[UpdateOperation], str | None]:
+    def _problem_with(self, known: _Known) -> Callable[[UpdateOperation], str | None]:
         """Return what says why an operation of one answer is skipped, asked in their order."""
         adds = 0
 
         def problem_with(operation: UpdateOperation) -> str | None:
             nonlocal adds
-            problem = self.guard.problem_with(operation, answers)
+            problem = self.guard.problem_with(operation, known.answers, feedback=known.feedback)
             if problem is None and _adds(operation):
                 adds += 1
                 if self.max_adds is not None and adds > self.max_adds:
@@ -110,12 +111,24 @@ def _adds(operation: UpdateOperation) -> bool:
     return isinstance(given, str) and given.strip().upper() == "ADD"
 
 
-def _right_answers(ctx: ACEStepContext) -> Sequence[str]:
-    """Return the right answers that the sample and its trace name."""
+class _Known(NamedTuple):
+    """What is known of the task that the operations were learned from."""
+
+    answers: Sequence[str] = ()
+    """The right answers."""
+    feedback: Sequence[str] = ()
+    """What was said about the agent's answers."""
+
+
+def _what_is_known(ctx: ACEStepContext) -> _Known:
+    """Return the right answers that the sample and its trace name, and the feedback that explains something."""
     from ace.implementations.trace_reading import read_trace  # seldom needed, and slow to import
 
-    found = [getattr(ctx.sample, "ground_truth", None), read_trace(ctx.trace)["ground_truth"]]
-    return [answer for answer in found if isinstance(answer, str)]
+    trace = read_trace(ctx.trace)
+    found = [getattr(ctx.sample, "ground_truth", None), trace["ground_truth"]]
+    answers = [answer for answer in found if isinstance(answer, str)]
+    said = [trace["feedback"] or "", *(each["correction"] for each in trace["corrections"])]
+    return _Known(answers, [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)])
 
 
 def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ace.arguments import checked_class
-from ace.implementations.repeated_words import WordRun, first_repeated, word_runs
+from ace.cases import worked_example
+from ace.implementations.repeated_words import WordRun, first_repeated, repeated_share, word_runs
 from ace.redaction import Redactor, SensitiveClass
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data"] | Sensi
 """What a `CopyGuard` looks for. `personal_data` stands for all classes of `ace.redaction.PERSONAL_DATA`."""
 
 _COPIED_WORDS: Final = 5
+_MOST_OF_A_RULE: Final = 0.7
 _COPIED_PROMPT_WORDS: Final = 8
 """More, since prompts are long and hold common phrases."""
 
@@ -29,9 +31,13 @@ _COPIED_PROMPT_WORDS: Final = 8
 class CopyGuard:
     """Says why the text of an operation shall not go into the skillbook.
 
-    It refuses an ADD or UPDATE that repeats five or more consecutive words of the right answer which it was learned
-    from, or eight or more of the prompts of the roles (small models do that where a trace teaches nothing), or that
-    looks as if it held personal data or a secret.
+    It refuses an ADD or UPDATE that copies the right answer which it was learned from, or repeats eight or more
+    consecutive words of the prompts of the roles (small models do that where a trace teaches nothing), or looks as if
+    it held personal data or a secret.
+
+    Five or more consecutive words of the right answer are copied, unless they are a fixed phrase that the feedback or a
+    correction asks for; and they may not make up more than 70 % of the text in any case. The worked examples of an
+    operation's own cases are not looked at.
 
     Raises:
         ValueError: A kind in `allow` is unknown.
@@ -42,6 +48,9 @@ class CopyGuard:
         >>> CopyGuard().problem_with(copied, ["The old town on the river"])
         "it repeats the right answer: 'the old town on the'"
         >>> CopyGuard(allow=["copied_answer"]).problem_with(copied, ["The old town on the river"])
+        >>> phrase = "With the very best of wishes"
+        >>> asked = UpdateOperation("ADD", "letters", f"When you write to a sponsor, end the letter so: {phrase}.")
+        >>> CopyGuard().problem_with(asked, [phrase], feedback=[f"To sponsors we write: {phrase}!"])
     """
 
     allow: Collection[GuardedKind] = ()
@@ -54,19 +63,21 @@ class CopyGuard:
             raise ValueError(f"allow knows {', '.join(known)}, not {unknown[0]!r}")
         object.__setattr__(self, "allow", frozenset(given))
 
-    def problem_with(self, operation: UpdateOperation, answers: Iterable[str]) -> str | None:
+    def problem_with(
+        self, operation: UpdateOperation, answers: Iterable[str], *, feedback: Iterable[str] = ()
+    ) -> str | None:
         """Say what keeps an operation out, or return None. What the reason quotes is no secret.
 
         Args:
             operation: What shall be done.
-            answers: The right answers that must not be repeated.
+            answers: The right answers that must not be copied.
+            feedback: What was said about the answer, whose phrases may be kept. The corrections of the operation's own
+                cases are known without it.
         """
         if operation.type not in ("ADD", "UPDATE"):
             return None
-        if "copied_answer" not in self.allow:
-            copied = {run for answer in answers for run in word_runs(answer, _COPIED_WORDS)}
-            if run := first_repeated(operation.content or "", copied, _COPIED_WORDS):
-                return f"it repeats the right answer: {run!r}"
+        if "copied_answer" not in self.allow and (problem := _copied_answer(operation, answers, feedback)):
+            return problem
         guards_prompts = "copied_prompt" not in self.allow
         if guards_prompts and (run := first_repeated(operation.content or "", _prompt_runs(), _COPIED_PROMPT_WORDS)):
             return f"it repeats the prompt of a role: {run!r}"
@@ -81,6 +92,22 @@ class CopyGuard:
 def guarded_kinds() -> tuple[str, ...]:
     """Return all words that `allow` knows."""
     return tuple(word for part in get_args(GuardedKind) for word in (get_args(part) or (part,)))
+
+
+def _copied_answer(operation: UpdateOperation, answers: Iterable[str], feedback: Iterable[str]) -> str | None:
+    text = operation.content or ""
+    for case in operation.cases:
+        text = text.replace(worked_example(case), "")
+    copied = {run for answer in answers for run in word_runs(answer, _COPIED_WORDS)}
+    if not copied:
+        return None
+    said = [*feedback, *(case.correction for case in operation.cases)]
+    asked_for = {run for each in said for run in word_runs(each, _COPIED_WORDS)}
+    if run := first_repeated(text, copied - asked_for, _COPIED_WORDS):
+        return f"it repeats the right answer: {run!r}"
+    if repeated_share(text, copied, _COPIED_WORDS) > _MOST_OF_A_RULE:
+        return "it is little more than the right answer"
+    return None
 
 
 @functools.cache
