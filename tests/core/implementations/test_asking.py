@@ -141,4 +141,5 @@ def test_a_model_whose_answer_was_empty_is_told_so_and_its_last_answer_is_kept()
 
 def test_a_small_model_is_held_to_an_answer() -> None:
     schema = SmallModelAgent.answer_type.model_json_schema()
+    assert list(schema["properties"]) == schema["required"] == ["final_answer"]
     assert schema["properties"]["final_answer"]["minLength"] == 1

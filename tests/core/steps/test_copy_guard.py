@@ -242,8 +242,8 @@ def test_an_unknown_kind_is_an_error() -> None:
     [
         "Trust the feedback and the right answer above the agent's own words.",
         "A learning is one precise strategy that also holds elsewhere.",
-        "If nothing went wrong and nobody asked for something special, leave the rule empty.",
-        "When you write a time for the calendar, use 24 hours and a colon, such as 14:00.",
+        "Copy every name, number, code and form of the correction letter by letter.",
+        "When a label is made for the web team, write web: and then the page, such as web:login.",
     ],
 )
 def test_a_sentence_of_our_own_prompts_is_no_skill(sentence: str) -> None:

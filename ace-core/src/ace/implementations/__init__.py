@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ace.implementations.reflector import Reflector
     from ace.implementations.roles_for_client import agent_for, reflector_for, skill_manager_for
     from ace.implementations.skill_manager import SkillManager
+    from ace.implementations.small_model_agent import SmallModelAgent
     from ace.implementations.small_model_reflector import SmallModelReflector
     from ace.implementations.small_model_skill_manager import SmallModelSkillManager
     from ace.implementations.trace_reading import read_trace
@@ -20,6 +21,7 @@ __all__ = [
     "Agent",
     "Reflector",
     "SkillManager",
+    "SmallModelAgent",
     "SmallModelReflector",
     "SmallModelSkillManager",
     "agent_for",
@@ -33,6 +35,7 @@ _HOMES = {
     "Agent": "agent",
     "Reflector": "reflector",
     "SkillManager": "skill_manager",
+    "SmallModelAgent": "small_model_agent",
     "SmallModelReflector": "small_model_reflector",
     "SmallModelSkillManager": "small_model_skill_manager",
     "agent_for": "roles_for_client",

@@ -119,15 +119,7 @@ class Agent:
         skillbook: SkillbookReader,
         reflection: str | None,
     ) -> AgentOutput:
-        prompt = self._template.fill(
-            {
-                "question": question,
-                "context": format_optional(context),
-                "skillbook": format_optional(skillbook_for_prompt(skillbook, question)),
-                "reflection": format_optional(reflection),
-                "current_date": datetime.now().astimezone().date().isoformat(),
-            }
-        )
+        prompt = self._prompt(question, context or "", skillbook, reflection or "")
         empty: list[AgentOutput] = []
 
         def problem_with(output: AgentOutput) -> str | None:
@@ -146,6 +138,22 @@ class Agent:
             cited = empty[-1].model_copy(update={"skill_ids": _cited(empty[-1].reasoning, skillbook)})
             raise EmptyAnswerError(_EMPTY, cited, raw_answers=error.raw_answers, role=error.role) from error
         return output.model_copy(update={"skill_ids": _cited(output.reasoning, skillbook)})
+
+    def _prompt(self, question: str, context: str, skillbook: SkillbookReader, reflection: str) -> str:
+        return self._template.fill(
+            {
+                "question": question,
+                "context": format_optional(context),
+                "skillbook": format_optional(skillbook_for_prompt(skillbook, question)),
+                "reflection": format_optional(reflection),
+                "current_date": today(),
+            }
+        )
+
+
+def today() -> str:
+    """Return the date where this process runs, as prompts show it: ISO 8601."""
+    return datetime.now().astimezone().date().isoformat()
 
 
 def _cited(reasoning: str, skillbook: SkillbookReader) -> list[str]:

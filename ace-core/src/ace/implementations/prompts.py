@@ -34,13 +34,13 @@ SKILL_MANAGER_PROMPT = _text("skill_manager.md")
 """Placeholders: reflection (needed), skillbook, stats, progress, question_context."""
 
 SMALL_MODEL_AGENT_PROMPT = _text("small_model_agent.md")
-"""As AGENT_PROMPT, for models of one or two billion parameters."""
+"""As AGENT_PROMPT, for models of one or two billion parameters; `SmallModelAgent` omits the sections that are empty."""
 
 SMALL_MODEL_REFLECTOR_PROMPT = _text("small_model_reflector.md")
-"""As REFLECTOR_PROMPT, for models of one or two billion parameters."""
+"""As REFLECTOR_PROMPT, for models of one or two billion parameters; the trace is the record of one correction."""
 
-SMALL_MODEL_SKILL_MANAGER_PROMPT = _text("small_model_skill_manager.md")
-"""As SKILL_MANAGER_PROMPT, for models of one or two billion parameters."""
+SMALL_MODEL_SKILL_MANAGER_PROMPT = SKILL_MANAGER_PROMPT
+"""The name of `SKILL_MANAGER_PROMPT` from when small models were asked for sections."""
 
 SKILLBOOK_USAGE_INSTRUCTIONS = _text("skillbook_usage.md").strip()
 """How somebody else's agent shall use the skills that follow."""

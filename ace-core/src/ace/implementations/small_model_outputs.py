@@ -1,4 +1,4 @@
-"""The short answers that small models are asked for."""
+"""The short answer that a small model is asked for."""
 
 from __future__ import annotations
 
@@ -6,34 +6,16 @@ from pydantic import Field
 
 from ace.outputs.lenient_fields import LenientOutput, Raw, Text
 
-__all__ = ["Lesson", "Placement"]
+__all__ = ["Lesson"]
 
 
-class _ShortAnswer(LenientOutput):
-    raw: Raw = Field(default_factory=dict)
-    """The model's answer as it came."""
+class Lesson(LenientOutput):
+    """What one correction teaches."""
 
-
-class Lesson(_ShortAnswer):
-    """What one execution teaches."""
-
-    what_went_wrong: Text = Field(
-        description="What the feedback objects to; empty if nothing.", json_schema_extra={"maxLength": 200}
-    )
-    """The mistake; empty if there was none."""
     rule: Text = Field(
-        description="The rule, in one sentence that starts with When; empty if there is none.",
-        json_schema_extra={"maxLength": 280},
+        description="The rule, in one or two short sentences that start with When.",
+        json_schema_extra={"maxLength": 240},
     )
     """What to do the next time; empty if there is nothing to learn."""
-
-
-class Placement(_ShortAnswer):
-    """Where a rule belongs in the skillbook."""
-
-    section: Text = Field(description="One or two words.", json_schema_extra={"maxLength": 30})
-    """The section."""
-    same_as: Text = Field(
-        description="The id of a similar rule that says the same, or none.", json_schema_extra={"maxLength": 40}
-    )
-    """The id of a skill that says the same already."""
+    raw: Raw = Field(default_factory=dict)
+    """The model's answer as it came."""

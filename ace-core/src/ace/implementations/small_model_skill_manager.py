@@ -1,54 +1,54 @@
-"""`SmallModelSkillManager`: a skill manager for models of one or two billion parameters."""
+"""`SmallModelSkillManager`: a skill manager for small models, which it does not ask."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections import Counter
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from ace.arguments import checked_class
-from ace.implementations.asking import usable_answer
-from ace.implementations.helpers import format_optional
-from ace.implementations.prompts import SMALL_MODEL_SKILL_MANAGER_PROMPT
+from ace.implementations.prompts import SKILL_MANAGER_PROMPT
 from ace.implementations.skill_manager import SkillManager
-from ace.implementations.small_model_outputs import Placement
 from ace.outputs import ExtractedLearning, ReflectorOutput, SkillManagerOutput
 from ace.protocols.calling import Calling
 from ace.protocols.llm import AnyLLMClient
-from ace.protocols.redaction import redactor_for
 from ace.protocols.skillbook import SkillbookReader
-from ace.retrieval import words
+from ace.retrieval import LexicalRanker, words
 from ace.skill import Skill
 from ace.updates import UpdateBatch, UpdateOperation
 
 __all__ = ["SmallModelSkillManager"]
 
-_LEAST_SIMILARITY = 0.4
-_MOST_SIMILAR = 3
-_NO_SECTION = "general"
+_LEAST_SHARED: Final = 0.4
+"""The share of what a rule names that the most similar skill has to name to attract it into its section."""
+_NO_SECTION: Final = "general"
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_FUNCTION_WORD_LIST: Final = (
+    "when whenever where while for from with without about into over under the and but not all any each every always "
+    "never use write give ask asks say says name add put take make makes send get gets has have are was were does did "
+    "you your our their his her its this that these those who whom whose which what there here then than only also "
+    "if must should shall will would can could may might someone somebody something new"
+)
+_FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORD_LIST.split())
+"""Words that name nothing."""
 
 
 @checked_class
 class SmallModelSkillManager(SkillManager):
-    """Turns a reflection into changes of the skillbook, with a small model.
+    """Turns a reflection into changes of the skillbook, without a call of the model.
 
-    Free operations on a skillbook are too much for a small model: it changes the first skill that it sees.
-    So the text of a skill is the learning itself, and the model is asked one short question for each: in
-    which section does it belong, and does one of the similar skills say the same? Without learnings it is
-    not asked at all.
+    A small model judges neither whether two rules say the same nor where one belongs: it says "the same" of any two.
+    So each learning becomes a skill, word for word; one that the book has already, but for case and punctuation, is an
+    UPDATE of that skill, which so keeps where else it was learned. The section is that of the most similar skill, by
+    words. Where none is similar, it is a word of the rule.
 
     Args:
-        llm: A client.
-        prompt_template: A template as for `SkillManager`; its reflection is one learning, its skillbook the
-            similar skills, and its stats the sections with the number of skills in each.
-        max_retries: How often to ask again when an answer cannot be used.
+        llm: A client; only `consolidate_skills` asks it.
+        prompt_template: Checked as for `SkillManager`, and not used.
+        max_retries: How often `consolidate_skills` asks again when an answer cannot be used.
     """
 
-    def __init__(
-        self, llm: AnyLLMClient, prompt_template: str = SMALL_MODEL_SKILL_MANAGER_PROMPT, *, max_retries: int = 3
-    ) -> None:
+    def __init__(self, llm: AnyLLMClient, prompt_template: str = SKILL_MANAGER_PROMPT, *, max_retries: int = 3) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries)
 
     async def _update_skills(
@@ -61,67 +61,53 @@ class SmallModelSkillManager(SkillManager):
     ) -> SkillManagerOutput:
         """Return one ADD for each new learning, one UPDATE for each that a skill says already."""
         learnings = [learning for learning in reflection.extracted_learnings if learning.learning.strip()]
-        placed = [await self._operation(calling, learning, skillbook) for learning in learnings]
-        batch = UpdateBatch(reflection.key_insight, [operation for operation, _ in placed])
-        return SkillManagerOutput(update=batch, raw={"placements": [raw for _, raw in placed]})
-
-    async def _operation(
-        self, calling: Calling, learning: ExtractedLearning, skillbook: SkillbookReader
-    ) -> tuple[UpdateOperation, dict[str, Any]]:
-        text = learning.learning.strip()
-        similar = _similar_skills(text, skillbook.skills())
-        placement = await self._placement(calling, text, similar, skillbook)
-        said = next((skill for skill in similar if skill.id == placement.same_as.strip(" []")), None)
-        if said is not None:
-            operation = UpdateOperation(
-                "UPDATE",
-                content=max(said.content, text, key=len),
-                skill_id=said.id,
-                justification=learning.justification or None,
-                evidence=learning.evidence or None,
-            )
-        else:
-            operation = UpdateOperation(
-                "ADD",
-                section=placement.section.strip().lower() or _NO_SECTION,
-                content=text,
-                justification=learning.justification or None,
-                evidence=learning.evidence or None,
-            )
-        return operation, placement.raw
-
-    async def _placement(
-        self, calling: Calling, text: str, similar: Sequence[Skill], skillbook: SkillbookReader
-    ) -> Placement:
-        sections = Counter(skill.section for skill in skillbook.skills())
-        shown = " ".join(f"[{skill.id}] {skill.content}" for skill in similar)
-        prompt = self._template.fill(
-            {
-                "reflection": redactor_for(self.llm).redact(text),
-                "skillbook": format_optional(shown),
-                "stats": json.dumps(sections, ensure_ascii=False),
-                "progress": format_optional(None),
-                "question_context": format_optional(None),
-            }
-        )
-        return await usable_answer(
-            calling,
-            self.llm,
-            prompt,
-            Placement,
-            lambda answer: None,
-            role="SkillManager",
-            max_retries=self.max_retries,
-        )
+        # Comparing with all skills of a large book takes long enough to hold up an event loop.
+        operations = await calling.function(lambda: _operations(learnings, skillbook.skills()))
+        return SkillManagerOutput(update=UpdateBatch(reflection.key_insight, operations))
 
 
-def _similar_skills(text: str, skills: Sequence[Skill]) -> list[Skill]:
-    """Return the skills that share enough words with a text, the most similar first."""
-    wanted = frozenset(words(text))
-    scored = [(_cosine(wanted, frozenset(words(skill.content))), skill) for skill in skills]
-    near = sorted((pair for pair in scored if pair[0] >= _LEAST_SIMILARITY), key=lambda pair: -pair[0])
-    return [skill for _, skill in near[:_MOST_SIMILAR]]
+def _operations(learnings: Sequence[ExtractedLearning], skills: Sequence[Skill]) -> list[UpdateOperation]:
+    said = {_normalised(skill.content): skill for skill in reversed(skills)}
+    sections = _Sections(skills)
+    each_once = {_normalised(learning.learning): learning for learning in reversed(learnings)}
+    return [_operation(learning, said.get(text), sections) for text, learning in reversed(each_once.items())]
 
 
-def _cosine(first: frozenset[str], second: frozenset[str]) -> float:
-    return len(first & second) / math.sqrt(len(first) * len(second)) if first and second else 0.0
+def _operation(learning: ExtractedLearning, known: Skill | None, sections: _Sections) -> UpdateOperation:
+    text = learning.learning.strip()
+    more: dict[str, Any] = {
+        "justification": learning.justification or None,
+        "evidence": learning.evidence or None,
+    }
+    if known is not None:
+        return UpdateOperation("UPDATE", content=known.content, skill_id=known.id, **more)
+    return UpdateOperation("ADD", section=sections.of(text), content=text, **more)
+
+
+class _Sections:
+    """Finds the section of a rule among those of the skills."""
+
+    def __init__(self, skills: Sequence[Skill]) -> None:
+        self._skills = skills
+        self._ranker = LexicalRanker()
+
+    def of(self, rule: str) -> str:
+        names = _names_in(rule)
+        for skill in self._ranker.best(rule, self._skills, 1):
+            if len(names & _names_in(skill.content)) >= max(1, _LEAST_SHARED * len(names)):
+                return skill.section
+        return next((word for word in map(str.lower, _WORD.findall(rule)) if _is_name(word)), _NO_SECTION)
+
+
+def _names_in(text: str) -> frozenset[str]:
+    """Return the words of a text that may name what it is about."""
+    found = (word for word in map(str.lower, _WORD.findall(text)) if _is_name(word))
+    return frozenset(stem for word in found for stem in words(word))
+
+
+def _is_name(word: str) -> bool:
+    return word not in _FUNCTION_WORDS and not word.endswith(("ing", "ed"))
+
+
+def _normalised(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))

@@ -24,7 +24,7 @@ _ROUNDING = 1e-9
 @checked_class
 @final
 class LexicalRanker:
-    """Scores skills against a question with Okapi BM25, over section and content.
+    """Scores skills against a question with Okapi BM25, over section, content and the questions of its cases.
 
     Keeps an index of the skills it has seen, so a second question costs its own words only.
 
@@ -117,7 +117,7 @@ class LexicalRanker:
             known = indexed.get(skill.id)
             if known is skill:
                 continue
-            if known is not None and known.content == skill.content and known.section == skill.section:
+            if known is not None and _is_searched_alike(known, skill):
                 indexed[skill.id] = skill
                 continue
             self._forget(skill.id)
@@ -128,7 +128,7 @@ class LexicalRanker:
                 self._forget(id)
 
     def _learn(self, skill: Skill) -> None:
-        counts = Counter(words(f"{skill.section} {skill.content}"))
+        counts = Counter(words(_text(skill)))
         self._indexed[skill.id] = skill
         self._counts[skill.id] = counts
         self._lengths[skill.id] = counts.total()
@@ -165,6 +165,19 @@ class LexicalRanker:
     def _saturated(self, count: int, length: int) -> float:
         mean_length = self._total_length / len(self._last) or 1.0
         return count / (count + _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / mean_length))
+
+
+def _is_searched_alike(first: Skill, second: Skill) -> bool:
+    if first.content != second.content or first.section != second.section:
+        return False
+    return first.cases == second.cases or _text(first) == _text(second)
+
+
+def _text(skill: Skill) -> str:
+    """Return what is searched of a skill. A question that its text quotes counts once."""
+    text = f"{skill.section} {skill.content}"
+    asked = dict.fromkeys(case.question for case in skill.cases if case.question not in text)
+    return " ".join((text, *asked)) if asked else text
 
 
 class _Term(NamedTuple):

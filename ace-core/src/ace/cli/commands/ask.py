@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ from ace.protocols.observers import observing
 if TYPE_CHECKING:
     from ace.outputs import AgentOutput
     from ace.protocols.llm import LLMClientLike
+    from ace.skill import Skill
     from ace.skillbook import Skillbook
 
 __all__ = ["command"]
@@ -44,7 +46,8 @@ def command(
 ) -> int:
     """Answer a question with the skills in the prompt.
 
-    The answer goes to standard output, the cited skills to standard error.
+    The answer goes to standard output, the cited skills to standard error. Small models cite nothing: there, it is the
+    skills that the model was shown.
 
     For example:
 
@@ -59,7 +62,7 @@ def command(
         without_skills: Show the model no skills, for comparison.
         model_options: Options of the model.
         yes: Do not ask for confirmation.
-        as_json: Print the answer, the reasoning, the cited skills and the model use as one JSON object.
+        as_json: Print the answer, the reasoning, these skills and the model use as one JSON object.
     """
     asked = sys.stdin.read() if question == "-" else question
     if not asked.strip():
@@ -73,15 +76,13 @@ def command(
 
             announce("answering 1 question without skills", settings, quiet=as_json)
             fetch_if_missing(chosen_model(settings), assume_yes=yes)
-            output = _answer(client, asked, context, Skillbook())
-            cited = {}
+            output, used = _answer(client, asked, context, Skillbook())
         else:
             place = SkillbookPlace(settings.skillbook)
             with opened_skillbook(place, is_dry_run=True, must_exist=True) as (book, _):
                 announce(f"answering 1 question from {counted(len(book), 'skill')}", settings, quiet=as_json)
                 fetch_if_missing(chosen_model(settings), assume_yes=yes)
-                output = _answer(client, asked, context, book)
-                cited = {each: _content(book, each) for each in output.skill_ids}
+                output, used = _answer(client, asked, context, book)
     if as_json:
         print_json(
             {
@@ -90,24 +91,26 @@ def command(
                 "place": place_of_model(settings),
                 "answer": output.final_answer,
                 "reasoning": output.reasoning,
-                "skills": [{"id": each, "content": content} for each, content in cited.items()],
+                "skills": [{"id": skill.id, "content": skill.content} for skill in used],
                 "model_use": asdict(counts.use),
             }
         )
         return 0
     print_text(visible(output.final_answer) if is_terminal(result_stream()) else output.final_answer)
-    for each, content in cited.items():
-        note(f"[{each}] {visible(' '.join(content.split()))}")
+    for skill in used:
+        note(f"[{skill.id}] {visible(' '.join(skill.content.split()))}")
     return 0
 
 
-def _answer(client: LLMClientLike, question: str, context: str, book: Skillbook) -> AgentOutput:
+def _answer(client: LLMClientLike, question: str, context: str, book: Skillbook) -> tuple[AgentOutput, Sequence[Skill]]:
+    """Return the answer, and the skills that it cites; those that were shown where the agent chooses them."""
     from ace.context import SkillbookView
     from ace.implementations import agent_for
+    from ace.protocols.agent import ShowsSkills
 
-    return agent_for(client).generate(question=question, context=context, skillbook=SkillbookView(book))
-
-
-def _content(book: Skillbook, skill_id: str) -> str:
-    skill = book.get_skill(skill_id)
-    return "" if skill is None else skill.content
+    agent = agent_for(client)
+    output = agent.generate(question=question, context=context, skillbook=SkillbookView(book))
+    if isinstance(agent, ShowsSkills):
+        return output, agent.shown_skills(question, book)
+    cited = (book.get_skill(skill_id) for skill_id in output.skill_ids)
+    return output, [skill for skill in cited if skill is not None]
