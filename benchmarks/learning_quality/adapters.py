@@ -12,11 +12,12 @@ from typing import IO
 
 from ace import read_trace
 from ace.cases import cases_of
+from ace.environments import SimpleEnvironment
 from ace.evaluation import JudgedAnswer
 from ace.outputs import AgentOutput
 from ace.protocols.llm import Usage
 from ace.runners import RecordedTrace
-from benchmarks.learning_quality.methods import Bench, Method, StrictEnvironment
+from benchmarks.learning_quality.methods import Bench, Method
 from benchmarks.learning_quality.model_server import ModelServer, model_server
 from benchmarks.learning_quality.outcomes import Learned, Outcome
 from benchmarks.learning_quality.programs.job import NOT_INSTALLED, Example
@@ -117,7 +118,7 @@ def examples_of(traces: Sequence[RecordedTrace]) -> list[Example]:
 
 
 def _judged(each: LearningSet, answers: Sequence[str]) -> tuple[JudgedAnswer, ...]:
-    environment, found = StrictEnvironment(), []
+    environment, found = SimpleEnvironment("strict"), []
     for sample, answer in zip(each.questions, answers, strict=True):
         result = environment.evaluate(sample=sample, agent_output=AgentOutput(reasoning="", final_answer=answer))
         found.append(

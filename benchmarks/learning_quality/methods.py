@@ -10,12 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace.cases import check_for, check_passes, missing_values
-from ace.environments import EnvironmentResult, Sample, TaskEnvironment
-from ace.evaluation import Evaluator, JudgedAnswer
+from ace.cases import missing_values
+from ace.environments import SimpleEnvironment
+from ace.evaluation import Evaluator, JudgedAnswer, SkillTests
 from ace.implementations import agent_for
-from ace.outputs import AgentOutput
-from ace.proofs import CaseProver
 from ace.protocols.agent import AgentLike, ShowsSkills
 from ace.protocols.deduplication import DeduplicationConfig
 from ace.protocols.llm import Usage
@@ -35,16 +33,6 @@ SHOWN_EXAMPLES = 3
 """How many corrected examples raw memory shows, as many as an agent for small models shows skills."""
 
 
-class StrictEnvironment(TaskEnvironment):
-    """Judges strictly."""
-
-    def evaluate(self, *, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
-        """Judge one answer."""
-        truth = sample.ground_truth or ""
-        right = check_passes(check_for(truth), agent_output.final_answer)
-        return EnvironmentResult("", truth, {"correct": float(bool(right))})
-
-
 @dataclass(frozen=True)
 class Bench:
     """What all methods share: the model, and how many questions are asked at once."""
@@ -58,7 +46,7 @@ class Bench:
         self, each: LearningSet, book: Skillbook, agent: AgentLike, retrieval: TopSkills | None = None
     ) -> tuple[JudgedAnswer, ...]:
         """Have the questions of a set answered and judged strictly."""
-        evaluator = Evaluator(agent, StrictEnvironment(), retrieval=retrieval, workers=self.workers)
+        evaluator = Evaluator(agent, SimpleEnvironment("strict"), retrieval=retrieval, workers=self.workers)
         return evaluator.evaluate(each.questions, book).answers
 
 
@@ -160,9 +148,8 @@ def _learned(
 
 def _own_cases(bench: Bench, book: Skillbook) -> tuple[int, int]:
     """Return how many of the book's own cases pass with the whole book, and how many there are."""
-    prover, skills = CaseProver(agent_for(bench.client)), book.skills()
-    outcomes = [prover.outcome(case, skills) for skill in skills for case in skill.cases]
-    return sum(outcome.passed is True for outcome in outcomes), len(outcomes)
+    report = SkillTests(book, agent_for(bench.client), workers=bench.workers).run(note=False)
+    return len(report.passed), len(report.cases)
 
 
 def lost_skills(before: Sequence[Skill], after: Sequence[Skill]) -> list[str]:

@@ -14,7 +14,7 @@ from benchmarks.learning_quality.adapters import program_method
 from benchmarks.learning_quality.comparing import Pairing, pairing, wilson_interval
 from benchmarks.learning_quality.methods import Bench, lost_skills
 from benchmarks.learning_quality.programs.job import Example
-from benchmarks.learning_quality.sets import load_set, set_names, shuffled
+from benchmarks.learning_quality.sets import corrected_examples, load_set, set_names, shuffled
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest, ScriptedServer
 
 RULE = "Letters to sponsors close with Fair winds."
@@ -155,6 +155,7 @@ def test_each_set_has_two_chats_and_three_questions_for_each_of_eight_rules(name
     assert len(set(rules)) == 8
     assert {rule: asked.count(rule) for rule in asked} == dict.fromkeys(set(rules), 3)
     assert len({sample.question for sample in each.questions}) == 24
+    assert len(corrected_examples(each.traces)) == 16
 
 
 def test_orders_differ_and_repeat() -> None:
