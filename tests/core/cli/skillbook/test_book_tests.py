@@ -515,7 +515,7 @@ def test_cases_are_exported_as_samples_that_eval_reads(
     assert run("export", "-", "--format", "samples", "--skillbook", location).out == (
         (folder / "cases.jsonl").read_text(encoding="utf-8")
     )
-    measured = here("eval", "cases.jsonl", "--skillbook", location, *model)
+    measured = here("eval", "cases.jsonl", "--environment", "strict", "--skillbook", location, *model)
     assert measured.code == 0, measured.err
     assert measured.out.startswith("Accuracy 33.3% without skills, 100.0% with them")
 
