@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ace.context import SkillbookView
 from ace.deduplication import DeduplicationConfig, DeduplicationManager
+from ace.implementations import SmallModelSkillManager
+from ace.outputs import ExtractedLearning, ReflectorOutput
+from ace.providers.local import LocalLLMClient
 from ace.skill import CaseCheck, SkillCase
 from tests.support.role_inputs import book_with
 
@@ -89,3 +93,22 @@ def test_rules_that_say_the_same_are_merged(kind: str) -> None:
         assert merge.type == "MERGE"
         [kept] = book.skills()
         assert kept.content == max(texts, key=len)
+
+
+@pytest.mark.parametrize("kind", CONTRADICTING)
+def test_a_small_model_learns_contradicting_rules_beside_each_other(kind: str) -> None:
+    manager = SmallModelSkillManager(LocalLLMClient())
+    first, second = CONTRADICTING[kind]
+    learned = [ExtractedLearning(learning=text) for text in (second, first)]
+    reflection = ReflectorOutput(reasoning="", correct_approach="", key_insight="", extracted_learnings=learned)
+    update = manager.update_skills(reflection, SkillbookView(book_with(first))).update
+    assert [(operation.type, operation.content) for operation in update.operations] == [
+        ("ADD", second),
+        ("UPDATE", first),
+    ]
+
+
+def test_a_small_model_does_not_judge_similar_skills() -> None:
+    book = book_with(*CONTRADICTING["a number"])
+    result = DeduplicationManager(EVERYWHERE, SmallModelSkillManager(LocalLLMClient())).consolidate(book)
+    assert (result.applied, result.problem, len(result.undecided)) == ((), "", 1)

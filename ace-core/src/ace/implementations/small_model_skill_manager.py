@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ace.arguments import checked_class
@@ -38,14 +38,16 @@ class SmallModelSkillManager(SkillManager):
     """Turns a reflection into changes of the skillbook, without a call of the model.
 
     A small model judges neither whether two rules say the same nor where one belongs: it says "the same" of any two.
-    So each learning becomes a skill, word for word; one that the book has already, but for case and punctuation, is an
-    UPDATE of that skill, which so keeps where else it was learned. The section is that of the most similar skill, by
-    words. Where none is similar, it is a word of the rule.
+    So each learning becomes a skill, word for word; one that the book has already, but for punctuation behind words and
+    the first letter, is an UPDATE of that skill, which so keeps where else it was learned. The section is that of the
+    most similar skill, by words. Where none is similar, it is a word of the rule.
+
+    For the same reason it leaves similar skills undecided: `consolidate_skills` wants nothing to be merged.
 
     Args:
-        llm: A client; only `consolidate_skills` asks it.
+        llm: A client; it is not asked.
         prompt_template: Checked as for `SkillManager`, and not used.
-        max_retries: How often `consolidate_skills` asks again when an answer cannot be used.
+        max_retries: Not used.
     """
 
     def __init__(self, llm: AnyLLMClient, prompt_template: str = SKILL_MANAGER_PROMPT, *, max_retries: int = 3) -> None:
@@ -64,6 +66,10 @@ class SmallModelSkillManager(SkillManager):
         # Comparing with all skills of a large book takes long enough to hold up an event loop.
         operations = await calling.function(lambda: _operations(learnings, skillbook.skills()))
         return SkillManagerOutput(update=UpdateBatch(reflection.key_insight, operations))
+
+    async def _consolidate_skills(self, calling: Calling, prompt: str) -> Mapping[str, Any]:
+        """Leave all similar skills as they are."""
+        return {"reasoning": "A small model cannot tell similar rules apart.", "consolidation_operations": []}
 
 
 def _operations(learnings: Sequence[ExtractedLearning], skills: Sequence[Skill]) -> list[UpdateOperation]:
@@ -110,4 +116,6 @@ def _is_name(word: str) -> bool:
 
 
 def _normalised(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.casefold()))
+    """Return a rule in the form in which it is compared: case and signs inside it may be what it is about."""
+    normal = " ".join(word.rstrip(".,;:!?") or word for word in text.split())
+    return normal[:1].casefold() + normal[1:]
