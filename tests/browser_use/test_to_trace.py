@@ -10,8 +10,10 @@ import pytest
 from browser_use import Tools
 from browser_use.agent.views import AgentHistoryList, AgentOutput
 
+from ace.cases import answer_passes, cases_of
 from ace.context import ACEStepContext
 from ace.environments import Sample
+from ace.implementations import read_trace
 from ace_browser_use import BrowserResult, BrowserToTrace, history_to_trace
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -178,3 +180,29 @@ def test_secrets_in_a_stored_history_are_replaced_by_their_names(sensitive: dict
     step = BrowserToTrace(sensitive_data=sensitive)
     assert "Summer" not in json.dumps(step(ACEStepContext(trace=path)).trace)
     assert "Summer" in json.dumps(history_to_trace(path))
+
+
+def followed_up(*said: str) -> tuple[dict[str, Any], str]:
+    """Return a history of an agent that was done twice, and the task as `Agent.add_new_task` leaves it."""
+    steps = [
+        {
+            "model_output": {"action": [{"done": {"text": text, "success": True}}]},
+            "result": [{"is_done": True, "success": True, "extracted_content": text}],
+            "state": {},
+        }
+        for text in ("Berth 7", "Berth S4")
+    ]
+    asked = "Which berth is free for a boat of 12 metres?"
+    follow_ups = "\n".join(f"<follow_up_user_request> {text} </follow_up_user_request>" for text in said)
+    return {"history": steps}, f"<initial_user_request>{asked}</initial_user_request>\n{follow_ups}"
+
+
+def test_a_follow_up_that_objects_is_a_correction() -> None:
+    [case] = cases_of(read_trace(history_to_trace(*followed_up("No, above 10 metres only the berths S1 to S4."))))
+    assert (case.question, case.wrong) == ("Which berth is free for a boat of 12 metres?", "Berth 7")
+    assert (answer_passes(case, "Berth S4"), answer_passes(case, "Berth 7")) == (True, False)
+
+
+@pytest.mark.parametrize("said", [(), ("And for 6 metres?",)], ids=["nothing", "a further question"])
+def test_without_an_objection_nothing_is_corrected(said: tuple[str, ...]) -> None:
+    assert history_to_trace(*followed_up(*said))["corrections"] == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ace.cases import answer_passes, cases_of
 from ace.context import ACEStepContext
 from ace.environments import Sample
 from ace.implementations import read_trace
@@ -241,3 +242,96 @@ def test_a_result_without_any_event_is_a_failed_trace() -> None:
 def test_the_step_says_what_it_takes() -> None:
     with pytest.raises(TypeError, match="takes a ClaudeCodeResult or a transcript, not a int"):
         ClaudeCodeToTrace()(ACEStepContext(trace=7))
+
+
+def chained(*messages: tuple[str, Any]) -> list[dict[str, Any]]:
+    """Return a stored session of these messages: who speaks, and the text or the blocks."""
+    records: list[dict[str, Any]] = []
+    for number, (role, content) in enumerate(messages):
+        message: dict[str, Any] = {"role": role, "content": content}
+        if role == "assistant":
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            message = {"id": f"msg_{number}", "role": role, "content": blocks}
+        parent = f"u{number - 1}" if number else None
+        records.append({"type": role, "uuid": f"u{number}", "parentUuid": parent, "message": message})
+    return records
+
+
+def rejected(reason: str) -> tuple[str, Any]:
+    said = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, "
+        f"the new_string was NOT written to the file). {reason}"
+    )
+    return "user", [{"type": "tool_result", "tool_use_id": "c1", "content": said, "is_error": True}]
+
+
+def running(command: str, call: str) -> tuple[str, Any]:
+    return "assistant", [{"type": "tool_use", "id": call, "name": "Bash", "input": {"command": command}}]
+
+
+CORRECTED: dict[str, tuple[list[tuple[str, Any]], tuple[str, str, str, str]]] = {
+    "a message after an answer": (
+        [
+            ("user", "Which label does the ticket get?"),
+            ("assistant", "bug"),
+            ("user", "No, labels start with area/ here: area/login"),
+            ("assistant", "You're right, it gets area/login."),
+        ],
+        ("Which label does the ticket get?", "bug", "area/login", "bug-area/login"),
+    ),
+    "an interruption": (
+        [
+            ("user", "Install left-pad."),
+            running("npm install left-pad", "c1"),
+            ("user", "[Request interrupted by user for tool use]"),
+            ("user", "We're a pnpm shop: pnpm add"),
+            ("assistant", "pnpm add left-pad"),
+        ],
+        ("Install left-pad.", "npm install left-pad", "pnpm add left-pad", "npm install left-pad"),
+    ),
+    "a rejected call": (
+        [
+            ("user", "Install left-pad."),
+            running("npm install left-pad", "c1"),
+            rejected("To tell you how to proceed, the user said:\npnpm, please"),
+            running("pnpm add left-pad", "c2"),
+            ("assistant", "Installed."),
+        ],
+        ("Install left-pad.", "npm install left-pad", "pnpm add left-pad", "npm install left-pad"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("records", "taught"), CORRECTED.values(), ids=CORRECTED)
+def test_where_the_user_corrects_the_agent(records: list[tuple[str, Any]], taught: tuple[str, str, str, str]) -> None:
+    question, wrong, passes, fails = taught
+    session = chained(*records)
+    for trace in (transcript_to_trace(session), transcript_to_turn_traces(session)[-1]):
+        [case] = cases_of(read_trace(trace))
+        assert (case.question, case.wrong) == (question, wrong)
+        assert (answer_passes(case, passes), answer_passes(case, fails)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [("user", "Fix calc.py."), ("assistant", "Fixed."), ("user", "Commit it as Fix calc.")],
+        [
+            ("user", "Fix calc.py."),
+            running("cat calc.py", "c1"),
+            ("user", "[Request interrupted by user]"),
+            ("user", "continue"),
+        ],
+        [("user", "Fix calc.py."), ("assistant", "Fixed."), ("user", "Thanks!")],
+    ],
+    ids=["a further task", "an interruption without a correction", "thanks"],
+)
+def test_what_the_user_says_besides_is_not_a_correction(records: list[tuple[str, Any]]) -> None:
+    session = chained(*records, ("assistant", "Done: Fix calc."))
+    traces = [transcript_to_trace(session), *transcript_to_turn_traces(session)]
+    assert [trace["corrections"] for trace in traces] == [[]] * len(traces)
+
+
+def test_of_all_samples_only_the_ones_with_an_objection_hold_a_correction() -> None:
+    found = {path.name for path in EVERY_SAMPLE if transcript_to_trace(path)["corrections"]}
+    assert found == {"resumed-and-compacted.jsonl"}  # it says "no, in one sentence"

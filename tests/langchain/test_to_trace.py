@@ -19,6 +19,7 @@ from langchain_core.messages import (
 )
 
 from ace import ACEStepContext, Sample
+from ace.cases import answer_passes, cases_of
 from ace.implementations import read_trace
 from ace_langchain import LangChainResult, LangChainToTrace, result_to_trace
 from ace_langchain.stored import recognises
@@ -175,3 +176,30 @@ def test_a_text_of_mixed_messages_is_left_to_others() -> None:
     assert recognises(json.dumps(messages)) == 0.0
     messages[1]["additional_kwargs"] = {}
     assert recognises(json.dumps(messages)) == 0.9
+
+
+CORRECTED = [
+    SystemMessage("You help the office."),
+    HumanMessage("Which currency is on the bill of a guest from Sweden?"),
+    AIMessage("", tool_calls=[{"name": "guests", "args": {}, "id": "c1", "type": "tool_call"}]),
+    ToolMessage("Lindqvist, Uppsala", tool_call_id="c1"),
+    AIMessage("EUR"),
+    HumanMessage("Swedish guests are billed in SEK."),
+    AIMessage("Sorry, you are right. SEK"),
+]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [CORRECTED, {"messages": CORRECTED}, [message.model_dump() for message in CORRECTED], dumps(CORRECTED)],
+    ids=["messages", "state of a graph", "dumped", "serialised"],
+)
+def test_a_correction_is_a_case(record: object) -> None:
+    [case] = cases_of(read_trace(result_to_trace(record)))
+    assert (case.question, case.wrong, case.expected) == (CORRECTED[1].content, "EUR", "SEK")
+    assert (answer_passes(case, "SEK"), answer_passes(case, "EUR or SEK")) == (True, False)
+
+
+def test_a_conversation_without_an_objection_has_no_correction() -> None:
+    thanked = [*CORRECTED[:5], HumanMessage("Thanks!"), AIMessage("You're welcome.")]
+    assert result_to_trace(thanked)["corrections"] == []

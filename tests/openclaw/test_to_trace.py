@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ace.cases import answer_passes, cases_of
 from ace.context import ACEStepContext
 from ace.implementations.trace_reading import read_trace
 from ace.steps import LoadTracesStep
@@ -158,3 +159,34 @@ def test_the_steps_compose_and_the_converter_finds_the_file() -> None:
     assert isinstance(trace, dict) and trace["question"] == QUESTION
     read = read_trace(V4)
     assert (read["question"], read["skill_ids"]) == (QUESTION, ["testing-00001"])
+
+
+LABELS = [
+    said("user", "Which label does the ticket get?", 1),
+    said("assistant", text("bug"), 2),
+    said("user", "No, labels start with area/ here: area/login", 3),
+    said("assistant", text("area/login"), 4),
+    said("user", "Thanks!", 5),
+    said("assistant", text("You are welcome."), 6),
+]
+
+
+def test_a_correction_is_a_case_of_the_session_and_of_the_turn_in_which_it_was_said() -> None:
+    turns = events_to_turn_traces(LABELS)
+    assert [len(trace["corrections"]) for trace in turns] == [0, 1, 0]  # type: ignore[arg-type]  # lists
+    for trace in (events_to_trace(LABELS), turns[1]):
+        [case] = cases_of(read_trace(trace))
+        assert (case.question, case.wrong) == ("Which label does the ticket get?", "bug")
+        assert (answer_passes(case, "area/login"), answer_passes(case, "bug")) == (True, False)
+
+
+def test_the_correction_of_a_recorded_session_is_left_to_a_judge() -> None:
+    [case] = cases_of(read_trace(events_to_trace(V4)))
+    assert (case.question, case.correction) == ("Make mean([]) return 0", "Too long. In one sentence, please.")
+    assert case.check.kind == "judge"
+    assert [events_to_trace(path)["corrections"] for path in (V3, V4_ERROR)] == [[], []]
+
+
+def test_after_a_reset_nothing_is_corrected() -> None:
+    reset: Event = {"type": "reset"}
+    assert events_to_trace([*LABELS[:2], reset, *LABELS[2:]])["corrections"] == []

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from itertools import zip_longest
+from typing import Any, Final
 
 from ace import extract_cited_skill_ids
 from ace.arguments import checked_arguments, checked_class
+from ace.cases import corrections_in
 from ace.context import ACESample, ACEStepContext
 from ace.redaction import Redactor
-from ace.traces import StandardTraceDict, steps_as_text
+from ace.traces import StandardTraceDict, TraceCorrection, steps_as_text, trace_step
 from ace_browser_use.history import read_history
 from ace_browser_use.outcome import outcome_of
 from ace_browser_use.redaction import secrets_redactor
@@ -18,6 +21,9 @@ from ace_browser_use.stored import load_history
 from ace_browser_use.trace_steps import trace_steps, words_of
 
 __all__ = ["BrowserToTrace", "history_to_trace", "result_to_trace"]
+
+_REQUEST: Final = re.compile(r"<(initial|follow_up)_user_request>(.*?)</\1_user_request>", re.DOTALL)
+"""How `Agent.add_new_task` writes what the user says after the agent was done."""
 
 
 @checked_class
@@ -101,6 +107,7 @@ def result_to_trace(result: BrowserResult) -> StandardTraceDict:
         feedback=_feedback(result),
         ground_truth=None,
         steps=steps,
+        corrections=_corrections(result),
         metrics={**result.usage, "duration_seconds": result.duration_seconds, "steps": result.steps_count},
         metadata={"integration": "browser_use", "error": result.error, "problems": list(result.problems)},
     )
@@ -121,6 +128,26 @@ def _result_of(record: object, task: str, redactor: Redactor) -> BrowserResult:
         problems=outcome.problems,
         usage=history.usage,
     )
+
+
+def _corrections(result: BrowserResult) -> list[TraceCorrection]:
+    """Return where a follow-up request corrects the agent: what it said when it was done is the answer before."""
+    asked = [text.strip() for _, text in _REQUEST.findall(result.task)]
+    answers = [
+        (str(step["number"]), str(action["arguments"].get("text", "")))
+        for step in result.chronological_steps
+        for action in step["actions"]
+        if action["name"] == "done" and isinstance(action["arguments"], Mapping)
+    ]
+    if len(answers) > len(asked):
+        return []  # what was said to which answer is not known
+    place, said = "", []
+    for question, answer in zip_longest(asked, answers):
+        said.append(trace_step("message", "user", question, place or "1"))
+        if answer is not None:
+            place = answer[0]
+            said.append(trace_step("message", "assistant", answer[1], place))
+    return corrections_in(said)
 
 
 def _feedback(result: BrowserResult) -> str:

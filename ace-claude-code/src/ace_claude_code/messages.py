@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from ace.json_fields import Record, list_in, mapping_in, text_in
 from ace.traces import TraceStep, trace_step
@@ -11,6 +12,7 @@ from ace.traces import TraceStep, trace_step
 __all__ = [
     "called_tools",
     "denied_calls",
+    "dialogue_of",
     "is_api_error",
     "is_interruption",
     "is_said",
@@ -27,6 +29,9 @@ _SYNTHETIC = "<synthetic>"
 _DENIAL = re.compile(
     r"This command requires approval|Claude requested permissions? to |Permission to use .* has been denied|"
     r"The user doesn't want to proceed with this tool use"
+)
+_REASON = re.compile(
+    r"(?:the user said|provided the following reason for the rejection)\s*:\s*(?P<reason>.+)", re.DOTALL | re.IGNORECASE
 )
 _NOT_THE_USERS = re.compile(
     r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|command-name|command-message|"
@@ -160,6 +165,69 @@ def steps_in(record: Record, place: str, tools: dict[str, str], speaker: str = "
         position = next((at for at, each in enumerate(steps) if each["kind"] == "call"), len(steps))
         steps.insert(position, words)
     return steps
+
+
+def dialogue_of(records: Sequence[tuple[str, Record]]) -> list[TraceStep]:
+    """Return what user and model said to each other, as the words of `user` and `assistant`.
+
+    An interruption is a step of the user that is an error. Where the user stopped the model or rejected a call with a
+    reason, the call is what the model said, and so is the call that it made instead.
+
+    Args:
+        records: The messages of the main conversation, each with the place where it stands.
+    """
+    steps: list[TraceStep] = []
+    calls: dict[str, str] = {}
+    after_rejection = False  # then the next call is the answer, and what is said after it is not
+    for place, record in records:
+        reasons = _rejections(record)
+        if is_interruption(record):
+            if steps and steps[-1]["name"] == "user" and calls:
+                steps.append(trace_step("message", "assistant", list(calls.values())[-1], place))
+            steps.append(trace_step("message", "user", "The user interrupted.", place, is_error=True))
+        elif reasons:
+            for call, reason in reasons.items():
+                steps.append(trace_step("message", "assistant", calls.get(call, "a call"), place))
+                steps.append(trace_step("message", "user", "The user rejected the call.", place, is_error=True))
+                steps.append(trace_step("message", "user", reason, place))
+            after_rejection = True
+        elif prompt := prompt_in(record):
+            steps.append(trace_step("message", "user", prompt, place))
+            calls, after_rejection = {}, False
+        elif record.get("type") == "assistant":
+            made = _calls_as_words(record)
+            calls |= made
+            said = "" if after_rejection and steps[-1]["name"] == "assistant" else spoken_text(record).strip()
+            if after_rejection and made and steps[-1]["name"] == "user":
+                said = next(iter(made.values()))
+            if said:
+                steps.append(trace_step("message", "assistant", said, place, is_error=is_api_error(record)))
+    return steps
+
+
+def _calls_as_words(record: Record) -> dict[str, str]:
+    """Return the calls of a message as one would say them, by their ids: a command as it is, else the arguments."""
+    if record.get("type") != "assistant":
+        return {}
+    parts = [part for part in list_in(mapping_in(record, "message"), "content") if isinstance(part, dict)]
+    return {
+        text_in(part, "id"): text_in(mapping_in(part, "input"), "command")
+        or f"{text_in(part, 'name')} {json.dumps(part.get('input'), ensure_ascii=False, sort_keys=True)}"
+        for part in parts
+        if part.get("type") == "tool_use"
+    }
+
+
+def _rejections(record: Record) -> dict[str, str]:
+    """Return why the user rejected calls, by their ids, where the user gave a reason."""
+    denied = set(denied_calls(record))
+    found = {}
+    for part in _results(record):
+        call = text_in(part, "tool_use_id")
+        reason = _REASON.search(_result_text(part.get("content"))) if call in denied else None
+        if reason:
+            found[call] = reason["reason"].strip()
+    return found
 
 
 def _results(record: Record) -> list[Record]:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 
 from ace import extract_cited_skill_ids
 from ace.arguments import checked_arguments
+from ace.cases import corrections_in
 from ace.context import ACEStepContext
 from ace.json_fields import Record, list_in, mapping_in, text_in
-from ace.traces import TraceStep, failed_steps, steps_as_text
+from ace.traces import TraceCorrection, TraceStep, failed_steps, steps_as_text
 from ace_claude_code.account import metrics_of_lines, metrics_of_result, metrics_of_steps
 from ace_claude_code.conversation import Conversation, Line, Turn, read_conversation
-from ace_claude_code.messages import called_tools, steps_in
+from ace_claude_code.messages import called_tools, dialogue_of, steps_in
 from ace_claude_code.outcome import Outcome, outcome_of_lines, outcome_of_result
 from ace_claude_code.records import Records, TranscriptError, TranscriptSource, read_records
 from ace_claude_code.result import ClaudeCodeResult
@@ -59,7 +60,7 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
     asked = question or "\n\n".join(prompts)
     outcome = _outcome(conversation, lines)
     steps = _steps(lines, subagent_steps(records.path))
-    trace = _trace(asked, "", outcome, steps, lines, conversation, records)
+    trace = {**_trace(asked, "", outcome, steps, lines, conversation, records), "corrections": _corrections(lines)}
     if not asked:
         _add_feedback(trace, "The records hold no prompt of a user, so the task is not known.")
     return {**trace, "trace_id": f"{_digest(lines)}@{conversation.session_id or records.name or 'records'}"}
@@ -69,9 +70,11 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
 def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     """Turn a session into one standard trace for each prompt of the user.
 
-    What the user said next stands in the feedback: a correction is what teaches most. The `trace_id` of a turn names
-    its prompt and its content; so a session that has grown has new ids for its new turns only, and a forked session
-    has the old ids for the turns that it took over.
+    What the user said next stands in the feedback: a correction is what teaches most. `corrections` has it in the turn
+    in which it was said, so that it is learned from though the turn before was learned from already.
+
+    The `trace_id` of a turn names its prompt and its content; so a session that has grown has new ids for its new
+    turns only, and a forked session has the old ids for the turns that it took over.
 
     Args:
         source: A transcript or a stream, as a path, a text, or parsed records.
@@ -86,6 +89,7 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     conversation = read_conversation(records)
     subagents = subagent_steps(records.path)
     asked = [turn for turn in conversation.turns if turn.prompt]
+    corrections = _corrections([line for turn in conversation.turns for line in turn.lines])
     traces = []
     for place, turn in enumerate(asked):
         is_last = place + 1 == len(asked)
@@ -96,7 +100,9 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
         metadata = {**_metadata(conversation, records, turn.lines), "turn": turn.number}
         if not is_last:
             _add_feedback(trace, f"The user's next message: {asked[place + 1].prompt}")
-        traces.append({**trace, "metadata": metadata, "trace_id": _turn_id(turn)})
+        places = {line.place for line in turn.lines}
+        own = [each for each in corrections if each["place"] in places]
+        traces.append({**trace, "corrections": own, "metadata": metadata, "trace_id": _turn_id(turn)})
     return traces
 
 
@@ -157,6 +163,11 @@ def _steps(lines: Sequence[Line], subagents: dict[str, list[TraceStep]]) -> list
     return steps
 
 
+def _corrections(lines: Sequence[Line]) -> list[TraceCorrection]:
+    said = [line for line in lines if not line.of_subagent]
+    return corrections_in(dialogue_of([(line.place, line.record) for line in said]))
+
+
 def _trace(
     question: str,
     context: str,
@@ -187,7 +198,8 @@ def _trace(
 
 def _empty(question: str) -> Trace:
     blank: Trace = {"schema": 1, "question": question, "context": "", "reasoning": "", "answer": "", "skill_ids": []}
-    return {**blank, "feedback": "", "ground_truth": None, "success": False, "steps": [], "metrics": {}, "metadata": {}}
+    judged: Trace = {"feedback": "", "ground_truth": None, "success": False}
+    return {**blank, **judged, "steps": [], "corrections": [], "metrics": {}, "metadata": {}}
 
 
 def _metadata(conversation: Conversation, records: Records, lines: Sequence[Line]) -> dict[str, object]:

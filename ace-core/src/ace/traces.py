@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 __all__ = [
     "StandardTraceDict",
@@ -72,6 +72,8 @@ class StandardTraceDict(TypedDict):
     """The right answer, where it is known."""
     steps: list[TraceStep]
     """What happened, in order."""
+    corrections: NotRequired[list[TraceCorrection]]
+    """Where a person corrects the agent, such as `ace.cases.corrections_in` finds in the steps."""
     metrics: dict[str, float]
     """Numbers, such as `duration_seconds`, `input_tokens` and `cost_usd`."""
     metadata: dict[str, object]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ace.arguments import checked_arguments
+from ace.cases import corrections_in
 from ace.context import ACESample, ACEStepContext
 from ace.traces import StandardTraceDict, TraceStep, steps_as_text
 from ace_langchain.result import LangChainResult
@@ -67,6 +68,7 @@ def result_to_trace(record: object) -> StandardTraceDict:
         feedback=_feedback(result, steps),
         ground_truth=None,
         steps=steps,
+        corrections=corrections_in(steps),
         metrics={**numbers, "duration_seconds": result.duration_seconds, "steps": len(steps)},
         metadata={
             "integration": "langchain",

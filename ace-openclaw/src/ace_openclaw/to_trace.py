@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ace import extract_cited_skill_ids
 from ace.arguments import checked_arguments
+from ace.cases import corrections_in
 from ace.context import ACEStepContext
 from ace.json_fields import text_in
-from ace.traces import TraceStep, failed_steps, steps_as_text
+from ace.traces import TraceCorrection, TraceStep, failed_steps, steps_as_text
 from ace_openclaw.account import ended_at, metrics_of
 from ace_openclaw.conversation import Conversation, Line, Turn, read_conversation
 from ace_openclaw.messages import message_of, steps_in
@@ -55,8 +56,9 @@ def events_to_trace(events: SessionSource) -> Trace:
     if not turns:
         silent = "The session holds no message of a user, so the task is not known."
         outcome = Outcome(outcome.success, outcome.answer, (*outcome.problems, silent), outcome.is_finished)
-    corrections = [f"The user's next message was: {turn.question}" for turn in turns[1:]]
-    trace = _trace(turns[0].question if turns else "", "", outcome, steps, conversation.lines, corrections)
+    next_words = [f"The user's next message was: {turn.question}" for turn in turns[1:]]
+    trace = _trace(turns[0].question if turns else "", "", outcome, steps, conversation.lines, next_words)
+    trace["corrections"] = _corrections(turns)
     metadata = {**_metadata(session, conversation), "turns": len(turns)}
     trace_id = f"{_digest(conversation.lines)}@{session.session_id or 'events'}"
     return {**trace, "metadata": metadata, "trace_id": trace_id}
@@ -67,7 +69,8 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
     """Turn a session into one standard trace for each question of the user.
 
     What the user said next stands in the feedback: a correction is what teaches most. What was asked and answered
-    before stands in the context, so a correction can also be learned from when it comes later than the turn before.
+    before stands in the context, so a correction can also be learned from when it comes later than the turn before;
+    `corrections` has it in the turn in which it was said.
 
     The `trace_id` names session and turn. It is the same wherever OpenClaw keeps the turn, though the bytes differ
     there, and it stays when the session grows. Of a session without an id, it is a hash of the turn.
@@ -84,6 +87,7 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
     session = read_session(events)
     conversation = read_conversation(session)
     common = _metadata(session, conversation)
+    corrections = _corrections(conversation.turns)
     traces = []
     for at, turn in enumerate(conversation.turns):
         following = next(iter(conversation.turns[at + 1 :]), None)
@@ -91,6 +95,8 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
         next_words = [] if following is None else [f"The user's next message was: {following.question}"]
         context = _context(conversation.turns[: at + 1])
         trace = _trace(turn.question, context, outcome, _steps(turn.lines), turn.lines, next_words)
+        places = {line.place for line in turn.lines}
+        trace["corrections"] = [each for each in corrections if each["place"] in places]
         own = {
             "turn": turn.number,
             "ended_at": ended_at(turn.lines),
@@ -134,6 +140,15 @@ class OpenClawToTraceStep:
 
 def _steps(lines: Sequence[Line]) -> list[TraceStep]:
     return [each for line in lines for each in steps_in(line.event, line.place)]
+
+
+def _corrections(turns: Sequence[Turn]) -> list[TraceCorrection]:
+    """Return where the user corrects the agent. After a reset, the user speaks of something else."""
+    found: list[TraceCorrection] = []
+    starts = [at for at, turn in enumerate(turns) if turn.starts_afresh or not at]
+    for start, end in zip(starts, [*starts[1:], len(turns)], strict=True):
+        found += corrections_in([step for turn in turns[start:end] for step in _steps(turn.lines)])
+    return found
 
 
 def _trace(

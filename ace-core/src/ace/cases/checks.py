@@ -13,8 +13,9 @@ from ace.skill import CaseCheck, SkillCase
 __all__ = ["answer_passes", "check_for", "check_of_correction", "check_passes", "other_alternatives", "why_not"]
 
 _MOST_WORDS_OF_A_SHORT_ANSWER: Final = 12
-_LONGEST_EXACT_ANSWER: Final = 80
-"""Characters. A longer answer is not asked for letter by letter."""
+_MOST_WORDS_OF_AN_EXACT_ANSWER: Final = 6
+"""A longer answer is not asked for letter by letter, nor is one that only makes a long answer short."""
+_MOST_WORDS_OF_A_FORM: Final = 20
 _YES_NO: Final = {"yes": "no", "no": "yes"}
 
 
@@ -214,7 +215,8 @@ def _letter_checks(values: Sequence[str], wrong: str, right: str) -> list[CaseCh
     if values:
         ahead = "".join(rf"(?=.*(?<![\w.,\-/]){re.escape(value)}(?![\w\-/]|[.,:]\w))" for value in values)
         checks.append(CaseCheck("regex", rf"(?s)\A{ahead}"))
-    if len(right.strip()) <= _LONGEST_EXACT_ANSWER and "\n" not in right.strip():
+    short = len(tokens(right)) <= _MOST_WORDS_OF_AN_EXACT_ANSWER and len(tokens(wrong)) <= _MOST_WORDS_OF_A_FORM
+    if short and "\n" not in right.strip():
         if _squeezed(wrong).casefold() != _squeezed(right).casefold():
             checks.append(CaseCheck("exact", _squeezed(right)))
         checks.append(CaseCheck("regex", rf"\A\s*{re.escape(right.strip())}\s*\Z"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final, Literal
 
@@ -202,7 +202,12 @@ def corrections_in(steps: Sequence[TraceStep]) -> list[TraceCorrection]:
     wrong answer, everything that was said, and the answer that was accepted in the end.
 
     Args:
-        steps: The steps; words of a person have the name `user`, those of the agent `assistant`.
+        steps: The steps; words of a person have the name `user`, those of the agent `assistant`. A step of the user
+            that is an error says that the user stopped the agent: then what is said next is an objection.
+
+    Returns:
+        The corrections. The place of each is that of its last words, so of a conversation that is read turn by turn,
+        the turn that holds the place holds the accepted answer, too.
 
     Example:
         >>> from ace.traces import trace_step
@@ -397,23 +402,29 @@ class _Exchange:
     said: str
     place: str
     answer: str
+    stops: bool = False
+    """Whether the person had stopped the agent before."""
 
 
 def _exchanges(steps: Sequence[TraceStep]) -> list[_Exchange]:
     """Return what was said and answered, in order; of several answers in a row, the last one counts."""
     exchanges: list[_Exchange] = []
+    stopped = False
     for step in steps:
         text = step["content"].strip()
-        if step["kind"] != "message" or not text or step["is_error"]:
+        if step["kind"] != "message" or not text:
             continue
-        if step["name"] == "user":
-            if exchanges and not exchanges[-1].answer:
+        if step["name"] == "user" and step["is_error"]:
+            stopped = True
+        elif step["name"] == "user":
+            if exchanges and not exchanges[-1].answer and not stopped:
                 before = exchanges.pop()
-                exchanges.append(_Exchange(f"{before.said}\n{text}", before.place, ""))
+                exchanges.append(replace(before, said=f"{before.said}\n{text}"))
             else:
-                exchanges.append(_Exchange(text, step["place"], ""))
-        elif step["name"] == "assistant" and exchanges:
-            exchanges.append(_Exchange(exchanges[-1].said, exchanges.pop().place, text))
+                exchanges.append(_Exchange(text, step["place"], "", stops=stopped))
+            stopped = False
+        elif step["name"] == "assistant" and not step["is_error"] and exchanges:
+            exchanges.append(replace(exchanges.pop(), answer=text))
     return exchanges
 
 
@@ -430,7 +441,7 @@ def _correction(question: str, wrong: str, objections: Sequence[_Exchange]) -> T
         wrong=wrong,
         correction=said,
         right=right or answer_in(question, wrong, said),
-        place=objections[0].place,
+        place=objections[-1].place,
     )
 
 
@@ -453,6 +464,7 @@ def _verdict(question: str, wrong: str, exchange: _Exchange) -> Literal["correct
         return "task"
     reply, praised = exchange.answer, said != exchange.said.strip()
     evidence = _evidence(question, wrong, said, accepted_answer(reply), reply, praised=praised)
+    evidence += 3 if exchange.stops else 0
     return "correction" if evidence >= _ENOUGH else "task"
 
 
