@@ -21,6 +21,7 @@ from ace.protocols.model_calls import CallScope, call_scope, current_call_scope
 from ace.protocols.role_calls import call_agent, call_environment
 
 if TYPE_CHECKING:
+    from ace.context import ACESample
     from ace.environments import TaskEnvironment
     from ace.outputs import AgentOutput
     from ace.protocols.agent import AgentLike
@@ -121,6 +122,7 @@ class CaseProver:
         self.retrieval = retrieval
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], tuple[str, bool | None]] = {}
+        self._samples: dict[str, ACESample] = {}
 
     @property
     def model(self) -> str:
@@ -131,7 +133,7 @@ class CaseProver:
     @property
     def shows_examples(self) -> bool:
         """Whether the agent is one for small models, which shows each skill with the worked example of its case."""
-        return self.retrieval is None and isinstance(self.agent, ShowsSkills)
+        return isinstance(self.agent, ShowsSkills)
 
     def shown(self, question: str, skills: Sequence[Skill]) -> Sequence[Skill]:
         """Return those of the skills that the agent would be shown with a question. No model is asked.
@@ -140,10 +142,17 @@ class CaseProver:
             question: The question.
             skills: The skills, in the order of the book; those that are not active are ignored.
         """
-        view = _view_of(skills)
-        if self.retrieval is not None:
-            return list(self.retrieval(question, view))
+        view = self._chosen(question, skills)
         return list(self.agent.shown_skills(question, view)) if isinstance(self.agent, ShowsSkills) else view.skills()
+
+    def fingerprint(self, question: str, skills: Sequence[Skill]) -> str:
+        """Return a hash of the texts that the agent would be shown with a question. No model is asked.
+
+        Args:
+            question: The question.
+            skills: The skills, in the order of the book.
+        """
+        return self._digest(self.shown(question, skills))
 
     def outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
         """Ask the question of a case with these skills, and check the answer.
@@ -189,8 +198,8 @@ class CaseProver:
         with self._lock:
             known = self._known.get(key)
         if known is None:
-            # An agent that chooses by itself is given all skills, as in a run.
-            view = _view_of(skills if self.shows_examples else chosen)
+            # An agent that chooses by itself is given what it may choose from, as in a run.
+            view = await calling.function(functools.partial(self._chosen, case.question, skills))
             with call_scope(_scope_of(case, seen)):
                 known = await self._asked(calling, case, view)
             with self._lock:
@@ -198,18 +207,10 @@ class CaseProver:
         answer, passed = known
         return CaseOutcome(case, answer, passed, tuple(skill.id for skill in chosen))
 
-    def note(self, case: SkillCase, skills: Sequence[Skill], answer: str, passed: bool | None) -> None:
-        """Remember an answer that the agent gave elsewhere to the question of a case.
-
-        Args:
-            case: The case.
-            skills: The skills that the agent could see, in the order of the book.
-            answer: The answer.
-            passed: Whether it passes; None if that could not be judged.
-        """
-        key = (case.id, self._digest(self.shown(case.question, skills)))
-        with self._lock:
-            self._known.setdefault(key, (answer, passed))
+    def _chosen(self, question: str, skills: Sequence[Skill]) -> SelectedSkills:
+        """Return what the agent is given: what the retrieval chooses, where there is one."""
+        view = _view_of(skills)
+        return view if self.retrieval is None else _view_of(self.retrieval(question, view))
 
     def _digest(self, shown: Sequence[Skill]) -> str:
         """Return a hash of the texts that the agent sees of these skills."""
@@ -221,8 +222,23 @@ class CaseProver:
             return skill.content
         return f"{skill.content}\n{worked_example(skill.cases[0])}"
 
+    def remember(self, case: SkillCase, sample: ACESample) -> None:
+        """Have the environment judge further answers to a case with the sample that the case was made of.
+
+        Without it, an environment gets a sample with the question, the context and the expected answer.
+
+        Args:
+            case: The case; one that is not judged by an environment is ignored.
+            sample: The sample.
+        """
+        if case.check.kind == "environment":
+            with self._lock:
+                self._samples[case.id] = sample
+
     async def _asked(self, calling: Calling, case: SkillCase, view: SkillbookView) -> tuple[str, bool | None]:
-        sample = Sample(case.question, case.context, case.expected or None, id=case.trace_id or None)
+        with self._lock:
+            known = self._samples.get(case.id)
+        sample = known or Sample(case.question, case.context, case.expected or None, id=case.trace_id or None)
         try:
             output = await call_agent(calling, self.agent, case.question, case.context, view, sample=sample)
         except EmptyAnswerError as error:
@@ -232,7 +248,7 @@ class CaseProver:
             return "", False
         return output.final_answer, await self._passes(calling, case, sample, output)
 
-    async def _passes(self, calling: Calling, case: SkillCase, sample: Sample, output: AgentOutput) -> bool | None:
+    async def _passes(self, calling: Calling, case: SkillCase, sample: ACESample, output: AgentOutput) -> bool | None:
         match case.check.kind:
             case "environment":
                 return await self._environment_says(calling, case, sample, output)
@@ -242,12 +258,19 @@ class CaseProver:
                 return answer_passes(case, output.final_answer)
 
     async def _environment_says(
-        self, calling: Calling, case: SkillCase, sample: Sample, output: AgentOutput
+        self, calling: Calling, case: SkillCase, sample: ACESample, output: AgentOutput
     ) -> bool | None:
         environment = self.environments.get(case.check.value)
         if environment is None:
             return None
-        result = await call_environment(calling, environment, sample, output)
+        try:
+            result = await call_environment(calling, environment, sample, output)
+        except Exception as error:
+            if case.id in self._samples:
+                raise
+            # The sample has been forgotten since, and the environment may need more of it than a case keeps.
+            logger.warning("The environment %s could not judge case %s: %s", case.check.value, case.id, error)
+            return None
         correct = result.metrics.get("correct")
         return None if correct is None else correct >= 1
 

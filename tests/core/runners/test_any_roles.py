@@ -35,7 +35,7 @@ STEPS = {
 KEYWORDS = {
     "agent": {"question", "context", "skillbook", "sample"},
     "environment": {"sample", "agent_output"},
-    "reflector": {"question", "agent_output", "skillbook", "ground_truth", "feedback", "trace"},
+    "reflector": {"question", "agent_output", "skillbook", "ground_truth", "feedback", "trace", "cases"},
     "skill_manager": {"reflection", "skillbook", "question_context", "progress"},
 }
 EXPECTED = {

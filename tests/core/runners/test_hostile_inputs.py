@@ -73,7 +73,7 @@ SAMPLES = {
 def test_half_a_character_in_a_sample_stays_visible(name: str, suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"skills{suffix}"
     with ScriptedServer(secrets_world.answer) as server:
-        runner = ACE.from_client(client_for(server), skillbook_path=path)
+        runner = ACE.from_client(client_for(server), prove=False, skillbook_path=path)
         runner.run([SAMPLES[name], secrets_world.sample_of("sail")])
     assert runner.failures == []
     assert [skill.content for skill in Skillbook.load_from_file(path).skills()] == LEARNED
@@ -90,7 +90,7 @@ def test_half_a_character_in_an_answer_costs_no_skill(tmp_path: Path) -> None:
 
     path = tmp_path / "skills.db"
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=path)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         runner.run([RECORD])
     [skill] = Skillbook.load_from_file(path).skills()
     assert (skill.evidence, skill.sources[0].error_identification) == ("\\ud800", "\\ud800")
@@ -98,14 +98,14 @@ def test_half_a_character_in_an_answer_costs_no_skill(tmp_path: Path) -> None:
 
 def test_a_trace_that_cannot_be_reflected_on_is_named_with_what_can_be_read_of_it(tmp_path: Path) -> None:
     with ScriptedServer(lambda request: "no answer") as server:
-        runner = TraceAnalyser.from_client(client_for(server), checkpoint_dir=tmp_path)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, checkpoint_dir=tmp_path)
         runner.run([RaisingAttributes()])
     assert [failed.sample for failed in runner.failures] == [QUESTION]
 
 
 def learned_from(traces: list[object], path: Path) -> Skillbook:
     with ScriptedServer(secrets_world.answer) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=path)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         runner.run(traces)
     assert runner.failures == []
     return Skillbook.load_from_file(path)

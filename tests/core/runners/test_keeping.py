@@ -28,9 +28,11 @@ def test_a_json_file_is_started_saved_and_gone_on_with(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "skills.json"
     with ScriptedServer(secrets_world.answer) as server:
         client = client_for(server)
-        ACE.from_client(client, environment=SimpleEnvironment(), skillbook_path=path).run(secrets_world.samples(3))
+        ACE.from_client(client, prove=False, environment=SimpleEnvironment(), skillbook_path=path).run(
+            secrets_world.samples(3)
+        )
         assert len(Skillbook.load_from_file(path)) == 3
-        runner = ACE.from_client(client, environment=SimpleEnvironment(), skillbook_path=path)
+        runner = ACE.from_client(client, prove=False, environment=SimpleEnvironment(), skillbook_path=path)
         results = runner.run(secrets_world.samples(4), lag=0)
     metrics = [result.output.trace["metrics"] for result in results if result.output is not None]  # type: ignore[index]  # a dict
     assert metrics == [{"correct": 1.0}] * 3 + [{"correct": 0.0}]
@@ -49,7 +51,7 @@ def test_a_json_file_is_saved_after_every_sample(tmp_path: Path) -> None:
         return secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook_path=path)
+        runner = ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=path)
         runner.run(secrets_world.samples(5), lag=0)
     assert found == [0, 1, 2, 3, 4]
     assert len(Skillbook.load_from_file(path)) == 5
@@ -59,7 +61,7 @@ def test_what_another_process_saved_meanwhile_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "skills.json"
     Skillbook().save_to_file(path)
     with ScriptedServer(secrets_world.answer) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook_path=path)
+        runner = ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=path)
         run_python(
             "from ace import Skillbook\n"
             f"book = Skillbook.load_from_file({str(path)!r})\n"
@@ -75,7 +77,7 @@ def test_what_another_process_saved_meanwhile_is_kept(tmp_path: Path) -> None:
 def test_a_store_gets_one_transaction_for_each_sample(tmp_path: Path) -> None:
     path = tmp_path / "skills.db"
     with ScriptedServer(secrets_world.answer) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook_path=path)
+        runner = ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=path)
         runner.run(secrets_world.samples(3), epochs=2)
     history = runner.skillbook.history()
     assert [entry.key.epoch for entry in history if entry.key is not None] == [1, 1, 1, 2, 2, 2]
@@ -104,7 +106,7 @@ def test_tags_of_a_sample_whose_update_failed_are_kept(tmp_path: Path) -> None:
         return secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook_path=path)
+        runner = ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=path)
         results = runner.run(secrets_world.samples(1), epochs=2)
     assert [result.failed_at for result in results] == [None, "UpdateStep"]
     assert [skill.helpful for skill in Skillbook.open(path).skills()] == [1]
@@ -113,7 +115,7 @@ def test_tags_of_a_sample_whose_update_failed_are_kept(tmp_path: Path) -> None:
 def test_two_processes_learn_into_one_store(tmp_path: Path) -> None:
     path = tmp_path / "skills.db"
     with ScriptedServer(secrets_world.answer) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook_path=path)
+        runner = ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=path)
         run_python(
             "from ace import ACE, SimpleEnvironment\n"
             "from tests.support import secrets_world\n"
@@ -131,7 +133,11 @@ def test_two_processes_learn_into_one_store(tmp_path: Path) -> None:
 def test_checkpoints_on_the_way_and_at_the_end(tmp_path: Path) -> None:
     with ScriptedServer(secrets_world.answer) as server:
         runner = ACE.from_client(
-            client_for(server), environment=SimpleEnvironment(), checkpoint_dir=tmp_path / "c", checkpoint_interval=2
+            client_for(server),
+            prove=False,
+            environment=SimpleEnvironment(),
+            checkpoint_dir=tmp_path / "c",
+            checkpoint_interval=2,
         )
         runner.run(secrets_world.samples(5))
     names = sorted(path.name for path in (tmp_path / "c").iterdir())
@@ -163,6 +169,7 @@ def test_runs_end_with_a_merge_before_the_last_checkpoint(tmp_path: Path) -> Non
     with ScriptedServer(secrets_world.answer) as server:
         runner = ACE.from_client(
             client_for(server),
+            prove=False,
             environment=SimpleEnvironment(),
             dedup_manager=manager,
             dedup_interval=3,
@@ -181,9 +188,9 @@ def test_settings_for_deduplication_make_the_manager() -> None:
         book.add_skill("secrets", "Look under the third stone.")
     with ScriptedServer(secrets_world.answer) as server:
         config = DeduplicationConfig(embedding_provider="lexical")
-        ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook=book, dedup_config=config).run(
-            secrets_world.samples(1)
-        )
+        ACE.from_client(
+            client_for(server), prove=False, environment=SimpleEnvironment(), skillbook=book, dedup_config=config
+        ).run(secrets_world.samples(1))
         off = ACE.build_steps(
             agent=Agent(client_for(server)),
             reflector=Reflector(client_for(server)),
@@ -244,6 +251,7 @@ def test_a_model_that_cannot_judge_at_the_end_costs_no_save(tmp_path: Path, capl
     with ScriptedServer(secrets_world.answer) as server:
         runner = ACE.from_client(
             client_for(server),
+            prove=False,
             environment=SimpleEnvironment(),
             dedup_manager=Unreachable(),
             skillbook_path=tmp_path / "skills.json",
@@ -260,7 +268,9 @@ def test_a_manager_without_consolidate_has_its_report_logged(caplog: pytest.LogC
 
     caplog.set_level("INFO", "ace.steps.deduplicate")
     with ScriptedServer(secrets_world.answer) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), dedup_manager=Reports())
+        runner = ACE.from_client(
+            client_for(server), prove=False, environment=SimpleEnvironment(), dedup_manager=Reports()
+        )
         runner.run(secrets_world.samples(2))
     assert "2 skills look alike" in caplog.text
     assert len(runner.skillbook) == 2
@@ -275,6 +285,7 @@ def test_load_rebinds_every_writing_step(tmp_path: Path) -> None:
     with ScriptedServer(secrets_world.answer) as server:
         runner = ACE.from_client(
             client_for(server),
+            prove=False,
             environment=SimpleEnvironment(),
             skillbook=book,
             checkpoint_dir=tmp_path / "c",
@@ -299,7 +310,7 @@ def test_after_load_a_runner_with_a_file_saves_to_the_new_one(tmp_path: Path) ->
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     Skillbook().save_to_file(second)
     with ScriptedServer(secrets_world.answer) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook_path=first)
+        runner = ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=first)
         runner.run(secrets_world.samples(1))
         runner.load(second)
         runner.run(secrets_world.samples(2))
@@ -311,9 +322,9 @@ def test_a_file_that_is_no_skillbook_is_left_alone(tmp_path: Path) -> None:
     path.write_text('{"skills": {')
     with ScriptedServer(secrets_world.answer) as server:
         with pytest.raises(ValueError, match=r"skills\.json"):
-            ACE.from_client(client_for(server), skillbook_path=path)
+            ACE.from_client(client_for(server), prove=False, skillbook_path=path)
         with pytest.raises(ValueError, match=r"saves its skillbook as \.json or \.db"):
-            ACE.from_client(client_for(server), skillbook_path=tmp_path / "skills.md")
+            ACE.from_client(client_for(server), prove=False, skillbook_path=tmp_path / "skills.md")
     assert path.read_text() == '{"skills": {'
 
 
@@ -323,7 +334,7 @@ from ace import ACE, LiteLLMClient, SimpleEnvironment
 from tests.support import secrets_world
 logging.basicConfig(level="WARNING")
 client = LiteLLMClient("openai/scripted", api_base={api_base!r}, api_key="k" * 9)
-runner = ACE.from_client(client, environment=SimpleEnvironment(), skillbook_path={path!r})
+runner = ACE.from_client(client, prove=False, environment=SimpleEnvironment(), skillbook_path={path!r})
 results = runner.run(secrets_world.samples(6), wait=False, lag=100)
 print(len(results), len(runner.skillbook))
 """
@@ -352,7 +363,7 @@ def test_a_normal_exit_after_wait_false_loses_nothing(name: str, tmp_path: Path)
 def test_a_last_save_that_fails_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
     folder = tmp_path / "d"
     with ScriptedServer(secrets_world.answer) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=folder / "skills.json")
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=folder / "skills.json")
         folder.rmdir() if folder.exists() else None
         folder.write_text("a file where the folder should be")
         trace = {"question": "What is the secret of x?", "ground_truth": "value-of-x"}
@@ -368,7 +379,9 @@ def test_a_last_save_that_fails_is_told_and_nothing_is_lost(tmp_path: Path) -> N
 def test_the_log_line_of_each_sample(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "ace.steps.observability")
     with ScriptedServer(secrets_world.answer) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), extra_steps=[ObservabilityStep()])
+        runner = ACE.from_client(
+            client_for(server), prove=False, environment=SimpleEnvironment(), extra_steps=[ObservabilityStep()]
+        )
         runner.run([*secrets_world.samples(1), Sample("What is the secret of nothing?")])
     lines = [json.loads(record.message) for record in caplog.records if record.name == "ace.steps.observability"]
     assert [line["trace_id"].split("#")[-1] for line in lines] == ["thing0", "2"]

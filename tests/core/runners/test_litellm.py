@@ -29,7 +29,7 @@ def test_feedback_is_about_the_last_question() -> None:
         assert [skill.content for skill in ace.skillbook.skills()] == ["The secret of sail is value-of-sail."]
         assert ace.ask("What is the secret of sail?") == "value-of-sail"
         assert ace.learn_from_feedback("right", ground_truth="value-of-sail") is True
-        assert ace.skillbook.skills()[0].helpful == 1
+        assert (ace.skillbook.skills()[0].proof, ace.skillbook.skills()[0].helpful) == ("proven", 2)
         assert "wrong" in server.by_role("reflector")[0].text
 
 

@@ -255,7 +255,7 @@ def test_a_client_and_settings_of_a_client_exclude_each_other() -> None:
     with pytest.raises(TypeError, match=r"Shouter\.from_model\(\) takes api_base or ace_llm, not both"):
         Shouter.from_model("a", ace_llm=CLIENT, api_base="http://127.0.0.1:1")
     runner: Any = Shouter.from_model("a", ace_model="openai/x", api_base="http://127.0.0.1:1", api_key="k")
-    assert runner.pipeline.steps[2].reflector.llm.config.api_base == "http://127.0.0.1:1"
+    assert runner.pipeline.steps[3].reflector.llm.config.api_base == "http://127.0.0.1:1"
 
 
 def test_an_error_inside_the_function_keeps_its_own_words(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_run_stops_after_so_many_failures_in_a_row(
     seen: list[Event] = []
     with ScriptedServer(script) as server, observing(seen.append):
         client = client_for(server, max_retries=0)
-        runner = TraceAnalyser.from_client(client, skillbook_path=tmp_path / "s.db")
+        runner = TraceAnalyser.from_client(client, prove=False, skillbook_path=tmp_path / "s.db")
         results = runner.run(traces(), lag=0, run_id="monday", max_consecutive_failures=limit)
         kinds = [type(result.error) for result in results]
         assert kinds == [type(None)] * 4 + [LLMCallError] * limit + [PipelineCancelled] * (COUNT - 4 - limit)
@@ -67,7 +67,7 @@ def test_a_run_stops_after_so_many_failures_in_a_row(
         assert (run.run_id, run.learned, run.failed) == ("monday", 4, limit)
         script.things = set()
         answered = len(server.answered)
-        again = TraceAnalyser.from_client(client, skillbook_path=tmp_path / "s.db")
+        again = TraceAnalyser.from_client(client, prove=False, skillbook_path=tmp_path / "s.db")
         assert [result.error for result in again.run(traces(), resume=True)] == [None] * COUNT
         assert len(server.answered) == answered + 2 * (COUNT - 4)
         assert unfinished_runs(again.skillbook) == []
@@ -81,7 +81,9 @@ def test_failures_that_are_not_in_a_row_do_not_stop_a_run(tmp_path: Path) -> Non
     script.things = {1, 3, 5, 7, 9, 11}
     seen: list[Event] = []
     with ScriptedServer(script) as server, observing(seen.append):
-        runner = TraceAnalyser.from_client(client_for(server, max_retries=0), skillbook_path=tmp_path / "s.db")
+        runner = TraceAnalyser.from_client(
+            client_for(server, max_retries=0), prove=False, skillbook_path=tmp_path / "s.db"
+        )
         runner.run(traces(), lag=0, max_consecutive_failures=2)
     assert stopped_by(seen) == [""]
     [run] = unfinished_runs(runner.skillbook)
@@ -93,7 +95,7 @@ def test_a_request_that_the_server_refuses_says_nothing_about_the_next_one() -> 
     script.things = set(range(COUNT))
     seen: list[Event] = []
     with ScriptedServer(script) as server, observing(seen.append):
-        runner = TraceAnalyser.from_client(client_for(server))
+        runner = TraceAnalyser.from_client(client_for(server), prove=False)
         runner.run(traces(), lag=0, max_consecutive_failures=1)
         assert len(server.requests) == COUNT
     assert stopped_by(seen) == [""]
@@ -109,7 +111,7 @@ def test_a_refused_key_stops_an_agent_at_once(status: int, tmp_path: Path) -> No
 
         def runner() -> ACE:
             return ACE.from_client(
-                client_for(server), environment=SimpleEnvironment(), skillbook_path=tmp_path / "s.db"
+                client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=tmp_path / "s.db"
             )
 
         runner().run(samples, lag=0)
@@ -132,7 +134,9 @@ def test_an_answer_counts_although_the_skillbook_has_changed_since(tmp_path: Pat
 
         def runner() -> ACE:
             client = client_for(server, max_retries=0)
-            return ACE.from_client(client, environment=SimpleEnvironment(), skillbook_path=tmp_path / "s.db")
+            return ACE.from_client(
+                client, prove=False, environment=SimpleEnvironment(), skillbook_path=tmp_path / "s.db"
+            )
 
         runner().run(samples, lag=0)
         script.things = set()
@@ -150,7 +154,7 @@ def test_another_model_is_asked_although_the_first_one_has_answered(tmp_path: Pa
 
         def run(model: str) -> list[BaseException | None]:
             client = client_for(server, max_retries=0, model=model)
-            runner = TraceAnalyser.from_client(client, skillbook_path=tmp_path / "s.db")
+            runner = TraceAnalyser.from_client(client, prove=False, skillbook_path=tmp_path / "s.db")
             return [result.error for result in runner.run(traces()[:1], resume=True)]
 
         assert [type(error) for error in run("openai/first")] == [LLMCallError]
@@ -175,7 +179,7 @@ def test_only_the_role_whose_answer_was_unusable_is_asked_anew(tmp_path: Path) -
 
         def run() -> list[BaseException | None]:
             client = client_for(server, validation_retries=0)
-            runner = TraceAnalyser.from_client(client, skillbook_path=tmp_path / "s.db")
+            runner = TraceAnalyser.from_client(client, prove=False, skillbook_path=tmp_path / "s.db")
             return [result.error for result in runner.run(traces()[:2], resume=True)]
 
         assert all(run())
@@ -199,7 +203,9 @@ def test_a_caller_who_cancels_is_not_told_of_an_outage(tmp_path: Path) -> None:
 
     seen: list[Event] = []
     with ScriptedServer(cancelling) as server, observing(seen.append):
-        runner = TraceAnalyser.from_client(client_for(server, max_retries=0), skillbook_path=tmp_path / "s.db")
+        runner = TraceAnalyser.from_client(
+            client_for(server, max_retries=0), prove=False, skillbook_path=tmp_path / "s.db"
+        )
         runner.run(traces(), lag=0, cancel_token=token, max_consecutive_failures=1)
     assert asked.is_set() and stopped_by(seen) == ["cancelled"]
 
@@ -207,6 +213,6 @@ def test_a_caller_who_cancels_is_not_told_of_an_outage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [0, -1, True, "5"])
 def test_a_limit_of_failures_is_a_number_from_1(limit: Any) -> None:
     with ScriptedServer(secrets_world.answer) as server:
-        runner = TraceAnalyser.from_client(client_for(server))
+        runner = TraceAnalyser.from_client(client_for(server), prove=False)
         with pytest.raises((TypeError, ValueError), match="max_consecutive_failures"):
             runner.run(traces(), max_consecutive_failures=limit)

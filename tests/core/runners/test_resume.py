@@ -41,7 +41,7 @@ def traces(count: int) -> list[RecordedTrace]:
 
 def analyser(server: ScriptedServer, path: Path, **options: Any) -> TraceAnalyser:
     book = Skillbook.open(path, clock=noon)
-    return TraceAnalyser.from_client(client_for(server), skillbook=book, **options)
+    return TraceAnalyser.from_client(client_for(server), prove=False, skillbook=book, **options)
 
 
 def stopping(token: CancellationToken, after: int) -> Callable[[Event], None]:
@@ -114,7 +114,7 @@ def test_epochs_are_counted_apart(tmp_path: Path) -> None:
 
         def runner(name: str) -> ACE:
             book = Skillbook.open(tmp_path / name, clock=noon)
-            return ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook=book)
+            return ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment(), skillbook=book)
 
         unbroken = runner("unbroken.db")
         unbroken.run(samples, epochs=3, lag=0)
@@ -134,7 +134,7 @@ def test_epochs_are_counted_apart(tmp_path: Path) -> None:
 
 def test_runs_that_cannot_be_resumed_are_named(tmp_path: Path) -> None:
     with ScriptedServer(secrets_world.answer) as server:
-        on_json = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "s.json")
+        on_json = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=tmp_path / "s.json")
         with pytest.raises(ValueError, match=r"ends in \.db"):
             on_json.run(traces(1), resume=True)
         on_json.run(traces(1), run_id="named")
@@ -215,7 +215,7 @@ def test_a_recorded_answer_is_not_asked_for_again(kind: str, tmp_path: Path) -> 
 
     with ScriptedServer(secrets_world.answer) as server:
         book = Skillbook.open(tmp_path / "s.db", clock=noon)
-        dying = TraceAnalyser.from_client(ReflectsButDies(client(server)), skillbook=book)
+        dying = TraceAnalyser.from_client(ReflectsButDies(client(server)), prove=False, skillbook=book)
         [result] = dying.run(traces(1), run_id="r")
         assert isinstance(result.error, KeyboardInterrupt)
         assert len(server.requests) == 1
@@ -224,7 +224,7 @@ def test_a_recorded_answer_is_not_asked_for_again(kind: str, tmp_path: Path) -> 
         assert book.store is not None
         [row] = book.store.progress("r")
         book.store.note_progress(row.key, json.dumps({"attempt": 0}), row.at)
-        runner = TraceAnalyser.from_client(client(server), skillbook=book)
+        runner = TraceAnalyser.from_client(client(server), prove=False, skillbook=book)
         with observing(seen.append):
             runner.run(traces(1), run_id="r", resume=True)
         assert [request.role for request in server.requests] == ["reflector", "skill_manager"]
@@ -296,7 +296,7 @@ def test_keys_do_not_get_into_the_record(kind: str, tmp_path: Path, monkeypatch:
         other = LiteLLMConfig("openai/other", api_base=server.api_base, api_key="key-of-a-fallback")
         client: LLMClientLike = client_for(server, fallbacks=[other])
         used = {"litellm": client, "instructor": wrap_with_instructor(client), "own": WithoutRecord(client)}[kind]
-        runner = TraceAnalyser.from_client(used, skillbook_path=tmp_path / "s.db")
+        runner = TraceAnalyser.from_client(used, prove=False, skillbook_path=tmp_path / "s.db")
         runner.run(traces(2))
     assert len(runner.skillbook) == 2
     runner.skillbook.close()

@@ -34,7 +34,7 @@ from ace.runners import TraceAnalyser
 from ace.providers import LiteLLMClient
 from tests.core.runners.test_runs_at_once import traces
 client = LiteLLMClient("openai/scripted", api_base={api_base!r}, api_key="k" * 9)
-runner = TraceAnalyser.from_client(client, skillbook_path={path!r})
+runner = TraceAnalyser.from_client(client, prove=False, skillbook_path={path!r})
 runner.run(traces(), run_id="monday", resume=True)
 """
 
@@ -50,7 +50,7 @@ def test_a_second_process_is_refused_and_pays_nothing(tmp_path: Path) -> None:
         return secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=path)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         runner.run(traces(), run_id="monday", wait=False)
         assert is_asked.wait(60)
         asked = len(server.requests)
@@ -72,7 +72,7 @@ def test_a_second_process_is_refused_and_pays_nothing(tmp_path: Path) -> None:
 
 def test_a_run_of_the_same_process_is_waited_for(tmp_path: Path) -> None:
     with ScriptedServer(lambda request: Answer(secrets_world.answer(request), delay=0.01)) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "s.db")
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=tmp_path / "s.db")
         for _ in range(3):
             runner.run(traces(), run_id="daily", resume=has_run(runner.skillbook, "daily"), wait=False)
         runner.wait_for_background(60)
@@ -83,8 +83,8 @@ def test_a_run_of_the_same_process_is_waited_for(tmp_path: Path) -> None:
 def test_a_run_inside_of_itself_is_refused_and_does_not_hang(tmp_path: Path) -> None:
     refused: list[str] = []
     with ScriptedServer(secrets_world.answer) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "s.db")
-        other = TraceAnalyser.from_client(client_for(server), skillbook=Skillbook.open(tmp_path / "s.db"))
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=tmp_path / "s.db")
+        other = TraceAnalyser.from_client(client_for(server), prove=False, skillbook=Skillbook.open(tmp_path / "s.db"))
 
         def again(result: object) -> None:
             with pytest.raises(RunInUseError) as caught:

@@ -18,7 +18,7 @@ def learn(server: ScriptedServer, folder: Path) -> list[Event]:
     seen: list[Event] = []
     traces = [{"question": "What is the secret of thing1?", "ground_truth": "value-of-thing1", "trace_id": "t1"}]
     with observing(seen.append):
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=folder / "s.json")
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=folder / "s.json")
         runner.run(traces)
         runner.save(folder / "copy.json")
         runner.load(folder / "copy.json")

@@ -55,7 +55,7 @@ def test_what_is_inside_a_step_finishes_and_what_is_queued_can_be_resumed(tmp_pa
     path = tmp_path / "s.db"
     seen: list[Event] = []
     with ScriptedServer(script) as server, observing(seen.append):
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=path)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         # All eight are in the background when the run is stopped: two inside the reflection, six queued.
         results = runner.run(traces(8), workers=2, wait=False, cancel_token=token, run_id="r")
         reflecting.wait(30)
@@ -72,7 +72,7 @@ def test_what_is_inside_a_step_finishes_and_what_is_queued_can_be_resumed(tmp_pa
         assert runner.failures == [] and not (tmp_path / "failures.jsonl").exists()
         assert [run.run_id for run in unfinished_runs(runner.skillbook)] == ["r"]
 
-        again = TraceAnalyser.from_client(client_for(server), skillbook_path=path)
+        again = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         assert [result.error for result in again.run(traces(8), resume=True)] == [None] * 8
         assert len(server.by_role("reflector")) == 8
     assert [skill.content for skill in again.skillbook.skills()] == [
@@ -89,7 +89,7 @@ def test_a_sample_that_is_being_written_is_written(tmp_path: Path) -> None:
         return secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "s.db")
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=tmp_path / "s.db")
         results = runner.run(traces(3), lag=0, cancel_token=token)
     assert [type(result.error) for result in results] == [type(None), PipelineCancelled, PipelineCancelled]
     assert len(Skillbook.open(tmp_path / "s.db")) == 1
@@ -101,7 +101,7 @@ def test_a_run_that_has_cost_enough_begins_nothing_more(tmp_path: Path) -> None:
 
         def runner() -> TraceAnalyser:
             client = Priced("openai/scripted", api_base=server.api_base, api_key=KEY)
-            return TraceAnalyser.from_client(client, skillbook_path=tmp_path / "s.db")
+            return TraceAnalyser.from_client(client, prove=False, skillbook_path=tmp_path / "s.db")
 
         # Two calls for each trace: the fifth call reaches the limit, and the sample that it belongs to finishes.
         results = runner().run(traces(6), lag=0, max_cost=0.045)
@@ -116,7 +116,7 @@ def test_a_run_that_has_cost_enough_begins_nothing_more(tmp_path: Path) -> None:
 
 def test_an_unknown_price_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     with ScriptedServer(secrets_world.answer) as server:
-        runner = TraceAnalyser.from_client(client_for(server))
+        runner = TraceAnalyser.from_client(client_for(server), prove=False)
         assert [result.error for result in runner.run(traces(3), max_cost=0.01)] == [None] * 3
         with pytest.raises(ValueError, match="max_cost is an amount"):
             runner.run(traces(1), max_cost=0)
@@ -130,7 +130,7 @@ def test_fail_fast_stops_at_the_first_failure(tmp_path: Path) -> None:
     seen: list[Event] = []
     with ScriptedServer(script) as server, observing(seen.append):
         runner = ACE.from_client(
-            client_for(server), environment=SimpleEnvironment(), skillbook_path=tmp_path / "skills.json"
+            client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=tmp_path / "skills.json"
         )
         results = runner.run(secrets_world.samples(5), lag=0, fail_fast=True)
     assert [type(result.error).__name__ for result in results] == [
@@ -152,7 +152,9 @@ def test_a_failed_sample_is_in_the_file_when_the_next_one_begins(tmp_path: Path)
         return f"no, {KEY}"
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server, validation_retries=0), checkpoint_dir=tmp_path)
+        runner = TraceAnalyser.from_client(
+            client_for(server, validation_retries=0), prove=False, checkpoint_dir=tmp_path
+        )
         runner.run(traces(3), lag=0)
     assert lines == [0, 1, 2]
     text = (tmp_path / "failures.jsonl").read_text(encoding="utf-8")
@@ -166,7 +168,7 @@ from ace.runners import TraceAnalyser
 from ace.providers import LiteLLMClient
 from tests.core.runners.test_stopping import traces
 client = LiteLLMClient("openai/scripted", api_base={api_base!r}, api_key="k" * 9, validation_retries=0)
-runner = TraceAnalyser.from_client(client, checkpoint_dir={folder!r})
+runner = TraceAnalyser.from_client(client, prove=False, checkpoint_dir={folder!r})
 from ace.protocols.observers import register_observer, SampleEnded
 register_observer("dies", lambda event: os._exit(0) if isinstance(event, SampleEnded) and event.index == 2 else None)
 runner.run(traces(5), lag=0)
@@ -187,7 +189,7 @@ def test_what_cannot_be_noted_is_told_at_the_end(tmp_path: Path) -> None:
     (tmp_path / "failures.jsonl").mkdir()
     seen: list[Event] = []
     with ScriptedServer(lambda request: "no") as server, observing(seen.append):
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "skills.json")
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=tmp_path / "skills.json")
         with pytest.raises(IsADirectoryError, match=r"failures\.jsonl"):
             runner.run(traces(2))
     assert len(runner.failures) == 2

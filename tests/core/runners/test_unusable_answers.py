@@ -58,7 +58,9 @@ def test_a_bad_answer_fails_its_sample_and_no_other(
 
     with ScriptedServer(script) as server:
         client = client_for(server)
-        runner = TraceAnalyser.from_client(wrap_with_instructor(client) if wrapped else client, checkpoint_dir=tmp_path)
+        runner = TraceAnalyser.from_client(
+            wrap_with_instructor(client) if wrapped else client, prove=False, checkpoint_dir=tmp_path
+        )
         results = runner.run(traces())
         asked = [request for request in server.by_role(role) if "thing1" in _task(request)]
     assert [result.error is None for result in results] == [True, False, True]
@@ -89,7 +91,9 @@ def test_a_bad_answer_of_an_agent_fails_its_sample_and_no_other(name: str, wrapp
 
     with ScriptedServer(script) as server:
         client = client_for(server)
-        runner = ACE.from_client(wrap_with_instructor(client) if wrapped else client, checkpoint_dir=tmp_path)
+        runner = ACE.from_client(
+            wrap_with_instructor(client) if wrapped else client, prove=False, checkpoint_dir=tmp_path
+        )
         results = runner.run(secrets_world.samples(3), lag=0)
         asked = [request for request in server.by_role("agent") if "thing1" in _task(request)]
     assert [result.failed_at for result in results] == [None, "AgentStep", None]
@@ -118,7 +122,9 @@ def test_the_account_of_a_run_with_faults_and_bad_answers_is_what_the_server_saw
     with ScriptedServer(script) as server, observing(observe):
         client = client_for(server, fallbacks=["openai/spare"])
         used = wrap_with_instructor(client) if wrapped else client
-        ACE.from_client(used, environment=SimpleEnvironment()).run(secrets_world.samples(8), epochs=2, workers=2)
+        ACE.from_client(used, prove=False, environment=SimpleEnvironment()).run(
+            secrets_world.samples(8), epochs=2, workers=2
+        )
         answered = server.answered
         assert {request.model for request in answered} == {"scripted", "spare"}
     usage = client.usage
@@ -141,7 +147,7 @@ def test_one_bad_answer_is_asked_for_again(role: str, name: str, text: str) -> N
         return secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server))
+        runner = TraceAnalyser.from_client(client_for(server), prove=False)
         runner.run(traces())
     assert spoiled
     assert runner.failures == []
@@ -153,7 +159,7 @@ def test_prose_around_json_is_read_at_once() -> None:
         return f"Here it is:\n```json\n{json.dumps(secrets_world.answer(request))}\n```\nAnything else?"
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server))
+        runner = TraceAnalyser.from_client(client_for(server), prove=False)
         runner.run(traces())
         assert len(server.requests) == 6
     assert (len(runner.skillbook), runner.failures) == (3, [])
@@ -171,7 +177,7 @@ def test_an_unknown_tag_or_skill_in_a_reflection_is_logged_and_harmless(caplog: 
         return found
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook=book)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook=book)
         runner.run(traces()[:1])
     assert runner.failures == []
     assert book.skills()[0].counts() == {"helpful": 1, "harmful": 0, "neutral": 0}
@@ -206,7 +212,7 @@ def test_an_order_inside_a_trace_stays_inside_its_fence(field: str) -> None:
     book = Skillbook()
     book.add_skill("maths", "Check the units.")
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook=book)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook=book)
         runner.run([{**traces()[0], field: f"{INJECTION} What is the secret of thing0?"}])
     assert runner.failures == []
     assert next(skill.content for skill in book.skills()) == "Check the units."
@@ -246,7 +252,7 @@ def test_keys_do_not_show_in_failures_and_logs(
     with ScriptedServer(script) as server:
         client = client_with_secrets(server, monkeypatch)
         used = wrap_with_instructor(client) if wrapped else client
-        runner = TraceAnalyser.from_client(used, skillbook_path=tmp_path / "skills.json")
+        runner = TraceAnalyser.from_client(used, prove=False, skillbook_path=tmp_path / "skills.json")
         [result] = runner.run([{"question": ALL_SECRETS, "api_key": KEY}])
     text = (tmp_path / "failures.jsonl").read_text()
     assert len(runner.failures) == 1
@@ -277,7 +283,7 @@ def test_keys_do_not_show_in_the_store(
     with ScriptedServer(script) as server:
         client = client_with_secrets(server, monkeypatch)
         used = wrap_with_instructor(client) if wrapped else client
-        runner = TraceAnalyser.from_client(used, skillbook_path=tmp_path / name)
+        runner = TraceAnalyser.from_client(used, prove=False, skillbook_path=tmp_path / name)
         runner.run([{"question": f"Is it {ALL_SECRETS}?", "trace_id": "t"}])
         sent = [request.text for request in server.requests]
     assert [skill.content for skill in runner.skillbook.skills()] == ["Use [hidden], [hidden], [hidden], [hidden]."]
@@ -302,7 +308,7 @@ def test_a_lost_call_names_its_role_too(role: str) -> None:
         return HttpError(400, "no good") if titles[request.role] == role else secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment())
+        runner = ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment())
         runner.run(secrets_world.samples(1))
     [failed] = runner.failures
     assert (failed.role, failed.error_type) == (role, "LLMCallError")

@@ -52,7 +52,7 @@ def test_a_store_that_takes_nothing_stops_the_run_which_can_be_resumed(tmp_path:
     model = LosesTheStore(path)
     seen: list[Event] = []
     with ScriptedServer(model) as server, observing(seen.append):
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=path)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         with pytest.raises(SkillbookNotWrittenError, match=r"s\.db was deleted") as raised:
             runner.run(traces(20), lag=1, run_id="r")
         error = raised.value
@@ -67,7 +67,7 @@ def test_a_store_that_takes_nothing_stops_the_run_which_can_be_resumed(tmp_path:
 
         runner.skillbook.close()
         model.bring_back()
-        again = TraceAnalyser.from_client(client_for(server), skillbook_path=path)
+        again = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         assert [result.error for result in again.run(traces(20), run_id="r", resume=True)] == [None] * 20
     assert [skill.content for skill in again.skillbook] == [
         f"The secret of thing{n} is value-of-thing{n}." for n in range(20)
@@ -77,7 +77,7 @@ def test_a_store_that_takes_nothing_stops_the_run_which_can_be_resumed(tmp_path:
 def test_a_run_in_the_background_tells_it_when_it_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with ScriptedServer(LosesTheStore(path)) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=path)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         runner.run(traces(3), wait=False)
         with pytest.raises(SkillbookNotWrittenError, match=r"s\.db was deleted"):
             runner.wait_for_background()
@@ -88,6 +88,7 @@ def test_a_json_file_that_cannot_be_saved_stops_the_run_and_the_book_stays_in_me
     with ScriptedServer(secrets_world.answer) as server:
         runner = ACE.from_client(
             client_for(server),
+            prove=False,
             environment=SimpleEnvironment(),
             skillbook_path=folder / "skills.json",
         )
@@ -111,7 +112,7 @@ def test_a_file_that_became_something_else_is_left_alone_and_stops_the_run(tmp_p
         return secrets_world.answer(request)
 
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=path)
+        runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         with pytest.raises(SkillbookNotWrittenError, match="no valid JSON"):
             runner.run(traces(9), lag=0)
         assert len(server.requests) == 2
@@ -130,7 +131,7 @@ traces = [
 
 def learn(**options):
     client = LiteLLMClient("openai/scripted", api_base=api_base, api_key=KEY)
-    runner = TraceAnalyser.from_client(client, skillbook_path=folder / "skills.db")
+    runner = TraceAnalyser.from_client(client, prove=False, skillbook_path=folder / "skills.db")
     done = []
 
     def fill_after_five(result):

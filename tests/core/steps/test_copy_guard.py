@@ -73,7 +73,9 @@ def test_a_copied_answer_is_left_out_reported_and_the_rest_of_the_batch_learned(
 
 def test_what_is_allowed_is_learned() -> None:
     with ScriptedServer(learning(COPIED)) as server:
-        runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), allow=["copied_answer"])
+        runner = ACE.from_client(
+            client_for(server), environment=SimpleEnvironment(), allow=["copied_answer"], prove=False
+        )
         runner.run([Sample("How do we round?", ground_truth=ANSWER)])
     assert [skill.content for skill in runner.skillbook.skills()] == [COPIED]
 
@@ -170,7 +172,9 @@ def test_a_phrase_that_a_correction_brought_in_is_learned_from_a_trace(suffix: s
         "feedback": f"No, to sponsors we write: {PHRASE}.",
     }
     with ScriptedServer(learning(RULE)) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / f"skills.{suffix}")
+        runner = TraceAnalyser.from_client(
+            client_for(server), skillbook_path=tmp_path / f"skills.{suffix}", prove=False
+        )
         runner.run([trace])
     assert [skill.content for skill in runner.skillbook.skills()] == [RULE]
     if suffix == "db":

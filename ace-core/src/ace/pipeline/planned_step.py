@@ -190,7 +190,13 @@ def _lane(step: StepProtocol[C], name: str) -> str | None:
 
 
 def _limit_owner(step: StepProtocol[C]) -> object:
-    """The class, whose steps share one limit; or the step, where it or a composite has a limit of its own."""
+    """The class, whose steps share one limit; or the step, where it or a composite has a limit of its own.
+
+    A step that declares `shares_limit_with` shares the limit of that step.
+    """
+    other: StepProtocol[C] | None = getattr(step, "shares_limit_with", None)
+    if other is not None:
+        return _limit_owner(other)
     of_class: object = getattr(type(step), "max_workers", 1)
     has_own = "max_workers" in getattr(step, "__dict__", {}) or not isinstance(of_class, int)
     return step if has_own or isinstance(step, CompositeStep) else type(step)

@@ -12,6 +12,7 @@ __all__ = [
     "SampleEnded",
     "SampleStarted",
     "SkillChange",
+    "SkillProven",
     "SkillsChanged",
     "StepEnded",
     "StepStarted",
@@ -170,4 +171,38 @@ class SkillsChanged:
     """What was left out, with the reason."""
 
 
-Event = RunStarted | RunEnded | SampleStarted | SampleEnded | StepStarted | StepEnded | ModelCalled | SkillsChanged
+@dataclass(frozen=True, slots=True)
+class SkillProven:
+    """A skill was tried on the case that taught it."""
+
+    run_id: str
+    """The name of the run; empty outside of one."""
+    trace_id: str
+    """The sample or trace that taught it."""
+    skill_id: str
+    """The skill; empty if it was dropped before it had an id."""
+    passed: bool | None
+    """Whether the case passes with the skill; None if its answer could not be judged. It is False for a skill that was
+    dropped because it breaks another case."""
+    before: str
+    """The answer without the skill."""
+    after: str
+    """The answer with it."""
+    retries: int
+    """How many other texts were tried."""
+    reason: str = ""
+    """Why the skill was dropped; empty if it was kept."""
+
+
+Event = (
+    RunStarted
+    | RunEnded
+    | SampleStarted
+    | SampleEnded
+    | StepStarted
+    | StepEnded
+    | ModelCalled
+    | SkillsChanged
+    | SkillProven
+)
+"""Everything that observers are told."""

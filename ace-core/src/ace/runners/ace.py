@@ -82,7 +82,8 @@ class ACE(ACERunner):
             environment: Who judges the answers, if anybody.
             retrieval: Chooses the skills that the agent sees; by default it sees them all.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
-                checkpoint_interval, extra_steps, allow, max_adds; see `LearningSettings`.
+                checkpoint_interval, extra_steps, allow, max_adds, prove, proof_agent, judge, unproven, final_test;
+                see `LearningSettings`.
 
         Raises:
             TypeError: One of the roles is none.
@@ -204,5 +205,7 @@ class ACE(ACERunner):
             with_method("environment", environment, "evaluate")
         if retrieval is not None:
             with_method("retrieval", retrieval, "__call__")
-        tail = settings.tail(reflector, skill_manager, skillbook)
+        tail = settings.tail(
+            reflector, skill_manager, skillbook, agent=agent, environment=environment, retrieval=retrieval
+        )
         return [AgentStep(agent, retrieval=retrieval), EvaluateStep(environment), *tail]

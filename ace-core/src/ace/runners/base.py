@@ -27,6 +27,8 @@ from ace.runners.runner_background import RunnerBackground
 from ace.runners.step_events import StepEvents
 from ace.skillbook.book import Skillbook
 from ace.skillbook.stores import find_store
+from ace.steps.known import KnownStep
+from ace.steps.reflect import ReflectStep
 
 if TYPE_CHECKING:
     from ace.runners.settings import LearningSettings
@@ -308,17 +310,20 @@ class ACERunner:
         return self._with_reflect_limit(options.workers)
 
     def _with_reflect_limit(self, workers: int) -> Pipeline[ACEStepContext]:
-        """Return the pipeline with another limit on the step behind whose boundary a trace is reflected on."""
+        """Return the pipeline with another limit on the steps that look a trace up and reflect on it."""
         whole_number("workers", workers)
         known = next((each for each in self._background if _is_limited(each, self.pipeline, workers)), None)
         if known is not None:
             return known
         steps = list(self.pipeline.steps)
         for place, step in enumerate(steps):
-            if getattr(step, "async_boundary", False):
+            if _is_limitable(step):
                 limited: Any = copy.copy(step)
                 limited.max_workers = workers
                 steps[place] = limited
+        for step in steps:
+            if isinstance(step, KnownStep):
+                step.shares_limit_with = next(each for each in steps if isinstance(each, ReflectStep))
         return recomposed(self.pipeline, steps)
 
     def _foreground_workers(self, options: RunSettings) -> int:
@@ -431,6 +436,11 @@ def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepCo
     if pipeline is original or len(pipeline.steps) != len(original.steps):
         return False
     return all(
-        getattr(step, "max_workers", 1) == workers if getattr(step, "async_boundary", False) else step is other
+        getattr(step, "max_workers", 1) == workers if _is_limitable(step) else step is other
         for step, other in zip(pipeline.steps, original.steps, strict=True)
     )
+
+
+def _is_limitable(step: StepProtocol[ACEStepContext]) -> bool:
+    """Tell whether `workers` is the limit of a step in a runner without a foreground."""
+    return getattr(step, "async_boundary", False) or isinstance(step, ReflectStep)

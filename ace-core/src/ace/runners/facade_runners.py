@@ -70,16 +70,17 @@ class FacadeRunners:
                 self._judge, self._learner = judge, ACE._composed(steps, self.skillbook, self._settings)
             return self._learner
 
-    def analyser(self, reflector: ReflectorLike, skill_manager: SkillManagerLike) -> TraceAnalyser:
+    def analyser(self, agent: AgentLike, reflector: ReflectorLike, skill_manager: SkillManagerLike) -> TraceAnalyser:
         """Return the runner that learns from traces.
 
         Args:
+            agent: Who is asked to prove what is learned.
             reflector: Who finds out what a trace teaches.
             skill_manager: Who turns that into operations.
         """
         with self._lock:
             if self._analyser is None:
-                steps = self._settings.tail(reflector, skill_manager, self.skillbook)
+                steps = self._settings.tail(reflector, skill_manager, self.skillbook, agent=agent)
                 self._analyser = TraceAnalyser._composed(steps, self.skillbook, self._settings)
             return self._analyser
 

@@ -116,7 +116,7 @@ class IntegrationRunner(ACERunner):
 
     @classmethod
     def from_client(cls, client: AnyLLMClient, /, *args: Any, **options: Any) -> Self:
-        """Make a runner whose two roles use one client.
+        """Make a runner whose roles use one client: two that learn, and an agent that proves what is learned.
 
         Args:
             client: The client of the roles.
@@ -124,8 +124,9 @@ class IntegrationRunner(ACERunner):
             **options: Those of `from_roles`.
         """
         cls._check_options("from_client", options)
-        from ace.implementations import reflector_for, skill_manager_for
+        from ace.implementations import agent_for, reflector_for, skill_manager_for
 
+        options.setdefault("proof_agent", agent_for(client))
         return cls.from_roles(
             *args, reflector=reflector_for(client), skill_manager=skill_manager_for(client), **options
         )

@@ -301,7 +301,7 @@ class ACELiteLLM:
 
     def _analyser(self) -> TraceAnalyser:
         self._check_enabled()
-        return self._runners.analyser(self.reflector, self.skill_manager)
+        return self._runners.analyser(self.agent, self.reflector, self.skill_manager)
 
     @property
     def learning_enabled(self) -> bool:

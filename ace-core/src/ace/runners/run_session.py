@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
-from ace.pipeline import CancellationToken, SampleResult
+from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
 from ace.pipeline.blocking import may_block_loop
 from ace.pipeline.in_flight import InPlace
 from ace.protocols.calling import ON_LOOP, Calling
@@ -322,4 +322,9 @@ class RunSession:
         """Let the steps do what they have left; what they ask a model is recorded like all else."""
         learned = self._ends.counts["learned"] + self._ends.counts["already_learned"]
         with call_scope(replace(self._scope(), epoch=self._epochs, sample=f"end after {learned}")):
-            end_steps(self._pipeline.steps, self._last_index, interrupted=interrupted, on_problem=self._ends.problem)
+            stopping = cancel_token_var.set(self._token)
+            try:
+                steps = self._pipeline.steps
+                end_steps(steps, self._last_index, interrupted=interrupted, on_problem=self._ends.problem)
+            finally:
+                cancel_token_var.reset(stopping)

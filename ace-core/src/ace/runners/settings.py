@@ -15,11 +15,17 @@ from ace.skillbook.stores import find_store, has_scheme
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
+    from ace.environments import TaskEnvironment
     from ace.pipeline import PipelineHook, StepProtocol
+    from ace.protocols.agent import AgentLike
     from ace.protocols.deduplication import DeduplicationManagerLike
+    from ace.protocols.llm import AnyLLMClient
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.skillbook import Retrieval
     from ace.steps.copy_guard import GuardedKind
+    from ace.steps.prove import Unproven
+    from ace.steps.tail import Prove
 
 __all__ = ["LearningOptions", "LearningSettings", "StepOptions"]
 
@@ -37,6 +43,11 @@ class StepOptions(TypedDict, total=False):
     allow: Collection[GuardedKind]
     max_adds: int | None
     provenance: Provenance
+    prove: Prove
+    proof_agent: AgentLike | None
+    judge: AnyLLMClient | None
+    unproven: Unproven
+    final_test: bool
     hooks: Sequence[PipelineHook] | None
     background_limit: int
     failures_path: str | Path | None
@@ -91,6 +102,17 @@ class LearningSettings:
     """What is kept of a trace beside the skills that it taught: with `full` its question, the error and the learning,
     the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,
     skills stay unproven."""
+    prove: Prove = "auto"
+    """Whether each new skill is tried on the case that taught it before it is kept. `auto`: if there is an agent that
+    says that it can be asked again without further effects, such as `Agent`. See `ProveStep`."""
+    proof_agent: AgentLike | None = None
+    """The agent that is asked then; by default that of the run, or one over the client of the roles."""
+    judge: AnyLLMClient | None = None
+    """A client that answers the checks of kind `judge`."""
+    unproven: Unproven = "keep"
+    """What becomes of a skill that fails the case that taught it, whatever its text: `keep` or `drop`."""
+    final_test: bool = True
+    """Whether the cases of a run whose shown skills have changed are asked once more at its end."""
     hooks: Sequence[PipelineHook] | None = None
     """Observers of the foreground steps."""
     background_limit: int = 1000
@@ -118,6 +140,7 @@ class LearningSettings:
         if self.max_adds is not None:
             whole_number("max_adds", self.max_adds, of="skills")
         one_of("provenance", self.provenance, PROVENANCES)
+        self._check_proofs()
         if self.skillbook is not None and self.skillbook_path is not None:
             raise ValueError("give skillbook or skillbook_path, not both")
         if self.dedup_manager is not None and self.dedup_config is not None:
@@ -128,6 +151,16 @@ class LearningSettings:
                 "load a text with Skillbook.load_from_file and give it as skillbook"
             )
 
+    def _check_proofs(self) -> None:
+        if self.prove not in (True, False, "auto"):
+            raise ValueError(f"prove must be True, False or 'auto', got {self.prove!r}")
+        if self.unproven not in ("keep", "drop"):
+            raise ValueError(f"unproven must be 'keep' or 'drop', got {self.unproven!r}")
+        if self.proof_agent is not None:
+            with_method("proof_agent", self.proof_agent, "generate")
+        if self.judge is not None:
+            with_method("judge", self.judge, "complete_structured")
+
     def book(self) -> Skillbook:
         """Return the book that is given, read from its file, or new."""
         if self.skillbook is not None:
@@ -135,7 +168,14 @@ class LearningSettings:
         return Skillbook() if self.skillbook_path is None else Skillbook.open(self.skillbook_path)
 
     def tail(
-        self, reflector: ReflectorLike, skill_manager: SkillManagerLike, skillbook: Skillbook
+        self,
+        reflector: ReflectorLike,
+        skill_manager: SkillManagerLike,
+        skillbook: Skillbook,
+        *,
+        agent: AgentLike | None = None,
+        environment: TaskEnvironment | None = None,
+        retrieval: Retrieval | None = None,
     ) -> list[StepProtocol[ACEStepContext]]:
         """Return the steps that learn, with those that save and those of the caller.
 
@@ -143,9 +183,13 @@ class LearningSettings:
             reflector: Who finds out what a trace teaches.
             skill_manager: Who turns that into operations.
             skillbook: The book that learns.
+            agent: The agent of the run, if there is one.
+            environment: What judges its answers, if anything does.
+            retrieval: Chooses the skills that it sees.
 
         Raises:
             TypeError: One of the roles is none.
+            ValueError: Skills are to be proven, and there is no agent.
         """
         with_method("reflector", reflector, "reflect")
         with_method("skill_manager", skill_manager, "update_skills")
@@ -164,6 +208,13 @@ class LearningSettings:
             guard=CopyGuard(self.allow),
             max_adds=self.max_adds,
             provenance=self.provenance,
+            agent=agent if self.proof_agent is None else self.proof_agent,
+            prove=self.prove,
+            judge=self.judge,
+            environment=environment,
+            retrieval=retrieval,
+            unproven=self.unproven,
+            final_test=self.final_test,
         )
         path = self.skillbook_path
         if path is not None and find_store(path) is None:

@@ -67,7 +67,8 @@ class TraceAnalyser(ACERunner):
             reflector: Who finds out what a trace teaches.
             skill_manager: Who turns that into operations.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
-                checkpoint_interval, extra_steps, allow, max_adds; see `LearningSettings`.
+                checkpoint_interval, extra_steps, allow, max_adds, prove, proof_agent, judge, unproven, final_test;
+                see `LearningSettings`. Without `proof_agent`, skills are not proven.
 
         Raises:
             TypeError: One of the roles is none.
@@ -80,9 +81,15 @@ class TraceAnalyser(ACERunner):
     @classmethod
     @checked_arguments(LearningOptions)
     def from_client(cls, client: AnyLLMClient, **options: Unpack[LearningOptions]) -> Self:
-        """Make a runner whose two roles use one client. The options are those of `from_roles`."""
-        from ace.implementations import reflector_for, skill_manager_for
+        """Make a runner whose roles use one client: two that learn, and an agent that proves what is learned.
 
+        Args:
+            client: The client.
+            **options: Those of `from_roles`.
+        """
+        from ace.implementations import agent_for, reflector_for, skill_manager_for
+
+        options.setdefault("proof_agent", agent_for(client))
         return cls.from_roles(reflector=reflector_for(client), skill_manager=skill_manager_for(client), **options)
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ace.skill import ACTIVE, MAX_CASES, TAGS, InsightSource, SkillCase, skill_from_fields
 from ace.skillbook.errors import EventRefusedError
@@ -172,7 +173,21 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
         texts["section"] = None
     if all(text is None for text in texts.values()) and not operation.metadata and not operation.cases:
         raise EventRefusedError("UPDATE changes nothing: it needs a content")
-    return updated(id, at, texts, operation.metadata, operation.insight_source, operation.cases)
+    cases = _timed(operation.cases, at)
+    return updated(id, at, texts, operation.metadata, operation.insight_source, cases)
+
+
+def _timed(cases: Sequence[SkillCase], at: str) -> list[SkillCase]:
+    """Return the cases with the time of the change where they have none: a run leaves times to the clock of the book.
+
+    What is not a case is refused later.
+    """
+    return [_timed_case(case, at) if type(case) is SkillCase else case for case in cases]
+
+
+def _timed_case(case: SkillCase, at: str) -> SkillCase:
+    was_run = case.last_result != "not_run"
+    return replace(case, made_at=case.made_at or at, last_run_at=case.last_run_at or (at if was_run else ""))
 
 
 def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
@@ -191,6 +206,6 @@ def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
         operation.justification,
         operation.evidence,
         operation.insight_source,
-        operation.cases[:MAX_CASES],
+        _timed(operation.cases[:MAX_CASES], at),
     )
     return event if wanted is None else Added(event.skill, NO_NUMBER)

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from ace.steps.end_of_run import EndOfRun
     from ace.steps.evaluate import EvaluateStep
     from ace.steps.export_markdown import ExportSkillbookMarkdownStep
+    from ace.steps.known import KnownStep
     from ace.steps.load_traces import LoadTracesStep
     from ace.steps.observability import ObservabilityStep
     from ace.steps.persist import PersistStep
+    from ace.steps.prove import ProveStep
     from ace.steps.reflect import ReflectStep
     from ace.steps.save_skillbook import SaveSkillbookStep
     from ace.steps.tag import TagStep
@@ -33,9 +35,11 @@ __all__ = [
     "EvaluateStep",
     "ExportSkillbookMarkdownStep",
     "GuardedKind",
+    "KnownStep",
     "LoadTracesStep",
     "ObservabilityStep",
     "PersistStep",
+    "ProveStep",
     "ReflectStep",
     "SaveSkillbookStep",
     "TagStep",
@@ -53,9 +57,11 @@ _HOMES = {
     "EvaluateStep": "evaluate",
     "ExportSkillbookMarkdownStep": "export_markdown",
     "GuardedKind": "copy_guard",
+    "KnownStep": "known",
     "LoadTracesStep": "load_traces",
     "ObservabilityStep": "observability",
     "PersistStep": "persist",
+    "ProveStep": "prove",
     "ReflectStep": "reflect",
     "SaveSkillbookStep": "save_skillbook",
     "TagStep": "tag",

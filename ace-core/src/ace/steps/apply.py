@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ace.arguments import checked_class, whole_number
 from ace.context import ACEStepContext
 from ace.environments import says_only_the_truth
-from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
+from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.asking import run_of
 from ace.steps.copy_guard import CopyGuard
@@ -20,9 +20,10 @@ from ace.steps.used_skills import used_skills
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
+    from ace.steps.prove import ProofNote
     from ace.updates import UpdateOperation
 
-__all__ = ["MAX_ADDS", "ApplyStep"]
+__all__ = ["MAX_ADDS", "ApplyStep", "KnownOfTask", "known_of_task"]
 
 MAX_ADDS: Final = 50
 """How many skills one answer of a model may add by default. A useful answer adds a few; a derailed one, thousands."""
@@ -67,7 +68,7 @@ class ApplyStep:
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
         key = ctx.metadata.get("sample_key")
-        known = _what_is_known(ctx) if any(operation.content for operation in batch.operations) else _Known()
+        known = known_of_task(ctx) if any(operation.content for operation in batch.operations) else KnownOfTask()
         progress = {
             "trace_id": ctx.metadata.get("trace_id", ""),
             "index": ctx.global_sample_index,
@@ -76,27 +77,38 @@ class ApplyStep:
             **ctx.metadata.get("content", {}),
             **used_skills(ctx),
         }
+        if asked := ctx.metadata.get("asked_cases"):
+            progress["cases"] = asked
+        notes: Sequence[ProofNote] = ctx.metadata.get("proofs", ())
         try:
             report = self.skillbook.apply_update(
                 batch,
                 author=str(ctx.metadata.get("integration", "")),
                 key=key if isinstance(key, SampleKey) else None,
                 progress=json.dumps(progress),
-                problem_with=self._problem_with(known),
+                problem_with=self._problem_with(known, {id(note.operation): note.reason for note in notes}),
             )
         except AlreadyCommittedError as error:
             logger.info("Nothing was written again: %s", error)
         else:
             _tell(ctx, report)
+            _tell_proofs(ctx, notes, report)
         return ctx
 
-    def _problem_with(self, known: _Known) -> Callable[[UpdateOperation], str | None]:
-        """Return what says why an operation of one answer is skipped, asked in their order."""
+    def _problem_with(self, known: KnownOfTask, unproven: Mapping[int, str]) -> Callable[[UpdateOperation], str | None]:
+        """Return what says why an operation of one answer is skipped, asked in their order.
+
+        Args:
+            known: What is known of the task.
+            unproven: Why operations were dropped by `ProveStep`, by the identity of the objects in the batch.
+        """
         adds = 0
 
         def problem_with(operation: UpdateOperation) -> str | None:
             nonlocal adds
-            problem = self.guard.problem_with(operation, known.answers, feedback=known.feedback)
+            problem = unproven.get(id(operation)) or self.guard.problem_with(
+                operation, known.answers, feedback=known.feedback
+            )
             if problem is None and _adds(operation):
                 adds += 1
                 if self.max_adds is not None and adds > self.max_adds:
@@ -111,7 +123,7 @@ def _adds(operation: UpdateOperation) -> bool:
     return isinstance(given, str) and given.strip().upper() == "ADD"
 
 
-class _Known(NamedTuple):
+class KnownOfTask(NamedTuple):
     """What is known of the task that the operations were learned from."""
 
     answers: Sequence[str] = ()
@@ -120,15 +132,21 @@ class _Known(NamedTuple):
     """What was said about the agent's answers."""
 
 
-def _what_is_known(ctx: ACEStepContext) -> _Known:
-    """Return the right answers that the sample and its trace name, and the feedback that explains something."""
+def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
+    """Return the right answers that the sample and its trace name, and the feedback that explains something.
+
+    Args:
+        ctx: The context of the sample.
+    """
     from ace.implementations.trace_reading import read_trace  # seldom needed, and slow to import
 
     trace = read_trace(ctx.trace)
     found = [getattr(ctx.sample, "ground_truth", None), trace["ground_truth"]]
     answers = [answer for answer in found if isinstance(answer, str)]
     said = [trace["feedback"] or "", *(each["correction"] for each in trace["corrections"])]
-    return _Known(answers, [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)])
+    return KnownOfTask(
+        answers, [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)]
+    )
 
 
 def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
@@ -140,3 +158,24 @@ def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
         SkillChange(str(left.operation.type), left.operation.skill_id or "", left.reason) for left in report.skipped
     )
     emit(SkillsChanged(run_of(ctx), str(ctx.metadata.get("trace_id", "")), applied, skipped))
+
+
+def _tell_proofs(ctx: ACEStepContext, notes: Sequence[ProofNote], report: UpdateReport) -> None:
+    """Tell observers what the proofs of a sample have shown."""
+    if not is_observed() or not notes:
+        return
+    ids = {id(done.operation): done.skill_id for done in report.applied}
+    for note in notes:
+        operation = note.operation
+        emit(
+            SkillProven(
+                run_of(ctx),
+                str(ctx.metadata.get("trace_id", "")),
+                ids.get(id(operation), operation.skill_id or ""),
+                False if note.reason else note.passed,
+                note.before,
+                note.after,
+                note.retries,
+                note.reason,
+            )
+        )

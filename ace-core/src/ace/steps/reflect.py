@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.protocols.redaction import redactor_for
 from ace.protocols.role_calls import call_reflector
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned, stop_if_cancelled
+from ace.steps.trace_cases import is_known, open_cases, with_cases
 
 if TYPE_CHECKING:
+    from ace.outputs import ReflectorOutput
     from ace.protocols.reflector import ReflectorLike
 
 __all__ = ["ReflectStep"]
@@ -23,14 +28,16 @@ __all__ = ["ReflectStep"]
 class ReflectStep:
     """Has the reflector find out what a trace teaches. From here on, a sample is in the background.
 
-    The reflector gets the whole trace, and what can be read of it under the usual names. A sample of a run that
-    was cancelled is not begun.
+    The reflector gets the whole trace, and what can be read of it under the usual names; one that takes `cases` gets
+    those that the trace yields (`ace.cases`). If `KnownStep` found that the skillbook answers all of them, the
+    reflector is not asked, and the reflection is empty. A sample of a run that was cancelled is not begun.
 
     Args:
         reflector: The reflector; its `reflect` may be `async def`.
         max_workers: How many reflections this step makes at once; by default three, which all instances share.
         allow: The classes of sensitive text that are not replaced in what the reflector sends to its model; see
             `ace.redaction`. Inside a run, they are those of the guard of its `ApplyStep`.
+        is_boundary: Whether the background begins here; it does not behind a `KnownStep`.
     """
 
     requires = frozenset({"trace", "skillbook"})
@@ -39,9 +46,15 @@ class ReflectStep:
     max_workers = 3
 
     def __init__(
-        self, reflector: ReflectorLike, *, max_workers: int | None = None, allow: Collection[str] = ()
+        self,
+        reflector: ReflectorLike,
+        *,
+        max_workers: int | None = None,
+        allow: Collection[str] = (),
+        is_boundary: bool = True,
     ) -> None:
         self.reflector = reflector
+        self.async_boundary = is_boundary
         self.allow = frozenset(allow)
         if max_workers is not None:
             self.max_workers = max_workers
@@ -70,7 +83,12 @@ class ReflectStep:
         trace = needed(ctx.trace, "trace", self)
         # Reading a large trace takes long enough to hold up an event loop.
         read = await calling.function(lambda: read_trace(trace))
+        if is_known(ctx):
+            return ctx.replace(reflection=_nothing_new())
         with asking(ctx, "Reflector", allow=self.allow):
+            redactor = redactor_for(getattr(self.reflector, "llm", None))
+            ctx = await calling.function(partial(with_cases, ctx, read, redactor))
+            cases = {"cases": open_cases(ctx)} if _takes_cases(self.reflector) else {}
             reflection = await call_reflector(
                 calling,
                 self.reflector,
@@ -82,5 +100,21 @@ class ReflectStep:
                 ground_truth=read["ground_truth"],
                 feedback=read["feedback"],
                 trace=trace,
+                **cases,
             )
         return ctx.replace(reflection=reflection)
+
+
+def _takes_cases(reflector: ReflectorLike) -> bool:
+    """Tell whether a reflector takes `cases`; one that was written before there were any need not."""
+    try:
+        parameters = inspect.signature(reflector.reflect).parameters
+    except (TypeError, ValueError):  # built in
+        return False
+    return "cases" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+
+def _nothing_new() -> ReflectorOutput:
+    from ace.outputs import ReflectorOutput
+
+    return ReflectorOutput(reasoning="The skillbook answers this already.", correct_approach="", key_insight="")

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
+from ace.proofs import CaseProver
 from ace.protocols.deduplication import AsksSkillManagerLike
 from ace.steps.apply import MAX_ADDS, ApplyStep
 from ace.steps.checkpoint import CheckpointStep
 from ace.steps.deduplicate import DeduplicateStep
+from ace.steps.known import KnownStep
+from ace.steps.prove import ProveStep
 from ace.steps.reflect import ReflectStep
 from ace.steps.tag import TagStep
 from ace.steps.update import UpdateStep
 
 if TYPE_CHECKING:
+    from ace.environments import TaskEnvironment
     from ace.pipeline import StepProtocol
+    from ace.protocols.agent import AgentLike
     from ace.protocols.deduplication import DeduplicationManagerLike
+    from ace.protocols.llm import AnyLLMClient
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.skillbook import Retrieval
     from ace.skill import Provenance
     from ace.skillbook import Skillbook
     from ace.steps.copy_guard import CopyGuard
+    from ace.steps.prove import Unproven
 
-__all__ = ["learning_tail"]
+__all__ = ["Prove", "learning_tail"]
+
+Prove = bool | Literal["auto"]
+"""Whether skills are proven: `auto` if the agent says that it can be asked again."""
 
 
 @checked_arguments()
@@ -40,6 +51,13 @@ def learning_tail(
     guard: CopyGuard | None = None,
     max_adds: int | None = MAX_ADDS,
     provenance: Provenance = "full",
+    agent: AgentLike | None = None,
+    prove: Prove = "auto",
+    judge: AnyLLMClient | None = None,
+    environment: TaskEnvironment | None = None,
+    retrieval: Retrieval | None = None,
+    unproven: Unproven = "keep",
+    final_test: bool = True,
 ) -> list[StepProtocol[ACEStepContext]]:
     """Return the standard steps that learn from a trace.
 
@@ -56,17 +74,43 @@ def learning_tail(
             personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
         provenance: What is kept of a trace beside the skills; see `UpdateStep`.
+        agent: The agent that is asked to prove skills.
+        prove: Whether it is. With `auto`, an agent is asked that has an attribute `can_be_asked_again` which is true,
+            as ours have: its answers have no other effect.
+        judge: A client that answers the checks of kind `judge` (`ace.skill.CaseCheck`).
+        environment: The environment that judges the answers of the run, for the cases that it judged.
+        retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
+        unproven: What becomes of a skill that fails the case that taught it; see `ProveStep`.
+        final_test: Whether cases whose shown skills have changed are asked once more at the end of a run.
 
     Returns:
-        Reflect, Tag, Update, Apply, then Deduplicate and Checkpoint where asked for.
+        Known, Reflect, Tag, Update, Prove, Apply, then Deduplicate and Checkpoint where asked for. Without an agent
+        that is asked, or with `provenance="ids"`, Known and Prove are missing.
+
+    Raises:
+        ValueError: `prove` is True and there is no agent.
     """
     allow = () if guard is None else guard.allow
+    # Without the texts of cases, nothing could be asked again later: such skills stay unproven.
+    prover = _prover(agent, prove, judge, environment, retrieval) if provenance == "full" else None
+    reflect = ReflectStep(reflector, allow=allow, is_boundary=prover is None)
     steps: list[StepProtocol[ACEStepContext]] = [
-        ReflectStep(reflector, allow=allow),
+        reflect,
         TagStep(skillbook),
         UpdateStep(skill_manager, allow=allow, provenance=provenance),
         ApplyStep(skillbook, guard=guard, max_adds=max_adds),
     ]
+    if prover is not None:
+        proof = ProveStep(
+            prover.agent,
+            skillbook=skillbook,
+            prover=prover,
+            reflector=reflector,
+            guard=guard,
+            unproven=unproven,
+            final_test=final_test,
+        )
+        steps = [KnownStep(prover, shares_limit_with=reflect, allow=allow), *steps[:-1], proof, steps[-1]]
     if dedup_manager is not None:
         if isinstance(dedup_manager, AsksSkillManagerLike):
             dedup_manager = dedup_manager.with_skill_manager(skill_manager)
@@ -74,3 +118,23 @@ def learning_tail(
     if checkpoint_dir is not None:
         steps.append(CheckpointStep(checkpoint_dir, skillbook, interval=checkpoint_interval))
     return steps
+
+
+def _prover(
+    agent: AgentLike | None,
+    prove: Prove,
+    judge: AnyLLMClient | None,
+    environment: TaskEnvironment | None,
+    retrieval: Retrieval | None,
+) -> CaseProver | None:
+    """Return what proves skills, if that is wanted and possible."""
+    if prove not in (True, False, "auto"):
+        raise ValueError(f"prove must be True, False or 'auto', got {prove!r}")
+    if prove is True and agent is None:
+        raise ValueError("prove=True needs an agent to ask; give it as agent (runners: proof_agent)")
+    if agent is None or prove is False:
+        return None
+    if prove == "auto" and getattr(agent, "can_be_asked_again", False) is not True:
+        return None
+    environments = {} if environment is None else {type(environment).__name__: environment}
+    return CaseProver(agent, judge=judge, environments=environments, retrieval=retrieval)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class, one_of
+from ace.cases import missing_values
 from ace.context import ACEStepContext
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.foreign_data import attribute_of, encodable
@@ -20,6 +21,7 @@ from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned, stop_if_cancelled
+from ace.steps.trace_cases import is_known, open_cases
 from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ logger = logging.getLogger(__name__)
 @checked_class
 class UpdateStep:
     """Has the skill manager turn the reflection into operations, and notes on each where it comes from.
+
+    An operation gets the case that taught it, if there is one. If `KnownStep` found that the skillbook answers all
+    cases of the sample, the skill manager is not asked.
 
     It reads the skillbook in the same lane in which others write it, so it sees what earlier samples taught.
     If it fails, the tags that the sample gave stay: they are true whether or not a skill comes of it.
@@ -80,6 +85,8 @@ class UpdateStep:
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
+        if is_known(ctx):
+            return ctx.replace(skill_manager_output=UpdateBatch())
         reflection = needed(ctx.reflection, "reflection", self)
         client = getattr(self.skill_manager, "llm", None)
         with asking(ctx, "SkillManager", allow=self.allow):
@@ -96,7 +103,8 @@ class UpdateStep:
             )
         source = _source_of(ctx, question)
         secrets = known_secrets(client)
-        operations = [_with_source(operation, source, reflection) for operation in output.update.operations]
+        operations = _with_cases(output.update.operations, open_cases(ctx), reflection)
+        operations = [_with_source(operation, source, reflection) for operation in operations]
         if self.provenance == "ids":
             operations = [_without_trace(operation) for operation in operations if not _only_joins_cases(operation)]
         redacted = partial(_all_redacted, operations, secrets, redactor)
@@ -153,6 +161,46 @@ def _all_redacted(
     operations: Sequence[UpdateOperation], secrets: Sequence[str], redactor: Redactor
 ) -> list[UpdateOperation]:
     return [_redacted(operation, secrets, redactor) for operation in operations]
+
+
+def _with_cases(
+    operations: Sequence[UpdateOperation], cases: Sequence[SkillCase], reflection: ReflectorOutput
+) -> list[UpdateOperation]:
+    """Return the operations with the cases that taught them, each case with one of them.
+
+    That is the one whose nearest learning names the case. Otherwise it is one that holds the values which decide, or
+    else the one that shares most words with the case.
+    """
+    placed: dict[int, list[SkillCase]] = {}
+    texts = {
+        place: operation.content
+        for place, operation in enumerate(operations)
+        if operation.type in ("ADD", "UPDATE") and operation.content and not operation.cases
+    }
+    learnings = {item.learning: item.case_id for item in reflection.extracted_learnings}
+    there = {case.id for operation in operations for case in operation.cases}
+    for case in cases:
+        if case.id in there:
+            continue
+        named = [place for place, text in texts.items() if learnings.get(_nearest(text, list(learnings))) == case.id]
+        place = _nearest_place(named or list(texts), texts, case)
+        if place is not None and (named or place not in placed):
+            placed.setdefault(place, []).append(case)
+    return [
+        dataclasses.replace(operation, cases=tuple(placed[place])) if place in placed else operation
+        for place, operation in enumerate(operations)
+    ]
+
+
+def _nearest_place(places: Sequence[int], texts: Mapping[int, str], case: SkillCase) -> int | None:
+    """Return the place of the operation that is most probably about a case; None if none shares a word with it."""
+    wanted = set(words(f"{case.question} {case.correction} {case.expected} {case.check.value}"))
+
+    def nearness(place: int) -> tuple[bool, int]:
+        return not missing_values(texts[place], case), len(wanted & set(words(texts[place])))
+
+    best = max(places, key=nearness, default=None)
+    return None if best is None or nearness(best)[1] == 0 else best
 
 
 def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Redactor) -> UpdateOperation:

@@ -1,0 +1,136 @@
+"""`KnownStep`: finds out whether the skillbook answers the question of a trace already."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ace.arguments import checked_class
+from ace.cases import answer_passes
+from ace.context import ACEStepContext
+from ace.proofs import PROVE_ROLE, CaseProver
+from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.protocols.redaction import redactor_for
+from ace.steps.asking import asking
+from ace.steps.needed import needed
+from ace.steps.stopping import is_learned, stop_if_cancelled
+from ace.steps.trace_cases import holds_values, sample_cases, values_to_hold, with_cases
+
+if TYPE_CHECKING:
+    from ace.skill import Skill, SkillCase
+    from ace.steps.reflect import ReflectStep
+
+__all__ = ["KnownStep", "case_holders"]
+
+logger = logging.getLogger(__name__)
+
+
+@checked_class
+class KnownStep:
+    """Asks the question of each correction with the skills that fit it, before a reflection is paid for.
+
+    If the answer passes, and a skill that was shown holds the value that decides, there is nothing new to learn: the
+    case joins that skill, and `ReflectStep` and `UpdateStep` make no call. Without such a skill nothing is asked. In a
+    live run the answer is there already. From here on, a sample is in the background.
+
+    Args:
+        prover: Asks the questions.
+        shares_limit_with: The step that reflects. Both together work on no more samples at once than it does alone.
+        allow: The classes of sensitive text that are neither redacted in cases nor in what the agent is asked.
+    """
+
+    requires = frozenset({"trace", "skillbook"})
+    provides: frozenset[str] = frozenset()
+    async_boundary = True
+    max_workers = 3
+
+    def __init__(
+        self, prover: CaseProver, *, shares_limit_with: ReflectStep | None = None, allow: Collection[str] = ()
+    ) -> None:
+        self.prover = prover
+        self.agent = prover.agent
+        self.allow = frozenset(allow)
+        self.shares_limit_with = shares_limit_with
+        if shares_limit_with is not None and shares_limit_with.max_workers != self.max_workers:
+            self.max_workers = shares_limit_with.max_workers
+
+    @property
+    def awaited(self) -> Awaited:
+        """When the engine awaits this step: as its agent is plain, asynchronous or both."""
+        return awaited_where(self.agent, "generate")
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the cases of the trace on the context, and the skills that know them."""
+        return finished(self._looked_up(BLOCKING, ctx))
+
+    async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the cases of the trace on the context, and the skills that know them, without a thread that waits."""
+        return await self._looked_up(ON_LOOP, ctx)
+
+    async def _looked_up(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
+        if is_learned(ctx):
+            return ctx
+        stop_if_cancelled()
+        from ace.implementations.trace_reading import read_trace  # pydantic is behind it
+
+        trace = needed(ctx.trace, "trace", self)
+        book = needed(ctx.skillbook, "skillbook", self)
+        with asking(ctx, PROVE_ROLE, allow=self.allow):
+            redactor = redactor_for(getattr(self.agent, "llm", None))
+            read = await calling.function(lambda: read_trace(trace))
+            ctx = await calling.function(partial(with_cases, ctx, read, redactor))
+            known: dict[str, str] = {}
+            holders: dict[str, tuple[str, ...]] = {}
+            before: dict[str, str] = {}
+            for case in sample_cases(ctx):
+                if ctx.agent_output is not None and ctx.sample is not None:
+                    self.prover.remember(case, ctx.sample)
+                skills = book.skills()
+                holding = [skill for skill in skills if holds_values(skill, values_to_hold(case))]
+                holders[case.id] = tuple(skill.id for skill in holding)
+                if not holding:
+                    continue
+                found = await self._answered(calling, ctx, case, skills, holders[case.id], read["answer"])
+                if found is None:
+                    continue
+                answer, skill_id = found
+                if skill_id:
+                    known[case.id] = skill_id
+                else:
+                    before[case.id] = answer
+        return ctx.replace(
+            metadata={**ctx.metadata, "known_cases": known, "case_holders": holders, "case_answers": before}
+        )
+
+    async def _answered(
+        self,
+        calling: Calling,
+        ctx: ACEStepContext,
+        case: SkillCase,
+        skills: Sequence[Skill],
+        holders: Sequence[str],
+        live_answer: str,
+    ) -> tuple[str, str] | None:
+        """Return the answer to a case with the skills of the book, and the shown skill that knows it, if one does.
+
+        None where no holder would be shown, so that nothing is asked.
+        """
+        if ctx.agent_output is not None:
+            shown = ctx.metadata.get("shown_skill_ids")
+            seen = [each for each in holders if shown is None or each in shown]
+            passed = answer_passes(case, live_answer) if case.check.kind != "environment" else not case.wrong
+            return (live_answer, seen[0] if passed and seen else "") if seen else None
+        shown_now = await calling.function(partial(self.prover.shown, case.question, skills))
+        seen = [skill.id for skill in shown_now if skill.id in holders]
+        if not seen:
+            return None
+        outcome = await self.prover.outcome_with(calling, case, skills)
+        return outcome.answer, seen[0] if outcome.passed else ""
+
+
+def case_holders(ctx: ACEStepContext) -> Mapping[str, Collection[str]]:
+    """Return, by case id, the skills that held its deciding values when `KnownStep` looked."""
+    found: Mapping[str, Collection[str]] = ctx.metadata.get("case_holders", {})
+    return found

@@ -1,0 +1,683 @@
+"""`ProveStep`: tries each new lesson on the case that taught it before it is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from ace.arguments import checked_class, instance_of, whole_number, with_method
+from ace.cases import missing_values, worked_example
+from ace.cases.values import tokens
+from ace.context import ACEStepContext
+from ace.pipeline import PipelineCancelled
+from ace.proofs import PROVE_ROLE, CaseOutcome, CaseProver
+from ace.protocols.agent import ShowsSkills
+from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.protocols.errors import LLMError
+from ace.protocols.model_calls import call_scope, current_call_scope
+from ace.protocols.redaction import redactor_for
+from ace.protocols.role_calls import call_reflector
+from ace.retrieval import LexicalRanker
+from ace.skill import CaseResult, Skill, SkillCase, join_cases
+from ace.skillbook.store import AlreadyCommittedError, SampleKey
+from ace.steps.asking import asking
+from ace.steps.known import case_holders
+from ace.steps.needed import needed
+from ace.steps.stopping import is_learned, stop_if_cancelled
+from ace.steps.trace_cases import holds_values, known_cases, sample_cases, values_to_hold, was_corrected
+from ace.updates import UpdateBatch, UpdateOperation
+
+if TYPE_CHECKING:
+    from ace.environments import TaskEnvironment
+    from ace.protocols.agent import AgentLike
+    from ace.protocols.llm import AnyLLMClient
+    from ace.protocols.reflector import ReflectorLike
+    from ace.protocols.skillbook import Retrieval
+    from ace.skillbook import Skillbook
+    from ace.steps.copy_guard import CopyGuard
+
+__all__ = ["CALLS_PER_SKILL", "ProofNote", "ProveStep", "Unproven"]
+
+logger = logging.getLogger(__name__)
+
+Unproven = Literal["keep", "drop"]
+"""What becomes of a skill that fails the case that taught it, whatever its text."""
+
+CALLS_PER_SKILL: Final = 4
+"""How many model calls the proof of one skill may take, the final test of its case included."""
+_ROUNDS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ProofNote:
+    """What became of one operation, for `ApplyStep`, which knows the id of a new skill."""
+
+    operation: UpdateOperation
+    """The operation as it is in the batch."""
+    passed: bool | None
+    """Whether its case passes; None if it was not asked or could not be judged."""
+    before: str
+    """The answer without it."""
+    after: str
+    """The answer with it."""
+    retries: int
+    """How many other texts were tried."""
+    reason: str = ""
+    """Why it is dropped; empty if it is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One text of an operation, tried."""
+
+    text: str
+    skills: Sequence[Skill]
+    """The book with the operation."""
+    skill: Skill
+    """The skill that it makes."""
+    passed: bool | None
+    answer: str = ""
+    problem: str = ""
+    """What to tell a reflector that shall write a better text."""
+
+
+@checked_class
+class ProveStep:
+    """Tries each ADD and UPDATE that has a case on that case, before it is applied.
+
+    The question of the case is asked with the new text alone, then with what would be shown beside it. If an answer
+    fails, or the text lacks a value that decides, the text becomes the correction with its worked example. After that,
+    cases of other skills which passed so far are asked again: a change that breaks one of them gets its example, and
+    is dropped if that does not help; the history says why. At the end of the run, the cases whose shown skills have
+    changed since are asked once more.
+
+    Args:
+        agent: Answers the questions; its `generate` may be `async def`.
+        skillbook: The book; needed for the final test.
+        judge: A client that answers the checks of kind `judge`.
+        environments: By name, what answers the checks of kind `environment`.
+        retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
+        prover: Asks the questions, instead of one that is made of the agent and these three.
+        reflector: Is asked for a better text when one fails.
+        retries: How often, for each operation; by default once, and never with a small model, which answers the same
+            again.
+        regression_cases: The most cases of other skills that are asked after a change, the most similar ones first.
+            They share the calls of `calls_per_skill`; cases that were not asked are part of the final test.
+        calls_per_skill: How many model calls the proof of one skill may take, that of the final test included. A
+            change that breaks a case takes two more.
+        unproven: `keep` keeps a skill that fails its case whatever its text, `drop` drops it.
+        guard: Says which texts will not be written, so that their proofs are not paid for.
+        final_test: Whether the final test is made.
+
+    Raises:
+        ValueError: A number is out of its range, or `unproven` is unknown.
+    """
+
+    requires = frozenset({"skill_manager_output", "skillbook"})
+    provides = frozenset({"skill_manager_output"})
+    lane = "skillbook"
+    max_workers = 1
+
+    def __init__(
+        self,
+        agent: AgentLike,
+        *,
+        skillbook: Skillbook | None = None,
+        judge: AnyLLMClient | None = None,
+        environments: Mapping[str, TaskEnvironment] | None = None,
+        retrieval: Retrieval | None = None,
+        prover: CaseProver | None = None,
+        reflector: ReflectorLike | None = None,
+        retries: int | None = None,
+        regression_cases: int = 5,
+        calls_per_skill: int = CALLS_PER_SKILL,
+        unproven: Unproven = "keep",
+        guard: CopyGuard | None = None,
+        final_test: bool = True,
+    ) -> None:
+        with_method("agent", agent, "generate")
+        if unproven not in ("keep", "drop"):
+            raise ValueError(f"unproven must be 'keep' or 'drop', got {unproven!r}")
+        if prover is not None:
+            instance_of("prover", prover, CaseProver)
+        self.agent = agent
+        self.prover = prover or CaseProver(agent, judge=judge, environments=environments, retrieval=retrieval)
+        self.skillbook = skillbook
+        self.reflector = reflector
+        self.retries = (0 if _is_small(agent) else 1) if retries is None else whole_number("retries", retries, least=0)
+        self.regression_cases = whole_number("regression_cases", regression_cases, least=0)
+        self.calls_per_skill = whole_number("calls_per_skill", calls_per_skill)
+        self.unproven: Unproven = unproven
+        self.guard = guard
+        self.final_test = final_test
+        self._lock = threading.Lock()
+        self._asked: dict[str, dict[str, str]] = {}  # by run: what was shown with each case when it was asked last
+        if skillbook is not None:
+            self.lane_key = skillbook
+
+    @property
+    def awaited(self) -> Awaited:
+        """When the engine awaits this step: as its agent is plain, asynchronous or both."""
+        return awaited_where(self.agent, "generate")
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the operations that are to be applied on the context."""
+        return finished(self._proven(BLOCKING, ctx))
+
+    async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Put the operations that are to be applied on the context, without a thread that waits for the agent."""
+        return await self._proven(ON_LOOP, ctx)
+
+    async def _proven(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
+        if is_learned(ctx):
+            return ctx
+        stop_if_cancelled()
+        batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
+        book = needed(ctx.skillbook, "skillbook", self).skills()
+        with asking(ctx, PROVE_ROLE, allow=self._allow()):
+            proofs = _BatchProofs(self, calling, ctx, book)
+            for operation in batch.operations:
+                await proofs.prove(operation)
+            proofs.join_known()
+        self._note_asked(proofs.asked)
+        metadata = {**ctx.metadata, "proofs": tuple(proofs.notes), "asked_cases": proofs.asked}
+        return ctx.replace(skill_manager_output=UpdateBatch(batch.reasoning, proofs.operations), metadata=metadata)
+
+    def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
+        """Ask the cases of the run again whose shown skills have changed since they were asked.
+
+        Args:
+            last_index: The `global_sample_index` of the last sample.
+            interrupted: Whether the run was interrupted; nothing is asked then.
+        """
+        scope = current_call_scope()
+        with self._lock:
+            asked = self._asked.pop(scope.run_id, {})
+        book = self.skillbook
+        if interrupted or not self.final_test or book is None:
+            return
+        asked = {**_asked_in(book, scope.run_id), **asked}
+        try:
+            with call_scope(dataclasses.replace(scope, allow=scope.allow | self._allow()).asked_by(PROVE_ROLE)):
+                _FinalTest(self.prover, book, asked).run()
+        except PipelineCancelled as stopped:
+            logger.info("The final test was stopped: %s", stopped)
+        except LLMError as error:
+            # The run has taught what it had to teach, and each skill was proven when it was added.
+            logger.error("The final test of the run could not be finished: %s", error)
+
+    def _allow(self) -> frozenset[str]:
+        return frozenset() if self.guard is None else frozenset(self.guard.allow)
+
+    def _note_asked(self, asked: Mapping[str, str]) -> None:
+        with self._lock:
+            self._asked.setdefault(current_call_scope().run_id, {}).update(asked)
+
+
+class _BatchProofs:
+    """The proofs of the operations that one sample has led to, in their order.
+
+    Invariant: `skills` is what the book will hold when the operations so far have been applied. Nothing else is
+    written while the sample holds the lane.
+    """
+
+    def __init__(self, step: ProveStep, calling: Calling, ctx: ACEStepContext, book: Sequence[Skill]) -> None:
+        self._step = step
+        self._prover = step.prover
+        self._calling = calling
+        self._ctx = ctx
+        self.skills: Sequence[Skill] = list(book)
+        self.operations: list[UpdateOperation] = []
+        self.notes: list[ProofNote] = []
+        self.asked: dict[str, str] = {}
+        """What was shown with each case when it was asked last; empty text: it was not asked."""
+        self._calls_left = 0
+        self._made = 0
+
+    async def prove(self, operation: UpdateOperation) -> None:
+        """Take over an operation as it is to be applied, if it is."""
+        if operation.type == "REMOVE":
+            self.skills = [skill for skill in self.skills if skill.id != operation.skill_id]
+        if operation.type not in ("ADD", "UPDATE") or not operation.content or self._is_guarded(operation):
+            self.operations.append(operation)
+            return
+        old = self._old(operation)
+        if operation.type == "UPDATE" and old is None:
+            self.operations.append(operation)  # there is no such skill: `ApplyStep` reports it
+            return
+        if not operation.cases:
+            self.skills, _ = self._with(operation, operation.content, ())
+            self.operations.append(operation)
+            return
+        knows = self._learned_meanwhile(operation)
+        if knows is not None:
+            self._join(knows, operation.cases)
+            return
+        await self._tried(operation, old)
+
+    def join_known(self) -> None:
+        """Join the cases that `KnownStep` found to be known to the skills that know them."""
+        known = known_cases(self._ctx)
+        for case in sample_cases(self._ctx):
+            if case.id not in known:
+                continue
+            skill = next((each for each in self.skills if each.id == known[case.id] and each.is_active), None)
+            if skill is None:
+                logger.info("The skill %s, which knew case %s, has been removed meanwhile", known[case.id], case.id)
+                continue
+            passed = self._passed_case(case)
+            self.operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=(passed,)))
+            self.operations.append(UpdateOperation("TAG", skill_id=skill.id, metadata={"helpful": 1}))
+            self.asked[case.id] = self._prover.fingerprint(case.question, self.skills)
+            self.notes.append(ProofNote(self.operations[-2], True, case.wrong, case.expected, 0))
+            self.skills = _replaced(self.skills, skill.replace(cases=join_cases(skill.cases, (passed,))))
+
+    async def _tried(self, operation: UpdateOperation, old: Skill | None) -> None:
+        """Try the text of an operation, then others in its place, and take over the first one that proves."""
+        self._calls_left = max(1, self._step.calls_per_skill - int(self._step.final_test))
+        text = operation.content or ""
+        attempt = await self._attempt(operation, text, alone=True)
+        retries = 0
+        while attempt.passed is False and retries < self._step.retries and self._step.reflector is not None:
+            better = await self._better_text(operation, attempt, retries)
+            retries += 1
+            if not better or better in (text, attempt.text):
+                break
+            attempt = await self._attempt(operation, better, alone=True)
+        fallback = _with_example(text, operation.cases[0])
+        if attempt.passed is False and fallback != attempt.text and not self._is_guarded(operation, fallback):
+            retries += 1
+            attempt = await self._attempt(operation, fallback, alone=False)
+        if attempt.passed is False and self._step.unproven == "drop":
+            self._drop(operation, attempt, retries, "the case that taught it fails with it")
+            return
+        if attempt.passed is not False:
+            attempt, broken = await self._without_regression(operation, old, attempt, fallback)
+            if broken:
+                self._drop(operation, attempt, retries, broken)
+                return
+        self._keep(operation, old, attempt, text, retries)
+
+    async def _attempt(self, operation: UpdateOperation, text: str, *, alone: bool) -> _Attempt:
+        """Try one text: what it holds, alone, then in the book."""
+        skills, skill = self._with(operation, text, operation.cases)
+        passed: bool | None = True
+        answer = ""
+        for case in operation.cases:
+            if alone and (problem := _uncovered(text, case)):
+                return _Attempt(text, skills, skill, False, problem=problem)
+            answers: list[CaseOutcome] = []
+            if alone:
+                answers.append(await self._outcome(case, [skill.replace(cases=())]))
+            shown = await self._calling.function(partial(self._prover.shown, case.question, skills))
+            if not alone or (answers[-1].passed is not False and [each.id for each in shown] != [skill.id]):
+                answers.append(await self._outcome(case, skills))
+            self.asked[case.id] = self._prover.fingerprint(case.question, skills)
+            answer = answers[-1].answer
+            if answers[-1].passed is False:
+                return _Attempt(text, skills, skill, False, answer, _told(case, answer))
+            if answers[-1].passed is None:
+                passed = None
+        return _Attempt(text, skills, skill, passed, answer)
+
+    async def _without_regression(
+        self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt, fallback: str
+    ) -> tuple[_Attempt, str]:
+        """Return the attempt that breaks no case which passed so far; with a reason if there is none."""
+        broken = await self._broken_by(operation, old, attempt)
+        if broken is None:
+            return attempt, ""
+        text = fallback if worked_example(operation.cases[0]) in fallback else attempt.text
+        if text != attempt.text and not self._is_guarded(operation, text):
+            again = await self._attempt(operation, text, alone=False)
+            if again.passed is not False:
+                outcome = await self._outcome(broken.case, again.skills)
+                self.asked[broken.case.id] = self._prover.fingerprint(broken.case.question, again.skills)
+                if outcome.passed is not False:
+                    return again, ""
+        told = f"with it, {broken.case.question!r} was answered {self._hidden(broken.answer)!r}"
+        return attempt, f"it breaks case {broken.case.id}: {told}"
+
+    async def _broken_by(self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt) -> CaseOutcome | None:
+        """Ask cases that passed so far, of the skills that are most similar, and return the first one that fails."""
+        asked = 0
+        own = {case.id for case in operation.cases}
+        for skill, case in self._similar_cases(attempt.text, old):
+            if asked >= self._step.regression_cases or (self._calls_left < 1 and skill is not old):
+                return None
+            if case.id in own or case.last_result != "passed":
+                continue
+            before = self._prover.fingerprint(case.question, self.skills)
+            after = self._prover.fingerprint(case.question, attempt.skills)
+            if before == after:
+                continue
+            outcome = await self._outcome(case, attempt.skills)
+            asked += 1
+            if outcome.passed is False:
+                return outcome
+            self.asked[case.id] = after
+        return None
+
+    def _similar_cases(self, text: str, old: Skill | None) -> list[tuple[Skill, SkillCase]]:
+        """Return the cases of the book, those of the changed skill first, then those of similar ones."""
+        with_cases = [skill for skill in self.skills if skill.cases and skill is not old]
+        scores = LexicalRanker()(text, with_cases)
+        order = sorted(range(len(with_cases)), key=lambda place: -scores[place])
+        similar = [with_cases[place] for place in order if scores[place] > 0]
+        first = [] if old is None else [old]
+        return [(skill, case) for skill in (*first, *similar) for case in skill.cases]
+
+    async def _outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
+        stop_if_cancelled()
+        self._calls_left -= 1
+        return await self._prover.outcome_with(self._calling, case, skills)
+
+    async def _better_text(self, operation: UpdateOperation, attempt: _Attempt, retry: int) -> str:
+        """Ask the reflector for another text, and tell it what came of this one."""
+        reflector = self._step.reflector
+        if reflector is None:
+            return ""
+        from ace.outputs import AgentOutput
+
+        case = operation.cases[0]
+        scope = current_call_scope()
+        sample = f"{scope.sample}/case {case.id}/retry {retry + 1}"
+        told = f"{case.correction}\n\nThe rule {attempt.text!r} was tried. {attempt.problem} Write a better rule."
+        with call_scope(dataclasses.replace(scope, sample=sample).asked_by("Reflector")):
+            reflection = await call_reflector(
+                self._calling,
+                reflector,
+                question=case.question,
+                agent_output=AgentOutput(reasoning="", final_answer=attempt.answer or case.wrong),
+                skillbook=needed(self._ctx.skillbook, "skillbook", self._step),
+                ground_truth=case.expected or None,
+                feedback=told.strip(),
+                trace={
+                    "question": case.question,
+                    "context": case.context,
+                    "answer": attempt.answer or case.wrong,
+                    "ground_truth": case.expected or None,
+                    "feedback": told.strip(),
+                },
+            )
+        return next((item.learning for item in reflection.extracted_learnings if item.learning.strip()), "")
+
+    def _keep(self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt, text: str, retries: int) -> None:
+        passed = attempt.passed
+        if passed is False and not was_corrected(operation.cases[0]):
+            # A text that failed as well as the others is not better than what the role wrote.
+            skills, skill = self._with(operation, text, operation.cases)
+            attempt = dataclasses.replace(attempt, text=text, skills=skills, skill=skill)
+        cases = tuple(self._judged(case, passed) for case in operation.cases)
+        # A new text resets what is known of the older cases; those that were asked with it have passed.
+        kept = (
+            ()
+            if old is None
+            else tuple(
+                self._judged(case, True) for case in old.cases if case.id in self.asked and case.last_result == "passed"
+            )
+        )
+        metadata = dict(operation.metadata)
+        if passed and operation.type == "ADD":
+            metadata["helpful"] = max(1, _count(metadata.get("helpful")))
+        done = dataclasses.replace(operation, content=attempt.text, cases=join_cases(kept, cases), metadata=metadata)
+        self.operations.append(done)
+        after = self._hidden(attempt.answer)
+        self.notes.append(ProofNote(done, passed, operation.cases[0].wrong, after, retries))
+        proven = attempt.skill.replace(cases=join_cases(() if old is None else old.cases, done.cases))
+        self.skills = _replaced(attempt.skills, proven)
+
+    def _drop(self, operation: UpdateOperation, attempt: _Attempt, retries: int, reason: str) -> None:
+        for case in operation.cases:
+            self.asked.pop(case.id, None)
+        self.operations.append(operation)  # so that the history has it among what was skipped
+        wrong = operation.cases[0].wrong
+        after = self._hidden(attempt.answer)
+        self.notes.append(ProofNote(operation, attempt.passed, wrong, after, retries, reason))
+
+    def _join(self, skill: Skill, cases: Sequence[SkillCase]) -> None:
+        """Join cases, which are not asked before the final test, to a skill that has the same deciding values."""
+        for case in cases:
+            self.asked[case.id] = ""
+        self.operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=tuple(cases)))
+        self.skills = _replaced(self.skills, skill.replace(cases=join_cases(skill.cases, cases)))
+
+    def _learned_meanwhile(self, operation: UpdateOperation) -> Skill | None:
+        """Return a skill that an overlapping sample has added, and whose case has the same deciding values."""
+        if operation.type != "ADD" or "case_holders" not in self._ctx.metadata:
+            return None
+        for skill in self.skills:
+            if all(self._is_new_holder(skill, case) for case in operation.cases):
+                return skill
+        return None
+
+    def _is_new_holder(self, skill: Skill, case: SkillCase) -> bool:
+        values = set(values_to_hold(case))
+        return (
+            was_corrected(case)
+            and bool(values)
+            and skill.id not in case_holders(self._ctx).get(case.id, ())
+            and holds_values(skill, tuple(values))
+            and any(set(values_to_hold(other)) == values for other in skill.cases)
+            and not any(other.id == case.id for made in self.operations for other in made.cases)
+        )
+
+    def _with(self, operation: UpdateOperation, text: str, cases: Sequence[SkillCase]) -> tuple[Sequence[Skill], Skill]:
+        """Return the book with an operation, and the skill that it makes."""
+        old = self._old(operation)
+        if old is not None:
+            changed = old.replace(content=text, section=operation.section or old.section)
+            changed = changed.replace(cases=join_cases(old.cases, cases))
+            return _replaced(self.skills, changed), changed
+        self._made += 1
+        added = Skill(f"new-{self._made:05}", operation.section, text, cases=tuple(cases))
+        return [*self.skills, added], added
+
+    def _old(self, operation: UpdateOperation) -> Skill | None:
+        if operation.type != "UPDATE":
+            return None
+        return next((skill for skill in self.skills if skill.id == operation.skill_id), None)
+
+    def _is_guarded(self, operation: UpdateOperation, text: str | None = None) -> bool:
+        """Tell whether the guard of `ApplyStep` will refuse an operation."""
+        guard = self._step.guard
+        if guard is None:
+            return False
+        from ace.steps.apply import known_of_task
+
+        known = known_of_task(self._ctx)
+        changed = operation if text is None else dataclasses.replace(operation, content=text)
+        return guard.problem_with(changed, known.answers, feedback=known.feedback) is not None
+
+    def _hidden(self, answer: str) -> str:
+        """Return an answer without personal data and keys, for the history and for observers."""
+        return redactor_for(getattr(self._step.agent, "llm", None)).redact(answer)
+
+    def _passed_case(self, case: SkillCase) -> SkillCase:
+        return self._judged(case, True)
+
+    def _judged(self, case: SkillCase, passed: bool | None) -> SkillCase:
+        return judged(case, passed, self._prover.model)
+
+
+class _FinalTest:
+    """The last test of a run: what was learned late may break what was learned early.
+
+    Invariant: each round is one version of the book, committed under a key of its own, so that a resumed run takes up
+    the test where it was.
+
+    Args:
+        prover: Asks the questions.
+        book: The book.
+        asked: What was shown with each case of the run when it was asked last, by its id.
+    """
+
+    def __init__(self, prover: CaseProver, book: Skillbook, asked: Mapping[str, str]) -> None:
+        self._prover = prover
+        self._book = book
+        self._asked = dict(asked)
+
+    def run(self) -> None:
+        """Ask, and give failing cases their examples; then ask once more what that has changed."""
+        for number in range(1, _ROUNDS + 1):
+            key = _round_key(number)
+            store = self._book.store
+            if key is not None and store is not None and store.committed_version(key):
+                continue
+            if not self._round(key, is_last=number == _ROUNDS):
+                return
+
+    def _round(self, key: SampleKey | None, *, is_last: bool) -> bool:
+        """Make one round; return whether it has changed a text."""
+        skills = self._book.skills()
+        operations: list[UpdateOperation] = []
+        changed = False
+        for skill in skills:
+            results: list[SkillCase] = []
+            failed: list[CaseOutcome] = []
+            for case in skill.cases:
+                outcome = self._outcome(case, skills)
+                if outcome is None:
+                    continue
+                results.append(judged(case, outcome.passed, self._prover.model))
+                if outcome.passed is False:
+                    failed.append(outcome)
+            if not results:
+                continue
+            changes = self._repaired(skill, results, failed)
+            changed = changed or any(operation.content for operation in changes)
+            operations += changes
+        if not operations:
+            return False
+        try:
+            self._book.apply_update(UpdateBatch("The final test of the run.", operations), author="proof", key=key)
+        except AlreadyCommittedError as error:
+            logger.info("Nothing was written again: %s", error)
+        return changed and not is_last
+
+    def _outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome | None:
+        """Return what becomes of a case now; None if it was asked with the same skills already."""
+        if case.id not in self._asked:
+            return None
+        seen = self._prover.fingerprint(case.question, skills)
+        if self._asked[case.id] == seen:
+            return None
+        stop_if_cancelled()
+        outcome = self._prover.outcome(case, skills)
+        self._asked[case.id] = seen
+        return outcome
+
+    def _repaired(
+        self, skill: Skill, results: Sequence[SkillCase], failed: Sequence[CaseOutcome]
+    ) -> list[UpdateOperation]:
+        """Return the operations that note the results, and give a failing case its example or a skill of its own."""
+        text = skill.content
+        own: list[SkillCase] = []
+        for outcome in failed:
+            better = self._with_more(text, skill, outcome.case)
+            if better != text:
+                text = better
+            elif len(skill.cases) > 1:
+                own.append(outcome.case)
+        if text != skill.content:
+            # A new text resets the results: what failed is asked again in the next round.
+            return [UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=join_cases(skill.cases, results))]
+        left = tuple(case for case in results if case.id not in {each.id for each in own})
+        operations = [UpdateOperation("UPDATE", skill_id=skill.id, cases=left)] if left else []
+        if own:
+            self._book.remove_cases(skill.id, [case.id for case in own])
+        return [*operations, *(self._as_own_skill(skill, case) for case in own)]
+
+    def _with_more(self, text: str, skill: Skill, case: SkillCase) -> str:
+        """Return the text of a skill with the example of a case that fails with it; the same if it is there."""
+        if worked_example(case) in text:
+            return text
+        if self._prover.shows_examples and skill.cases[0].id == case.id and was_corrected(case):
+            # The agent was shown the example, so it is the rule that misleads.
+            return _with_example(text, case)
+        return f"{text} {worked_example(case)}"
+
+    def _as_own_skill(self, skill: Skill, case: SkillCase) -> UpdateOperation:
+        """Return the operation that makes a skill of a case; it is asked once, beside the others."""
+        content = _with_example(skill.content, case)
+        made = Skill("new-00001", skill.section, content, cases=(case,))
+        outcome = self._prover.outcome(case, [*self._book.skills(), made])
+        judged_case = judged(case, outcome.passed, self._prover.model)
+        return UpdateOperation("ADD", section=skill.section, content=content, cases=(judged_case,))
+
+
+def judged(case: SkillCase, passed: bool | None, model: str) -> SkillCase:
+    """Return a case with what became of it now. The skillbook notes the time when it is written.
+
+    Args:
+        case: The case.
+        passed: Whether it passed; None if that could not be judged, which leaves the case as it is.
+        model: The model that answered.
+    """
+    if passed is None:
+        return case
+    result: CaseResult = "passed" if passed else "failed"
+    return dataclasses.replace(case, last_result=result, last_run_at="", model=model)
+
+
+def _asked_in(book: Skillbook, run_id: str) -> dict[str, str]:
+    """Return what a store has noted of the cases of a run: a resumed run has forgotten them."""
+    if book.store is None or not run_id:
+        return {}
+    asked: dict[str, str] = {}
+    notes = [json.loads(row.note) for row in book.store.progress(run_id)]
+    for note in sorted(notes, key=lambda note: note.get("index", 0)):
+        asked.update(note.get("cases", {}))
+    return asked
+
+
+def _round_key(number: int) -> SampleKey | None:
+    scope = current_call_scope()
+    if not (scope.run_id and scope.sample):
+        return None
+    return SampleKey(scope.run_id, scope.epoch, f"{scope.sample}/proof {number}")
+
+
+def _with_example(text: str, case: SkillCase) -> str:
+    """Return the correction with its worked example; where no person corrected, the text with it."""
+    example = worked_example(case)
+    said = " ".join(case.correction.split()) if was_corrected(case) else text
+    return said if example in said else f"{said} {example}"
+
+
+def _uncovered(text: str, case: SkillCase) -> str:
+    """Say what a rule lacks, or what of this one case it carries; empty if it is as it has to be."""
+    if not was_corrected(case):
+        return ""
+    if missing := missing_values(text, case):
+        return f"It leaves out {', '.join(missing)}."
+    said = {word.lower() for word in tokens(case.correction)}
+    names = [word for word in tokens(case.question)[1:] if word[:1].isupper() and word[1:2].islower()]
+    answer = [word for word in tokens(case.expected) if any(each.isdigit() for each in word)]
+    held = {word.lower() for word in tokens(text)}
+    if quoted := [word for word in (*names, *answer) if word.lower() in held - said]:
+        return f"It holds {', '.join(quoted)}, which belongs to this one case."
+    return ""
+
+
+def _told(case: SkillCase, answer: str) -> str:
+    right = case.expected or " ".join(case.check.value.splitlines())
+    return f"With it the task was answered {answer!r}; right is {right!r}."
+
+
+def _replaced(skills: Sequence[Skill], changed: Skill) -> list[Skill]:
+    return [changed if skill.id == changed.id else skill for skill in skills]
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _is_small(agent: object) -> bool:
+    return isinstance(agent, ShowsSkills) or getattr(getattr(agent, "llm", None), "is_small_model", False) is True

@@ -1,0 +1,147 @@
+"""What a run learns is proven on the correction that taught it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.protocols.observers import Event, SkillProven, observing
+from ace.runners import TraceAnalyser
+from ace.skillbook import Skillbook
+from tests.support.clients import client_for
+from tests.support.corrected_chats import CODE, PAYER, TIDE, Lesson, chat, chats, correcting_script
+from tests.support.scripted_server import Script, ScriptedServer
+
+
+def learned(
+    book: Skillbook, script: Script, traces: Sequence[Any], **options: Any
+) -> tuple[dict[str, int], list[SkillProven]]:
+    """Learn from traces, one after the other; return how often each role asked, and what was proven."""
+    events: list[Event] = []
+    with ScriptedServer(script) as server, observing(events.append):
+        runner = TraceAnalyser.from_client(client_for(server), skillbook=book, **options)
+        runner.run(traces, max_in_flight=1)
+        assert runner.failures == []
+        calls = {role: len(server.by_role(role)) for role in ("reflector", "skill_manager", "agent")}
+    return calls, [event for event in events if isinstance(event, SkillProven)]
+
+
+def test_a_lesson_that_proves_is_kept_with_its_case_and_result() -> None:
+    book = Skillbook()
+    calls, proofs = learned(book, correcting_script(TIDE), chats([TIDE]))
+    (skill,) = book.skills()
+    assert (skill.content, skill.proof, skill.helpful) == (TIDE.rule, "proven", 1)
+    (case,) = skill.cases
+    assert (case.question, case.wrong, case.last_result) == (TIDE.question, TIDE.wrong, "passed")
+    assert (case.model, bool(case.last_run_at)) == ("openai/scripted", True)
+    (proof,) = proofs
+    assert (proof.skill_id, proof.passed, proof.before, proof.after) == (skill.id, True, TIDE.wrong, TIDE.right)
+    assert calls == {"reflector": 1, "skill_manager": 1, "agent": 1}
+
+
+def test_an_inverted_rule_is_replaced_by_the_correction_with_its_worked_example() -> None:
+    inverted = replace(PAYER, rule="Bills below 500 euros go to Okafor.")
+    book = Skillbook()
+    calls, proofs = learned(book, correcting_script(inverted), chats([inverted]))
+    (skill,) = book.skills()
+    example = f"Example: {PAYER.question} -> {PAYER.right} (not: {PAYER.wrong})"
+    assert skill.content == f"{PAYER.correction} {example}"
+    assert skill.proof == "proven"
+    assert proofs[0].retries > 0
+    assert calls["reflector"] == 2, "a strong model is told what came of its rule, and tries once more"
+    assert calls["agent"] == 2
+
+
+def test_a_rule_that_lost_its_threshold_costs_no_proof_before_it_is_replaced() -> None:
+    vague = replace(PAYER, rule="Large bills are paid by Okafor.")
+    book = Skillbook()
+    calls, _ = learned(book, correcting_script(vague), chats([vague]))
+    assert "500" in book.skills()[0].content
+    assert calls["agent"] == 1
+
+
+@pytest.mark.parametrize(("unproven", "left"), [("keep", 1), ("drop", 0)])
+def test_what_never_proves_is_kept_or_dropped(unproven: str, left: int) -> None:
+    spoilt = correcting_script(TIDE, broken_by={TIDE.question: ""})  # the agent never answers it
+    book = Skillbook()
+    _, proofs = learned(book, spoilt, chats([TIDE]), unproven=unproven)
+    assert [skill.proof for skill in book.skills()] == ["failing"] * left
+    assert proofs[0].passed is False
+
+
+def test_a_superfluous_lesson_is_not_paid_for() -> None:
+    book = Skillbook()
+    script = correcting_script(TIDE)
+    learned(book, script, chats([TIDE]))
+    again = replace(TIDE, question="When is high water in Husum?", wrong="5 pm")
+    calls, proofs = learned(book, correcting_script(TIDE, again), chats([again]))
+    assert calls == {"reflector": 0, "skill_manager": 0, "agent": 1}
+    (skill,) = book.skills()
+    assert [case.question for case in skill.cases] == [TIDE.question, again.question]
+    assert (skill.proof, skill.helpful) == ("proven", 2)
+    assert proofs[0].passed
+
+
+def test_a_guess_without_a_skill_that_holds_the_value_is_not_taken_for_known() -> None:
+    lucky = replace(TIDE, needs="")  # the agent answers correctly without any skill
+    book = Skillbook()
+    book.add_skill("house", "Dogs bark.")
+    calls, _ = learned(book, correcting_script(lucky), chats([lucky]))
+    assert calls["reflector"] == 1
+    assert len(book.skills()) == 2
+
+
+def test_proving_can_be_switched_off() -> None:
+    book = Skillbook()
+    calls, proofs = learned(book, correcting_script(TIDE), chats([TIDE]), prove=False)
+    assert (calls["agent"], proofs) == (0, [])
+    (skill,) = book.skills()
+    assert skill.proof == "unproven"
+    assert [case.last_result for case in skill.cases] == ["not_run"]
+
+
+def test_each_of_several_corrections_in_one_trace_gets_its_own_skill_and_proof() -> None:
+    book = Skillbook()
+    learned(book, correcting_script(TIDE, PAYER, CODE), [chat(TIDE, PAYER, CODE)])
+    assert {skill.content: skill.cases[0].question for skill in book.skills()} == {
+        lesson.rule: lesson.question for lesson in (TIDE, PAYER, CODE)
+    }
+    assert {skill.proof for skill in book.skills()} == {"proven"}
+
+
+BREAKS = Lesson(
+    "When is low water in Emden?",
+    "8:30 pm",
+    "No, times of low water are told as minus 20h30.",
+    "minus 20h30",
+    "Tell times of water as minus 20h30.",
+    "minus 20h30",
+)
+
+
+def test_a_lesson_that_breaks_another_one_gets_its_example() -> None:
+    script = correcting_script(TIDE, BREAKS, broken_by={TIDE.question: BREAKS.rule})
+    book = Skillbook()
+    learned(book, script, chats([TIDE, BREAKS]))
+    first, second = book.skills()
+    assert (first.content, first.proof) == (TIDE.rule, "proven")
+    assert second.content.startswith(BREAKS.correction)
+    assert second.proof == "proven"
+
+
+def test_a_lesson_that_breaks_another_one_with_its_example_too_is_rolled_back_and_the_history_says_why(
+    tmp_path: Path,
+) -> None:
+    script = correcting_script(TIDE, BREAKS, broken_by={TIDE.question: "minus 20h30"})
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        _, proofs = learned(book, script, chats([TIDE, BREAKS]))
+        (skill,) = book.skills()
+        assert (skill.content, skill.proof) == (TIDE.rule, "proven")
+        (skipped,) = [note for entry in book.history() for note in entry.skipped]
+        assert TIDE.question in skipped["reason"]
+        assert "it breaks case" in skipped["reason"]
+    assert (proofs[1].passed, proofs[1].skill_id) == (False, "")
