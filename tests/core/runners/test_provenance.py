@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from ace.updates import UpdateBatch, UpdateOperation
 from tests.core.runners.test_privacy import CARD, KEY, MAIL, PHONE, PRIVATE
 from tests.support.clients import client_for
 from tests.support.role_inputs import REFLECTION
-from tests.support.scripted_server import ScriptedRequest, ScriptedServer
+from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
 ZEBRA = "zebra"
 """A word that is in every text of the trace, and not in the skill."""
@@ -113,23 +112,40 @@ def test_with_ids_only_the_skill_itself_is_kept(suffix: str, provenance: Provena
     assert first.proof == "unproven"
 
 
-def test_what_a_model_says_of_the_trace_is_not_in_the_history_either(tmp_path: Path) -> None:
-    def script(request: ScriptedRequest) -> Mapping[str, Any]:
+def test_what_models_said_of_a_trace_is_deleted_when_its_run_has_ended(tmp_path: Path) -> None:
+    is_down = True
+
+    def script(request: ScriptedRequest) -> Any:
         if request.role == "reflector":
             return {**REFLECTION, "error_identification": f"A {ZEBRA}.", "key_insight": f"The {ZEBRA} grazes."}
+        if is_down and "Second" in request.text:
+            return HttpError(503)
         return UpdateBatch(ZEBRA, [each for each in everything() if each.type == "ADD"]).to_dict()
 
+    def runner() -> TraceAnalyser:
+        return TraceAnalyser.from_client(client, skillbook_path=tmp_path / "skills.db", provenance="ids")
+
     with ScriptedServer(script) as server:
-        runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "skills.db", provenance="ids")
-        [result] = runner.run([TRACE])
-        assert result.error is None
-        assert len(runner.skillbook) == 2
-        runner.skillbook.close()
-    with closing(sqlite3.connect(tmp_path / "skills.db")) as connection:
+        client = client_for(server)
+        first = runner()
+        results = first.run([TRACE, {**TRACE, "question": "Second?"}], run_id="zoo", lag=0)
+        assert [result.error is None for result in results] == [True, False]
+        first.skillbook.close()
+        assert tables_with(ZEBRA, tmp_path / "skills.db") == {"answer"}, "a resumed run needs them"
+        is_down = False
+        asked = len(server.requests)
+        again = runner()
+        results = again.run([TRACE, {**TRACE, "question": "Second?"}], run_id="zoo", resume=True)
+        assert len(server.requests) == asked + 1
+        again.skillbook.close()
+    assert tables_with(ZEBRA, tmp_path / "skills.db") == set()
+    assert ZEBRA.encode() not in b"".join(path.read_bytes() for path in tmp_path.glob("skills.db*"))
+
+
+def tables_with(word: str, path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as connection:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        told = {table for table in tables if ZEBRA in str(connection.execute(f"SELECT * FROM {table}").fetchall())}
-    # An interrupted run finds the recorded answers of the models there.
-    assert told <= {"answer"}
+        return {table for table in tables if word in str(connection.execute(f"SELECT * FROM {table}").fetchall())}
 
 
 def test_the_provenance_is_checked_early() -> None:

@@ -365,3 +365,30 @@ def test_two_books_on_one_store_change_cases_of_one_skill(tmp_path: Path, caplog
             with pytest.raises(ValueError, match="there is no skill 'a-00001'"):
                 second.put_cases("a-00001", [case(4)])
         assert "there is no skill 'a-00001'" in caplog.text
+
+
+def test_cases_follow_their_skill_to_the_id_that_it_gets(tmp_path: Path) -> None:
+    path = tmp_path / "skills.db"
+    with Skillbook.open(path, clock=ticking()) as first, Skillbook.open(path, clock=ticking()) as second:
+        with second.deferred_commits():
+            mine = second.add_skill("a", "mine", cases=[case(1)])
+            second.put_cases(mine.id, [case(2)])
+            second.note_results({mine.id: [case(1, "passed")]})
+            apply(second, UpdateOperation("UPDATE", skill_id=mine.id, cases=[case(3)]))
+            theirs = first.add_skill("a", "theirs")
+            assert theirs.id == mine.id
+        assert [(skill.content, skill.cases) for skill in second.skills()] == [
+            ("theirs", ()),
+            ("mine", (case(1, "passed"), case(2), case(3))),
+        ]
+        assert second.dumps() == second.as_of(2).dumps() == Skillbook.open(path).dumps()
+
+
+def test_what_learning_joined_is_in_the_history(tmp_path: Path) -> None:
+    with Skillbook.open(tmp_path / "skills.db", clock=ticking()) as book:
+        book.add_skill("a", "x")
+        apply(book, UpdateOperation("UPDATE", skill_id="a-00001", cases=[case(1, "passed")]))
+        apply(book, UpdateOperation("UPDATE", skill_id="a-00001", content="y", cases=[case(2, "passed")]))
+        states = [cases_of(book.as_of(version), "a-00001") for version in (1, 2, 3)]
+        assert states == [(), (case(1, "passed"),), (case(1), case(2, "passed"))]
+        assert cases_of(book, "a-00001") == states[-1]

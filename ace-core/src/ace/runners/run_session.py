@@ -27,6 +27,7 @@ from ace.runners.sample_contexts import SampleContexts
 from ace.runners.sample_ends import SampleEnds
 from ace.runners.underway import SampleUnderway
 from ace.skillbook.errors import SkillbookStoreError
+from ace.skillbook.store import ForgetsAnswers
 from ace.steps.end_of_run import end_steps
 
 if TYPE_CHECKING:
@@ -206,6 +207,9 @@ class RunSession:
             stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
             if self._record is not None and not stopped_by:
                 self._record.note_through(has_failures=self._ends.counts["failed"] > 0)
+                # Only now: a run that is resumed would pay for them again.
+                if self._ends.keeps_ids_only and not self._ends.counts["failed"]:
+                    self._forget_answers()
             self._ends.tell_run_ended(time.monotonic() - self._started, stopped_by)
         finally:
             self._open.close()
@@ -313,6 +317,17 @@ class RunSession:
                 callback(result)
             except Exception:
                 logger.exception("%s raised for sample %.80r; the run continues", name, result.sample)
+
+    def _forget_answers(self) -> None:
+        store: object = self._skillbook.store  # mypy takes no object for both protocols
+        if isinstance(store, ForgetsAnswers):
+            store.forget_answers(self._id)
+        else:
+            logger.warning(
+                "The store of the skillbook cannot delete what models answered in the run %s, so their answers stay in "
+                "it, although the run was to keep only ids",
+                self._id,
+            )
 
     def _scope(self) -> CallScope:
         """Return what the model calls of this run are for."""

@@ -78,6 +78,8 @@ class SampleEnds:
         self._clients = [client for step in pipeline.steps for client in _clients_of(step)]
         self.allow = _allowed_in(pipeline)
         """The classes of sensitive text that the run neither redacts nor keeps out of the skillbook."""
+        self.keeps_ids_only = any(isinstance(step, UpdateStep) and step.provenance == "ids" for step in pipeline.steps)
+        """Whether the run keeps no text of its inputs."""
         self._lane_steps = {type(step).__name__ for step in pipeline.steps if getattr(step, "lane", None) is not None}
         # Then a sample is over when it is committed, and that needs no note of its own.
         self._commit_is_last = bool(pipeline.steps) and isinstance(pipeline.steps[-1], ApplyStep)

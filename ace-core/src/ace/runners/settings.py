@@ -101,7 +101,8 @@ class LearningSettings:
     provenance: Provenance = "full"
     """What is kept of a trace beside the skills that it taught: with `full` its question, the error and the learning,
     the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,
-    skills stay unproven."""
+    skills stay unproven. What models answered is deleted from a store when a run with `ids` has ended, and nothing of
+    it has failed."""
     prove: Prove = "auto"
     """Whether each new skill is tried on the case that taught it before it is kept. `auto`: if there is an agent that
     says that it can be asked again without further effects, such as `Agent`. See `ProveStep`."""

@@ -13,7 +13,7 @@ from typing import Any, final
 
 from ace.durable_file import make_folder
 from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError, readable
-from ace.skillbook.sqlite_connection import has_tables, open_connection, prepare_to_write
+from ace.skillbook.sqlite_connection import BUSY_SECONDS, has_tables, open_connection, prepare_to_write
 from ace.skillbook.sqlite_schema import blank_tables
 
 
@@ -73,6 +73,19 @@ class SqliteFile:
                 if connection.in_transaction:
                     connection.rollback()
                 raise
+
+    def empty_log(self) -> None:
+        """Move what is in the log of changes into the file, and empty the log, unless another process uses it just now.
+
+        The last process that closes the file removes the log, so a text that was deleted does not stay in it for long.
+        """
+        with self._lock, self._naming_errors("cannot be brought up to date from its log"):
+            connection = self._writer()
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
     def close(self) -> None:
         """Release the file. What is asked later opens it again."""

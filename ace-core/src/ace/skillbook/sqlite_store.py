@@ -160,6 +160,17 @@ class SqliteStore:
         check_values("answer", rows, key=str, answer=str)
         yield from rows
 
+    def forget_answers(self, run: str) -> int:
+        """Delete the recorded answers of a run, and overwrite them in the file; see `ForgetsAnswers`."""
+        first = json.dumps([run], ensure_ascii=False)[:-1] + ","
+        after = first[:-1] + chr(ord(",") + 1)
+        with self._file.writing() as connection:
+            connection.execute("PRAGMA secure_delete = ON")  # else the text stays in the free pages of the file
+            deleted = connection.execute("DELETE FROM answer WHERE key >= ? AND key < ?", (first, after)).rowcount
+        if deleted:
+            self._file.empty_log()
+        return deleted
+
     def run_lock(self, run: str) -> AbstractContextManager[bool]:
         """Return a lock on a run that one process at a time can hold; see `LocksRuns`."""
         # Hidden, so that it does not count as a trace in a folder of traces, and short, whatever the store is called.

@@ -125,6 +125,26 @@ class LocksRuns(Protocol):
 
 
 @runtime_checkable
+class ForgetsAnswers(Protocol):
+    """What a store may offer beside `SkillbookStore`: to delete what models answered in a run.
+
+    A run with `provenance="ids"` asks for it when it has ended and nothing of it failed.
+    """
+
+    def forget_answers(self, run: str) -> int:
+        """Delete the recorded answers of a run, so that their texts are nowhere in the store any more.
+
+        Their keys are JSON lists that begin with the name of the run.
+
+        Args:
+            run: The name of the run.
+
+        Returns:
+            How many answers there were.
+        """
+
+
+@runtime_checkable
 class SkillbookStore(Protocol):
     """A store with history. Methods may be called from any thread."""
 
