@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ace_langchain.middleware import skillbook_middleware
     from ace_langchain.result import LangChainResult
     from ace_langchain.runner import LangChain
+    from ace_langchain.stored import records_in
     from ace_langchain.to_trace import LangChainToTrace, result_to_trace
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "LangChainLiteLLMClient",
     "LangChainResult",
     "LangChainToTrace",
+    "records_in",
     "result_to_trace",
     "skillbook_middleware",
 ]
@@ -34,6 +36,7 @@ _HOMES = {
     "LangChainLiteLLMClient": "llm_client",
     "LangChainResult": "result",
     "LangChainToTrace": "to_trace",
+    "records_in": "stored",
     "result_to_trace": "to_trace",
     "skillbook_middleware": "middleware",
 }

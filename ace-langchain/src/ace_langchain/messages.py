@@ -6,9 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, TypeGuard
 
-__all__ = ["PlainMessage", "ToolCall", "is_message", "plain_json", "plain_message", "text_of", "tool_message_in"]
+__all__ = [
+    "PlainMessage",
+    "ToolCall",
+    "is_message",
+    "messages_in",
+    "plain_json",
+    "plain_message",
+    "text_of",
+    "tool_message_in",
+]
 
 _TYPES = ("human", "ai", "system", "tool", "function", "developer", "remove", "chat")
+_ROLES = {"user": "human", "assistant": "ai", "model": "ai"}
+"""What other providers call the speakers."""
 _THOUGHTS = {"thinking": "thinking", "reasoning": "reasoning"}
 """Kinds of content blocks that hold a thought, each with the field that has its text."""
 
@@ -55,7 +66,7 @@ def is_message(value: object) -> TypeGuard[object]:
         return False
     if not isinstance(value, Mapping):
         return type(value).__module__.partition(".")[0].startswith("langchain")
-    wrapped = "data" in value or "lc" in value
+    wrapped = "data" in value or "lc" in value or "__lc_escaped__" in value
     return wrapped or ("content" in fields and ("additional_kwargs" in fields or "response_metadata" in fields))
 
 
@@ -78,7 +89,7 @@ def plain_message(message: object) -> PlainMessage:
     metadata = _mapping(fields.get("response_metadata"))
     stop_reasons = (metadata.get("finish_reason"), metadata.get("stop_reason"), fields.get("stop_reason"))
     return PlainMessage(
-        type=str(fields.get("type") or fields.get("role") or ""),
+        type=_speaker(fields),
         content=_content_text(fields.get("content")),
         thought=_thought(fields),
         name=str(fields.get("name") or ""),
@@ -88,6 +99,81 @@ def plain_message(message: object) -> PlainMessage:
         stop_reason=str(next(filter(None, stop_reasons), "")),
         usage=_usage(fields),
     )
+
+
+def messages_in(value: object) -> list[PlainMessage]:
+    """Return the messages in the input or the output of a model, a chain or a graph; empty if it holds none.
+
+    Args:
+        value: A message, a list of messages, of pairs such as `("user", "2+2?")` or of lists of them; a dict that has
+            them in one of the usual fields; or what a provider's API returns.
+
+    Example:
+        >>> [(each["type"], each["content"]) for each in messages_in({"messages": [["user", "2+2?"]]})]
+        [('human', '2+2?')]
+    """
+    if isinstance(value, str):
+        held = _json_in(value)
+        return [] if held is None else messages_in(held)
+    if is_message(value) or _has_role(value):
+        return [plain_message(value)]
+    if isinstance(value, Mapping):
+        return _messages_in_fields(value)
+    if isinstance(value, list | tuple):
+        if _is_pair(value):
+            return [plain_message({"role": value[0], "content": value[1]})]
+        return [message for each in value for message in messages_in(each)]
+    update = getattr(value, "update", None)
+    return messages_in(update) if isinstance(update, Mapping) else []
+
+
+def _messages_in_fields(fields: Mapping[object, object]) -> list[PlainMessage]:
+    generations = fields.get("generations")
+    if isinstance(generations, list) and generations:
+        first = generations[0]
+        chosen = [_mapping(each) for each in (first[:1] if isinstance(first, list) else [first])]
+        return [
+            plain_message(each.get("message") or {"type": "ai", "content": each.get("text") or ""}) for each in chosen
+        ]
+    messages = fields.get("messages")
+    if isinstance(messages, str) and messages:
+        return [plain_message({"type": "human", "content": messages})]
+    for name in ("messages", "choices", "message", "output", "input", "update"):
+        held = fields.get(name)
+        found = messages_in(held) if not isinstance(held, str) else []
+        if found:
+            return found
+    return []
+
+
+def _is_pair(value: Sequence[object]) -> bool:
+    speakers = ("human", "user", "ai", "assistant", "system")
+    return len(value) == 2 and value[0] in speakers and isinstance(value[1], str | list)
+
+
+def _has_role(value: object) -> bool:
+    """Tell whether this is a message as the providers' APIs take it."""
+    if not isinstance(value, Mapping):
+        return False
+    speakers = ("user", "assistant", "system", "developer", "tool", "function", "model")
+    return value.get("role") in speakers and ("content" in value or "tool_calls" in value)
+
+
+def _json_in(text: str) -> object:
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        held: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return held
+
+
+def _speaker(fields: Mapping[str, object]) -> str:
+    kind = str(fields.get("type") or "")
+    if kind not in _TYPES:
+        kind = str(fields.get("role") or kind)
+    return _ROLES.get(kind, kind)
 
 
 def text_of(value: object) -> str:
@@ -159,6 +245,8 @@ def _jsonable(value: object) -> object:
 def _fields(value: object) -> Mapping[str, object] | None:
     """Return the fields of a message, whatever its form."""
     if isinstance(value, Mapping):
+        if isinstance(value.get("__lc_escaped__"), Mapping):  # was serialised before LangChain serialised it again
+            value = _mapping(value["__lc_escaped__"])
         if value.get("lc") == 1 and isinstance(value.get("kwargs"), Mapping):
             kwargs = _mapping(value["kwargs"])
             name = str((_sequence(value.get("id")) or [""])[-1]).lower()
@@ -208,10 +296,17 @@ def _thought(fields: Mapping[str, object]) -> str:
 
 def _tool_calls(fields: Mapping[str, object]) -> list[ToolCall]:
     calls = [*_sequence(fields.get("tool_calls")), *_sequence(fields.get("invalid_tool_calls"))]
-    return [
-        ToolCall(id=str(call.get("id") or ""), name=str(call.get("name") or ""), args=call.get("args"))
-        for call in map(_mapping, calls)
-    ]
+    return [_tool_call(_mapping(call)) for call in calls]
+
+
+def _tool_call(call: Mapping[str, object]) -> ToolCall:
+    function = _mapping(call.get("function"))  # as the API of OpenAI writes it
+    arguments = call.get("args", call.get("arguments", function.get("arguments")))
+    if isinstance(arguments, str):
+        held = _json_in(arguments)
+        arguments = arguments if held is None else held
+    name = call.get("name") or function.get("name") or ""
+    return ToolCall(id=str(call.get("id") or ""), name=str(name), args=arguments)
 
 
 def _usage(fields: Mapping[str, object]) -> dict[str, int]:

@@ -41,7 +41,8 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
         target="ace_langchain.to_trace:LangChainToTrace",
         accepts="ace_langchain.result:LangChainResult",
         recognises="ace_langchain.stored:recognises",
-        summary="Read results, conversations and states of LangChain and LangGraph",
+        parts="ace_langchain.stored:parts_of",
+        summary="Read results, conversations, states and recorded runs of LangChain and LangGraph",
     )
 
 

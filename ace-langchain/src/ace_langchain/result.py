@@ -61,6 +61,8 @@ class LangChainResult:
     """Model calls, tool calls and tokens, as far as they are reported."""
     duration_seconds: float = 0.0
     """How long it took."""
+    feedback: str = ""
+    """What people or evaluators said of it, where a record tells it."""
 
     def to_dict(self) -> dict[str, object]:
         """Return everything but the raw result, as JSON can hold it."""

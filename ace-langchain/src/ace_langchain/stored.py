@@ -1,22 +1,40 @@
-"""Reads stored records: conversations, states of graphs, returns of an AgentExecutor, results of ours."""
+"""Reads stored records: conversations, states of graphs, recorded runs, results of agents and of ours."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from ace import extract_cited_skill_ids
+from ace.arguments import checked_arguments
 from ace.traces import TraceStep
-from ace_langchain.messages import PlainMessage, is_message, plain_message, text_of
+from ace_langchain.messages import PlainMessage, is_message, messages_in, plain_message, text_of
+from ace_langchain.otlp import is_genai_span, is_otlp, key_of_span, parts_of_spans, spans_in
+from ace_langchain.recorded_runs import (
+    is_event,
+    is_langsmith_run,
+    key_of_event,
+    key_of_run,
+    parts_of_events,
+    parts_of_runs,
+    result_of_parts,
+)
 from ace_langchain.result import LangChainResult, ToolUse
-from ace_langchain.steps import arguments_text, words_of
+from ace_langchain.steps import arguments_text, steps_of_messages, words_of
 
-__all__ = ["read_stored", "recognises"]
+__all__ = ["parts_of", "read_stored", "recognises", "records_in"]
 
+_logger = logging.getLogger(__name__)
 _RESULT_FIELDS = frozenset({"task", "output", "result_type", "success"})
+_SNAPSHOT_FIELDS = ("values", "next", "config", "metadata", "created_at", "parent_config", "tasks", "interrupts")
 _LONGEST_HEAD = 65536
+_LINES_LOOKED_AT = 20
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 
 
 def recognises(record: object) -> float:
@@ -34,16 +52,48 @@ def recognises(record: object) -> float:
     if isinstance(record, str | bytes):
         return _score_of_head(record)
     if isinstance(record, Mapping):
-        if record.keys() >= _RESULT_FIELDS:
-            return 0.95
-        if "schema" in record:
-            return 0.0  # a standard trace already
-        if is_message(record) or _are_messages(record.get("messages")):
-            return 0.9
-        return 0.8 if _agent_steps(record) else 0.0
-    if type(record).__name__ == "GraphOutput" and type(record).__module__.startswith("langgraph"):
+        return _score_of_fields(record)
+    if _is_graph_output(record) or is_message(record) or is_langsmith_run(record) or _snapshot(record):
         return 0.9
-    return 0.9 if is_message(record) or _are_messages(record) else 0.0
+    if not isinstance(record, list | tuple) or not record:
+        return 0.0
+    return 0.9 if any(all(map(is_one, record)) for is_one in (is_message, *_RECORDED, _snapshot)) else 0.0
+
+
+def parts_of(value: object) -> list[tuple[str | None, object]]:
+    """Return the records in a line or a document of a file, each with the key of the trace that it belongs to.
+
+    A list of messages is a conversation, and so are messages in lines of their own; runs, events, spans and snapshots
+    belong to the trace, the run or the thread that they name. Everything else is a trace of its own.
+
+    Args:
+        value: A JSON value.
+
+    Example:
+        >>> parts_of([{"event": "on_tool_end", "run_id": "7", "data": {}}, {"messages": []}])
+        [('event 7', {'event': 'on_tool_end', 'run_id': '7', 'data': {}}), (None, {'messages': []})]
+    """
+    if not isinstance(value, list) or _snapshot(value) is not None:
+        return list(_keyed(value))
+    holds_several = all(isinstance(each, list) for each in value) or any(map(recognises, value))
+    if _are_messages(value) or not holds_several:
+        return [(None, value)]
+    return [part for each in value for part in parts_of(each)]
+
+
+@checked_arguments()
+def records_in(path: str | Path) -> list[object]:
+    """Return the records of a file, each of which is one trace, for `TraceAnalyser.run`.
+
+    Args:
+        path: A file of JSON or JSONL: stored conversations, states, `StateSnapshot`s, runs of LangSmith, events of
+            `astream_events`, OTLP spans, or results. A file may hold many, and the parts of a run in any order.
+
+    Raises:
+        OSError: The file cannot be read.
+        TypeError: It does not hold JSON.
+    """
+    return _records(Path(path).read_bytes())
 
 
 def read_stored(record: object) -> LangChainResult:
@@ -55,10 +105,19 @@ def read_stored(record: object) -> LangChainResult:
     Raises:
         TypeError: It is no record that LangChain leaves behind.
     """
+    if isinstance(record, Path):
+        record = record.read_bytes()
     if isinstance(record, str | bytes):
-        record = _parsed(record)
-    if type(record).__name__ == "GraphOutput":
+        return _of_records(_records(record))
+    if _is_graph_output(record):
         record = getattr(record, "value", None)
+    recorded = _recorded_run(record)
+    if recorded is not None:
+        return recorded
+    snapshots = [_snapshot(each) for each in (_listed(record) if _is_history(record) else [record])]
+    found = [each for each in snapshots if each is not None]
+    if found:
+        return _of_snapshot(max(found, key=_age))
     if isinstance(record, Mapping):
         if record.keys() >= _RESULT_FIELDS:
             return LangChainResult.from_dict(record)
@@ -71,9 +130,185 @@ def read_stored(record: object) -> LangChainResult:
     if _are_messages(record) and isinstance(record, Sequence):
         return _of_messages([plain_message(message) for message in record])
     raise TypeError(
-        f"a {type(record).__name__} is no record of LangChain; give a LangChainResult, messages, "
-        "the state of a graph, or what an AgentExecutor returned"
+        f"a {type(record).__name__} is no record of LangChain; give a LangChainResult, messages, the state of a graph, "
+        "runs of LangSmith, events of astream_events, OTLP spans, or what an AgentExecutor returned"
     )
+
+
+def _score_of_fields(record: Mapping[Any, object]) -> float:
+    if record.keys() >= _RESULT_FIELDS:
+        return 0.95
+    if "schema" in record:
+        return 0.0  # a standard trace already
+    if is_message(record) or _are_messages(record.get("messages")) or _snapshot(record):
+        return 0.9
+    if any(is_one(record) for is_one in _RECORDED):
+        return 0.9
+    return 0.8 if _agent_steps(record) else 0.0
+
+
+def _is_span_record(record: object) -> bool:
+    return is_otlp(record) or is_genai_span(record)
+
+
+_RECORDED = (is_langsmith_run, is_event, _is_span_record)
+"""What tells the records of tracers, of which several may be one trace."""
+
+
+def _keyed(value: object) -> Iterator[tuple[str | None, object]]:
+    if isinstance(value, Mapping) and is_otlp(value) and "name" not in value:
+        spans: dict[str, list[object]] = {}
+        for span in spans_in(value):
+            spans.setdefault(key_of_span(span), []).append(span)
+        for key, held in spans.items():
+            yield f"span {key}", {"resourceSpans": [{"scopeSpans": [{"spans": held}]}]}
+    elif isinstance(value, Mapping) and is_genai_span(value):
+        yield f"span {key_of_span(value)}", value
+    elif is_langsmith_run(value):
+        yield f"run {key_of_run(value)}", value
+    elif isinstance(value, Mapping) and is_event(value):
+        yield f"event {key_of_event(value)}", value
+    elif is_message(value):
+        yield "message", value
+    else:
+        snapshot = _snapshot(value)
+        thread = _thread_of(snapshot) if snapshot is not None else ""
+        yield f"thread {thread}" if thread else None, value
+
+
+def _recorded_run(record: object) -> LangChainResult | None:
+    """Read what a tracer recorded; None if this is something else."""
+    held = list(record) if isinstance(record, list | tuple) else [record]
+    if not held:
+        return None
+    if all(map(is_langsmith_run, held)):
+        return result_of_parts(parts_of_runs(held))
+    if all(map(is_event, held)):
+        return result_of_parts(parts_of_events([each for each in held if isinstance(each, Mapping)]))
+    if all(map(_is_span_record, held)):
+        batches = [each for each in held if isinstance(each, Mapping)]
+        return result_of_parts(parts_of_spans([span for batch in batches for span in spans_in(batch)]))
+    return None
+
+
+def _records(text: str | bytes) -> list[object]:
+    """Return the records in a text, each of which is one trace."""
+    traces: dict[object, list[object]] = {}
+    for value in _values(text):
+        for key, part in parts_of(value):
+            traces.setdefault(object() if key is None else key, []).append(part)
+    return [parts[0] if len(parts) == 1 else parts for parts in traces.values()]
+
+
+def _of_records(records: list[object]) -> LangChainResult:
+    """Read all records of a text as one result, as the caller gives one text for one trace."""
+    found = [read_stored(record) for record in records if recognises(record) > 0] or [
+        read_stored(record) for record in records[:1]
+    ]
+    first, last = found[0], found[-1]
+    if len(found) == 1:
+        return first
+    steps = [
+        TraceStep(**{**step, "place": f"{number}.{step['place']}"})
+        for number, result in enumerate(found, 1)
+        for step in (list(result.steps) or steps_of_messages(result.messages))
+    ]
+    usage: dict[str, int] = {}
+    for result in found:
+        for name, count in result.usage.items():
+            usage[name] = usage.get(name, 0) + count
+    _logger.warning(
+        "a text or file with %d traces is read as one trace; for one trace each, give the analyser "
+        "ace_langchain.records_in(path), or give the file to `ace learn`",
+        len(found),
+    )
+    problems = [result.error for result in found if result.error]
+    return replace(
+        last,
+        task=first.task,
+        success=False if problems else None,
+        error="; ".join(problems) or None,
+        failed_at=next((result.failed_at for result in found if result.error), ""),
+        intermediate_steps=tuple(use for result in found for use in result.intermediate_steps),
+        messages=tuple(message for result in found for message in result.messages),
+        steps=tuple(steps),
+        skill_ids=tuple(dict.fromkeys(skill_id for result in found for skill_id in result.skill_ids)),
+        usage=usage,
+        feedback="\n".join(result.feedback for result in found if result.feedback),
+    )
+
+
+def _is_graph_output(record: object) -> bool:
+    return type(record).__name__ == "GraphOutput" and type(record).__module__.startswith("langgraph")
+
+
+def _snapshot(record: object) -> Mapping[str, object] | None:
+    """Return the fields of a `StateSnapshot`, live or stored, that holds a state; None of anything else."""
+    fields: Mapping[str, object] = {}
+    if isinstance(record, Mapping):
+        fields = record
+    elif type(record).__name__ == "StateSnapshot":
+        fields = {name: getattr(record, name, None) for name in _SNAPSHOT_FIELDS}
+    elif isinstance(record, list) and len(record) in (7, 8) and isinstance(record[1], list):
+        fields = dict(zip(_SNAPSHOT_FIELDS, record, strict=False))  # JSON has no named tuples
+    place = fields.get("config", fields.get("checkpoint"))
+    if not isinstance(fields.get("next"), list | tuple) or not isinstance(place, Mapping):
+        return None
+    values = fields.get("values")
+    # Before its first step a thread has no values.
+    return fields if isinstance(values, Mapping) and (values or _thread_of(fields)) else None
+
+
+def _is_history(record: object) -> bool:
+    return isinstance(record, list) and bool(record) and _snapshot(record) is None and all(map(_snapshot, record))
+
+
+def _thread_of(snapshot: Mapping[str, object]) -> str:
+    for name in ("config", "checkpoint"):
+        place = snapshot.get(name)
+        if isinstance(place, Mapping):
+            held = place.get("configurable")
+            thread = (held if isinstance(held, Mapping) else place).get("thread_id")
+            if thread:
+                return str(thread)
+    return ""
+
+
+def _age(snapshot: Mapping[str, object]) -> tuple[int, str]:
+    """Return what is largest of the newest snapshot of a thread."""
+    metadata = snapshot.get("metadata")
+    step = metadata.get("step") if isinstance(metadata, Mapping) else None
+    return step if isinstance(step, int) else -2, str(snapshot.get("created_at") or "")
+
+
+def _of_snapshot(snapshot: Mapping[str, object]) -> LangChainResult:
+    values = snapshot["values"]
+    assert isinstance(values, Mapping)
+    messages = [each for each in messages_in(values.get("messages")) if each["type"]]
+    if messages:
+        result = replace(_of_messages(messages), result_type="langgraph")
+    else:
+        texts = {name: text_of(value) for name, value in values.items()}
+        question = next((texts[name] for name in ("input", "question", "query", "task") if texts.get(name)), "")
+        output = next((texts[name] for name in ("output", "answer", "result") if texts.get(name)), "")
+        result = LangChainResult(question, output or text_of(values), "langgraph", success=None)
+    structured = values.get("structured_response")
+    if structured is not None:
+        result = replace(result, output=text_of(structured))
+    problem = next(filter(None, map(_problem_of_task, _listed(snapshot.get("tasks")))), None)
+    return result if problem is None else replace(result, success=False, error=problem[1], failed_at=problem[0])
+
+
+def _problem_of_task(task: object) -> tuple[str, str] | None:
+    """Return the node of a task that failed, and its error. One that waits for a person has not failed."""
+    names = ("name", "error")
+    held = task if isinstance(task, Mapping) else {name: getattr(task, name, None) for name in names}
+    error = held.get("error")
+    return (str(held.get("name") or ""), str(error)) if error else None
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _of_messages(messages: list[PlainMessage]) -> LangChainResult:
@@ -170,23 +405,64 @@ def _are_messages(value: object) -> bool:
 
 def _score_of_head(head: str | bytes) -> float:
     text = head[:_LONGEST_HEAD].decode("utf-8", "replace") if isinstance(head, bytes) else head[:_LONGEST_HEAD]
-    if not text.lstrip().startswith(("{", "[")):
+    text = text.removeprefix("\ufeff").lstrip()
+    if not text.startswith(("{", "[")):
         return 0.0
-    with suppress(ValueError):  # of a longer file only the head is here
-        return recognises(json.loads(text))
-    signs = (('"result_type"', '"intermediate_steps"'), ('"lc"', '"langchain'), ('"additional_kwargs"', '"type"'))
-    return 0.7 if any(all(word in text for word in sign) for sign in signs) else 0.0
+    document = _loaded(text)
+    if document is not None:
+        return _score_of_document(document)
+    # Of a longer file only the head is here, and of JSONL every line is a document.
+    lines = text.split("\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]
+    values = [value for line in lines if line.strip() and (value := _loaded(line)) is not None]
+    if score := max(map(_score_of_document, values), default=0.0):
+        return score
+    return _score_of_document(_loaded(_completed(text)), is_cut=True)
 
 
-def _parsed(text: str | bytes) -> object:
-    """Parse JSON, or lines of JSON that each hold a message."""
+def _score_of_document(document: object, *, is_cut: bool = False) -> float:
+    score = recognises(document)
+    if score or not isinstance(document, list) or not document:
+        return score
+    if all(map(is_message, document[:-1] if is_cut else document)) and len(document) > 1:
+        return 0.9
+    several = [recognises(each) for each in document if not is_message(each)]
+    return max(several, default=0.0)
+
+
+def _loaded(text: str) -> object:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _completed(head: str) -> str:
+    """Return a document that was cut as far as its last whole element, with the brackets closed."""
+    closing: list[str] = []
+    end, closed = 0, ""
+    for token in _JSON_TOKEN.finditer(head):
+        mark = token[0]
+        if mark in ("{", "["):
+            closing.append("}" if mark == "{" else "]")
+        elif mark in ("}", "]") and closing:
+            closing.pop()
+        elif mark != ",":
+            continue
+        end = token.start() if mark == "," else token.end()
+        closed = "".join(reversed(closing))
+    return head[:end] + closed
+
+
+def _values(text: str | bytes) -> list[object]:
+    """Parse a document of JSON, or lines of JSON."""
+    try:
+        return [json.loads(text)]
+    except (ValueError, RecursionError) as error:
         problem = error
     lines = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    try:
-        # Only a line feed ends a line of JSONL; str.splitlines would also cut at U+2028 inside a text.
-        return [json.loads(line) for line in lines.split("\n") if line.strip()]
-    except ValueError:
+    # Only a line feed ends a line of JSONL; str.splitlines would also cut at U+2028 inside a text.
+    values = [value for line in lines.removeprefix("\ufeff").split("\n") if (value := _loaded(line)) is not None]
+    if not any(isinstance(value, dict | list) for value in values):
         raise TypeError(f"this text is no record of LangChain: it is no JSON ({problem})") from None
+    return values

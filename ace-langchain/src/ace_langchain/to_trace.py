@@ -42,8 +42,10 @@ def result_to_trace(record: object) -> StandardTraceDict:
 
     Args:
         record: A `LangChainResult` or what its `to_dict` returned; the messages of a conversation; the state of a
-            graph; what an AgentExecutor returned. Messages may be live, dumped as dicts or serialised by LangChain,
-            and all of it may be the text of a JSON or JSONL file.
+            graph, its `StateSnapshot` or the history of a thread; a run of LangSmith, or all runs of one trace; the
+            events of `astream_events`; OTLP spans with GenAI attributes; what an AgentExecutor returned. They may be
+            live, dumped as dicts or serialised by LangChain, and all of it may be the text or the path of a JSON or
+            JSONL file; see `records_in` for a file of many traces.
 
     Raises:
         TypeError: It is none of these.
@@ -87,6 +89,9 @@ def _feedback(result: LangChainResult, steps: list[TraceStep]) -> str:
         ended = "The run came to its end with an answer."
     else:
         place = f" in {result.failed_at}" if result.failed_at else ""
-        ended = f"The run failed{place}: {result.error}."
+        error = str(result.error)
+        ended = f"The run failed{place}: {error}" + ("" if error.endswith((".", "!", "?")) else ".")
     parts = [f"{step['name']} (step {step['place']})" for step in steps if step["is_error"]]
-    return f"{ended} Failed parts: {', '.join(parts)}." if parts else ended
+    if parts:
+        ended = f"{ended} Failed parts: {', '.join(parts)}."
+    return f"{ended}\n{result.feedback}" if result.feedback else ended

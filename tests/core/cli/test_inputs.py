@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -289,3 +290,31 @@ def test_a_file_of_200_megabytes_and_ten_thousand_files_take_little_memory(form:
     counts, megabytes = done.stdout.splitlines()
     assert counts == ("12000 0" if form == "lines" else "2010 0")
     assert int(megabytes) < 60
+
+
+def test_a_plugin_tells_which_parts_of_a_file_belong_to_one_trace() -> None:
+    def parts(value: Any) -> list[tuple[str | None, object]]:
+        held = value if isinstance(value, list) else [value]
+        return [(each.get("run"), each) for each in held]
+
+    converter = TraceConverter(
+        name="acme", recognises=lambda trace: float(isinstance(trace, bytes)), convert=lambda trace: {}, parts=parts
+    )
+    events = [{"run": "a", "n": 1}, {"run": "b", "n": 2}, {"n": 3}, {"run": "a", "n": 4}]
+    joined = [[events[0], events[3]], events[1], events[2]]
+    write("a.jsonl", lines(events[:2]) + "{cut\n" + lines(events[2:]))
+    write("a.json", json.dumps(events))
+    register_trace_converter(converter)
+    try:
+        found = gather_traces(["a.jsonl"])
+        assert records(found) == list(zip(["a.jsonl#1", "a.jsonl#2", "a.jsonl#4"], joined, strict=True))
+        assert problems(found)["a.jsonl#3"].startswith("cut, or not JSON")
+        whole = gather_traces(["a.json"])
+        assert records(whole) == list(zip(["a.json#1", "a.json#2", "a.json#3"], joined, strict=True))
+        assert [dict(trace.record) for trace in whole.traces] == [dict(trace.record) for trace in found.traces]  # type: ignore[call-overload]  # stored records are mappings
+        write("a.json", json.dumps(events[:1]))
+        assert isinstance(whole.traces[1].record, StoredRecord)
+        with pytest.raises(ChangedRecordError, match="was changed during the run"):
+            whole.traces[1].record.load()
+    finally:
+        unregister_trace_converter("acme")

@@ -250,7 +250,7 @@ def _references(spec: Spec) -> Iterator[str]:
     if isinstance(spec, ExecuteStepSpec) and spec.produces is not None:
         yield spec.produces
     if isinstance(spec, TraceConverterSpec):
-        yield from (reference for reference in (spec.accepts, spec.recognises) if reference is not None)
+        yield from (reference for reference in (spec.accepts, spec.recognises, spec.parts) if reference is not None)
 
 
 def _imported_frameworks(plugin: LoadedPlugin, imported: set[str]) -> Iterator[PluginError]:
@@ -317,6 +317,10 @@ def _converter_problems(plugin: LoadedPlugin, spec: TraceConverterSpec, target: 
         recogniser = plugin.targets.resolve(spec.recognises, spec.requires)
         for problem in [*_not_callable(recogniser), *_does_not_take(recogniser, "a record", "record")]:
             yield f"has a recogniser {spec.recognises!r} that {problem}"
+    if spec.parts is not None:
+        parts = plugin.targets.resolve(spec.parts, spec.requires)
+        for problem in [*_not_callable(parts), *_does_not_take(parts, "a value", "value")]:
+            yield f"has a function {spec.parts!r} for the parts of a file that {problem}"
 
 
 def _unknown_fields(step: object, provided: frozenset[str]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +45,14 @@ def trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceConv
             )
         return converted
 
-    return TraceConverter(name=spec.name, recognises=recognises, convert=convert)
+    def parts(value: object) -> Sequence[tuple[str | None, object]]:
+        assert spec.parts is not None
+        function: Any = plugin.targets.resolve(spec.parts)
+        return [(key, part) for key, part in function(value)]
+
+    return TraceConverter(
+        name=spec.name, recognises=recognises, convert=convert, parts=None if spec.parts is None else parts
+    )
 
 
 def _head_of(path: Path) -> bytes:

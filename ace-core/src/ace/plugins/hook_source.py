@@ -186,7 +186,7 @@ def _targets(tree: ast.Module) -> tuple[str, ...]:
     """Return the references in all specs that are written as plain texts, each once."""
     found: dict[str, None] = {}
     for spec in HOOKS.values():
-        for argument in ("target", "produces", "accepts", "recognises"):
+        for argument in ("target", "produces", "accepts", "recognises", "parts"):
             for value in _arguments(tree, spec, argument):
                 if isinstance(value, ast.Constant) and isinstance(value.value, str) and ":" in value.value:
                     found[value.value] = None

@@ -101,6 +101,12 @@ class TraceConverterSpec(Spec):
     """A light function, as `package.module:function`, that needs no framework. It takes a record of any type, or the
     first 64 KiB of a file as bytes, and returns a score from 0 (not mine) to 1 (surely mine). The higher one wins.
     Of a file that it claims, the step then gets the `Path`."""
+    parts: str | None = None
+    """For files that hold several traces: a light function, as `package.module:function`. `ace learn` calls it with
+    the value of each line of a file that `recognises` claims, or with that of the whole JSON document. It returns the
+    records in the value as pairs `(key, record)`. Records of one file with the same key are one trace, which the step
+    gets as a list (a single record as it is); one with the key None is a trace of its own. Without this function, a
+    file is one trace."""
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)
@@ -108,6 +114,8 @@ class TraceConverterSpec(Spec):
             self._check_reference("accepts", self.accepts)
         if self.recognises is not None:
             self._check_reference("recognises", self.recognises)
+        if self.parts is not None:
+            self._check_reference("parts", self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ace.lazy_plugins import fill
@@ -48,6 +48,9 @@ class TraceConverter:
     """Returns a score from 0 (not mine) to 1 (surely mine) for a trace."""
     convert: Callable[[object], Mapping[str, object]]
     """Returns the standard trace dict for a trace."""
+    parts: Callable[[object], Sequence[tuple[str | None, object]]] | None = None
+    """Returns the records that a line or a document of a claimed file holds, each with the key of its trace; see
+    `TraceConverterSpec.parts`. None if each file is one trace."""
 
 
 def register_trace_converter(converter: TraceConverter) -> None:

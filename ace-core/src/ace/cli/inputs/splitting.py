@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from ace.cli.inputs.content import HEAD_SIZE, Content, foreign_kind, recognised
 from ace.cli.inputs.json_list import BrokenListError, Element, list_elements
 from ace.cli.inputs.problems import LARGEST_INPUT, LARGEST_RECORD, InputProblem, not_a_file, reason_of, too_large
-from ace.cli.inputs.stored_record import RecordForm, StoredRecord, parsed_record
+from ace.cli.inputs.stored_record import Part, PartsHash, RecordForm, StoredRecord, parsed_record
 from ace.cli.inputs.tables import BadRow, TableFormat, TableRows, table_format
 from ace.cli.wording import size_text
 from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_converter
@@ -23,6 +23,7 @@ __all__ = ["Found", "split_file"]
 _LONGEST_SHOWN = 40
 
 Found = RecordedTrace | InputProblem
+PartsOf = Callable[[object], Sequence[tuple[str | None, object]]]
 
 
 def split_file(path: str, name: str, max_bytes: int = LARGEST_INPUT) -> Iterator[Found]:
@@ -68,9 +69,17 @@ class _File:
             yield InputProblem(self._name, too_large(self._size, self._max_bytes))
             return
         head = self._head()
-        claimed = self._claimed_by_plugin(head)
-        if claimed is not None:
-            yield claimed
+        try:
+            converter = find_trace_converter(head)
+        except AmbiguousTraceError as error:
+            yield InputProblem(self._name, str(error))
+            return
+        if converter is not None and converter.parts is not None:
+            yield from self._traces_of_parts(converter.name, converter.parts, head)
+            return
+        if converter is not None:
+            digest = _hash_of(self._file)
+            yield RecordedTrace(StoredRecord(self._path, 0, self._size, "file", digest), self._name)
             return
         foreign = foreign_kind(head)
         if foreign is not None:
@@ -87,16 +96,56 @@ class _File:
         head = self._file.read(HEAD_SIZE)
         return head if b"\n" in head else head + self._file.readline(LARGEST_RECORD)
 
-    def _claimed_by_plugin(self, head: bytes) -> Found | None:
-        """Return the file as one record if the converter of a plugin recognises its beginning."""
-        try:
-            converter = find_trace_converter(head)
-        except AmbiguousTraceError as error:
-            return InputProblem(self._name, str(error))
-        if converter is None:
-            return None
-        digest = _hash_of(self._file)
-        return RecordedTrace(StoredRecord(self._path, 0, self._size, "file", digest), self._name)
+    def _traces_of_parts(self, converter: str, parts: PartsOf, head: bytes) -> Iterator[Found]:
+        """Yield a record for each trace of a claimed file, whose parts may be in several lines."""
+        traces: dict[object, _PartedTrace] = {}
+        for start, data, number in self._values(head):
+            place = f"{self._name}#{number}" if number else self._name
+            value = self._value(data, "json", place) if isinstance(data, bytes) else data
+            if isinstance(value, InputProblem) or isinstance(data, InputProblem):
+                assert isinstance(value, InputProblem)
+                yield value
+                continue
+            for index, (key, part) in enumerate(parts(value)):
+                where = f"{number}.{index + 1}" if number and index else str(number or index + 1)
+                trace = traces.setdefault((start, index) if key is None else key, _PartedTrace(where))
+                trace.parts.append(Part(start, len(data), index))
+                trace.digest.update(part)
+        for trace in traces.values():
+            place = self._name if len(traces) == 1 else f"{self._name}#{trace.place}"
+            first = trace.parts[0]
+            digest = trace.digest.hexdigest()
+            yield RecordedTrace(
+                StoredRecord(
+                    *(self._path, first.start, first.length, "parts", digest),
+                    parts=tuple(trace.parts),
+                    converter=converter,
+                ),
+                place,
+            )
+
+    def _values(self, head: bytes) -> Iterator[tuple[int, bytes | InputProblem, int]]:
+        """Yield where each JSON value begins, its bytes, and its number; the number of a whole document is 0."""
+        content = recognised(head, Path(self._name).suffix.lower(), is_whole=len(head) == self._size)
+        self._file.seek(0)
+        if content == "lines":
+            for number, (start, line) in enumerate(_lines_of(self._file, self._size), 1):
+                if line is None:
+                    place = f"{self._name}#{number}"
+                    yield start, InputProblem(place, f"the line is longer than {size_text(LARGEST_RECORD)}"), number
+                elif line.strip():
+                    yield start, line, number
+        elif self._size <= LARGEST_RECORD:
+            yield 0, self._file.read(self._size), 0
+        elif content == "list":
+            number = 0
+            try:
+                for number, element in enumerate(list_elements(self._file, head.index(b"[")), 1):
+                    yield element.start, element.data, number
+            except BrokenListError as error:
+                yield 0, InputProblem(f"{self._name}#{number + 1}", str(error)), number + 1
+        else:
+            yield 0, self._too_large(), 0
 
     def _split_as(self, content: Content) -> Iterator[Found]:
         if content == "empty":
@@ -124,11 +173,14 @@ class _File:
 
     def _whole(self, form: RecordForm) -> Found:
         if self._size > LARGEST_RECORD:
-            return InputProblem(
-                self._name, f"one record of {size_text(self._size)}; at most {size_text(LARGEST_RECORD)} are taken"
-            )
+            return self._too_large()
         self._file.seek(0)
         return self._record(0, self._file.read(), form, self._name)
+
+    def _too_large(self) -> InputProblem:
+        return InputProblem(
+            self._name, f"one record of {size_text(self._size)}; at most {size_text(LARGEST_RECORD)} are taken"
+        )
 
     def _lines(self) -> Iterator[Found]:
         if self._is_conversation():
@@ -194,6 +246,16 @@ class _File:
         return self._record(element.start, element.data, "json", place)
 
     def _record(self, start: int, data: bytes, form: RecordForm, place: str, table: TableFormat | None = None) -> Found:
+        value = self._value(data, form, place, table)
+        if isinstance(value, InputProblem):
+            return value
+        digest = hashlib.sha256(data).hexdigest()
+        return RecordedTrace(StoredRecord(self._path, start, len(data), form, digest, table), place)
+
+    def _value(
+        self, data: bytes, form: RecordForm, place: str, table: TableFormat | None = None
+    ) -> dict[str, object] | list[object] | str | InputProblem:
+        """Return what a record says, or why it is not a trace."""
         try:
             value = parsed_record(data, form, self._path, table)
         except json.JSONDecodeError as error:
@@ -209,8 +271,16 @@ class _File:
             return InputProblem(place, f"{_short(json.dumps(value))} is not a trace")
         if not value or (table is not None and isinstance(value, dict) and not any(value.values())):
             return InputProblem(place, "the record is empty")
-        digest = hashlib.sha256(data).hexdigest()
-        return RecordedTrace(StoredRecord(self._path, start, len(data), form, digest, table), place)
+        return value
+
+
+class _PartedTrace:
+    """A trace whose parts are being found."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.parts: list[Part] = []
+        self.digest = PartsHash()
 
 
 def _short(text: str) -> str:

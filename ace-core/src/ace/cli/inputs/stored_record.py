@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ace.cli.inputs.tables import TableFormat, row_record
-from ace.protocols.trace_converters import TraceConverter, register_trace_converter, unregister_trace_converter
+from ace.protocols.trace_converters import (
+    TraceConverter,
+    register_trace_converter,
+    trace_converters,
+    unregister_trace_converter,
+)
 from ace.runners.recorded_trace import UnreadRecord
 
-__all__ = ["ChangedRecordError", "RecordForm", "StoredRecord", "parsed_record", "readable_records"]
+__all__ = [
+    "ChangedRecordError",
+    "Part",
+    "PartsHash",
+    "RecordForm",
+    "StoredRecord",
+    "parsed_record",
+    "readable_records",
+]
 
 logger = logging.getLogger(__name__)
 
-RecordForm = Literal["json", "message_lines", "text", "row", "file"]
-"""How the bytes are read: a JSON value, one chat message a line, text, a row of a table, or by a plugin that takes the
-file."""
+RecordForm = Literal["json", "message_lines", "text", "row", "file", "parts"]
+"""How the bytes are read: a JSON value, one chat message a line, text, a row of a table, by a plugin that takes the
+file, or by a plugin that tells which parts of the file belong to one trace."""
 
 
 class ChangedRecordError(ValueError):
     """The file was changed after its records had been counted."""
+
+
+class Part(NamedTuple):
+    """Where one part of a trace is: the bytes of a JSON value, and the number of the part in that value."""
+
+    start: int
+    length: int
+    number: int
 
 
 class StoredRecord(Mapping[str, str], UnreadRecord):
@@ -37,12 +59,23 @@ class StoredRecord(Mapping[str, str], UnreadRecord):
         form: How the bytes are read.
         sha256: The hash of the bytes.
         table: The table that a row belongs to.
+        parts: Of the form "parts", where they are; start and length are those of the first one.
+        converter: Of the form "parts", the name of the trace converter that tells the parts of a value.
     """
 
-    __slots__ = ("_form", "_length", "_path", "_sha256", "_start", "_table")
+    __slots__ = ("_converter", "_form", "_length", "_parts", "_path", "_sha256", "_start", "_table")
 
     def __init__(
-        self, path: str, start: int, length: int, form: RecordForm, sha256: str, table: TableFormat | None = None
+        self,
+        path: str,
+        start: int,
+        length: int,
+        form: RecordForm,
+        sha256: str,
+        table: TableFormat | None = None,
+        *,
+        parts: tuple[Part, ...] = (),
+        converter: str = "",
     ) -> None:
         self._path = path
         self._start = start
@@ -50,6 +83,8 @@ class StoredRecord(Mapping[str, str], UnreadRecord):
         self._form = form
         self._sha256 = sha256
         self._table = table
+        self._parts = parts
+        self._converter = converter
 
     def __getitem__(self, name: str) -> str:
         if name != "sha256":
@@ -81,12 +116,58 @@ class StoredRecord(Mapping[str, str], UnreadRecord):
         """
         if self._form == "file":
             return Path(self._path)
+        if self._form == "parts":
+            return self._joined_parts()
         with Path(self._path).open("rb") as file:
             file.seek(self._start)
             data = file.read(self._length)
         if hashlib.sha256(data).hexdigest() != self._sha256:
-            raise ChangedRecordError(f"{self._path} was changed during the run; start again")
+            raise self._changed()
         return parsed_record(data, self._form, self._path, self._table)
+
+    def _joined_parts(self) -> object:
+        modified = Path(self._path).stat().st_mtime_ns
+        try:
+            found = [
+                _parts_at(self._path, part.start, part.length, modified, self._converter)[part.number][1]
+                for part in self._parts
+            ]
+        except (ValueError, IndexError) as error:
+            raise self._changed() from error
+        if PartsHash(found).hexdigest() != self._sha256:
+            raise self._changed()
+        return found[0] if len(found) == 1 else found
+
+    def _changed(self) -> ChangedRecordError:
+        return ChangedRecordError(f"{self._path} was changed during the run; start again")
+
+
+class PartsHash:
+    """The hash that names a record of several parts, wherever in a file they are."""
+
+    def __init__(self, parts: Iterable[object] = ()) -> None:
+        self._digest = hashlib.sha256()
+        for part in parts:
+            self.update(part)
+
+    def update(self, part: object) -> None:
+        """Add the next part, a JSON value."""
+        self._digest.update(json.dumps(part).encode())
+
+    def hexdigest(self) -> str:
+        """Return the hash of the parts so far."""
+        return self._digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=4)  # a document may hold many traces, and is parsed for each of them
+def _parts_at(path: str, start: int, length: int, modified: int, converter: str) -> Sequence[tuple[str | None, object]]:
+    """Return the parts of the JSON value at a place of a file that was modified at this time."""
+    [found] = [each for each in trace_converters() if each.name == converter]
+    assert found.parts is not None
+    with Path(path).open("rb") as file:
+        file.seek(start)
+        data = file.read(length)
+    return found.parts(parsed_record(data, "json", path))
 
 
 def parsed_record(data: bytes, form: RecordForm, path: str, table: TableFormat | None = None) -> object:
