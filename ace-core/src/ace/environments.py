@@ -211,7 +211,7 @@ def says_only_the_truth(feedback: str, truth: str) -> bool:
         >>> says_only_the_truth(result.feedback, "Paris"), says_only_the_truth("It has to be Paris.", "Paris")
         (True, False)
     """
-    return any(feedback == _verdict(match, correct, truth) for match in _DESCRIPTIONS for correct in (True, False))
+    return feedback.startswith(("Correct: the answer ", "Incorrect: the answer ")) and repr(truth) in feedback
 
 
 def _verdict(match: str, correct: bool, expected: str) -> str:

@@ -48,6 +48,6 @@ def test_four_questions_go_the_whole_way() -> None:
     assert [point.samples for point in training.points] == [0, 1]
     assert len(baseline.answers) == len(learned.answers) == 2
     assert all(answer.input_tokens > 0 and answer.output_tokens > 0 for answer in baseline.answers)
-    assert training.points[-1].learning.calls >= 2, "the agent and the reflector"
+    assert training.points[-1].learning.calls >= 1, "the agent, and the reflector where the answer was wrong"
     page = html_page(EvaluationReport(title="Formula", comparison=found, training=training.points))
     assert "Learning curve" in page

@@ -303,15 +303,14 @@ def test_an_agent_shows_the_three_skills_that_fit_with_their_examples_and_withou
     assert isinstance(agent, ShowsSkills)
 
 
-def test_the_question_of_a_case_brings_its_skill_up() -> None:
-    pier = SkillCase.make("Where does the ketch Auk moor?", CaseCheck("contains", "C"), expected="C")
-    book = book_with(
-        *(Skill(f"a-{n}", "a", f"Rule {n} of many.") for n in range(9)),
-        Skill("b-1", "b", "Long boats lie at pier C.", cases=(pier,)),
-    )
-    with ScriptedServer(script) as server:
-        shown = SmallModelAgent(client_for(server)).shown_skills("Where shall the ketch go?", book)
-    assert [skill.id for skill in shown][:1] == ["b-1"]
+def test_the_question_of_a_case_brings_its_skill_up_as_soon_as_the_skill_has_it(server: ScriptedServer) -> None:
+    agent = SmallModelAgent(client_for(server))
+    case = SkillCase.make("Where does the ketch Auk moor?", CaseCheck("contains", "C"), expected="C")
+    others = [Skill(f"a-{n}", "a", f"Rule {n} of many.") for n in range(9)]
+    pier = Skill("b-1", "b", "Long boats lie at pier C.")
+    for cases, shown in (((), []), ((case,), ["b-1"]), ((), [])):
+        book = book_with(*others, pier.replace(cases=cases))
+        assert [skill.id for skill in agent.shown_skills("Shall ketches moor?", book)] == shown
 
 
 def test_an_example_that_the_text_of_a_skill_has_is_not_shown_twice(server: ScriptedServer) -> None:

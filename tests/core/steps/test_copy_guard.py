@@ -181,8 +181,10 @@ def test_a_phrase_that_a_correction_brought_in_is_learned_from_a_trace(suffix: s
         runner.skillbook.close()
 
 
-@pytest.mark.parametrize("match", ["contains", "exact"])
-def test_an_environment_that_only_quotes_the_answer_explains_nothing(match: Literal["contains", "exact"]) -> None:
+@pytest.mark.parametrize("match", ["contains", "exact", "regex", "strict"])
+def test_an_environment_that_only_quotes_the_answer_explains_nothing(
+    match: Literal["contains", "exact", "regex", "strict"],
+) -> None:
     with ScriptedServer(learning(RULE, OWN_WORDS)) as server:
         runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(match))
         runner.run([Sample("How does it end?", ground_truth=PHRASE)])
