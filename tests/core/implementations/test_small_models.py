@@ -319,6 +319,20 @@ def test_an_example_that_the_text_of_a_skill_has_is_not_shown_twice(server: Scri
     assert server.requests[0].text.count("Example: ") == 1
 
 
+def test_examples_are_shown_as_long_as_there_is_room_for_them(server: ScriptedServer) -> None:
+    def skill(number: int) -> Skill:
+        case = SkillCase.make(
+            f"Which tide is {number}? {'It is long. ' * 20}", TIDE.check, wrong="2 pm", expected="14h30"
+        )
+        rule = f"Rule {number} is about the tide, and {'it is long, ' * 10}as rules may be."
+        return Skill(f"tides-0000{number}", "tides", rule, cases=(case,))
+
+    agent = SmallModelAgent(client_for(server))
+    shown = agent.generate("Which tide is it?", "", book_with(skill(1), skill(2), skill(3))).final_answer.split("; ")
+    assert [each[:6] for each in shown] == ["Rule 1", "Rule 2", "Rule 3"]
+    assert ["Example: " in each for each in shown] == [True, True, False]
+
+
 def test_an_agent_without_skills_gets_the_task_alone(server: ScriptedServer) -> None:
     assert SmallModelAgent(client_for(server)).generate("2+2?", "", Skillbook()).final_answer == "no rules"
     prompt = server.requests[0].text

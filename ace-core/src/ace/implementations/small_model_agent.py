@@ -19,10 +19,13 @@ from ace.protocols.llm import AnyLLMClient
 from ace.protocols.skillbook import SkillbookReader
 from ace.retrieval import LexicalRanker
 from ace.skill import Skill
+from ace.skillbook.selection import estimate_tokens
 
 __all__ = ["SmallModelAgent"]
 
 _MOST_SHOWN: Final = 3
+_MOST_TOKENS: Final = 300
+"""What the skills may take, by a careful estimate, before worked examples are omitted."""
 _LONGEST_QUERY: Final = 2000
 _RELATIVE_TIME: Final = re.compile(
     r"\b(today|tonight|tomorrow|yesterday|now|current(ly)?|date|ago|(this|next|last) (day|week|month|quarter|year))\b",
@@ -48,10 +51,10 @@ class _AnswerOnly(AgentOutput):
 class SmallModelAgent(Agent):
     """Answers questions with a small model.
 
-    The model sees the three skills that fit the question best, each with the worked example of its first case, and no
-    ids, which it would copy into its answers: `shown_skills` tells which skills it sees. It is asked for the answer
-    alone. A section of the template for which there is nothing is omitted, and so is the date where neither question
-    nor context speaks of time.
+    The model sees the three skills that fit the question best, each with the worked example of its first case where
+    there is room for it (some 225 tokens for all of them), and no ids, which it would copy into its answers:
+    `shown_skills` tells which skills it sees. It is asked for the answer alone. A section of the template for which
+    there is nothing is omitted, and so is the date where neither question nor context speaks of time.
 
     Args:
         llm: A client.
@@ -100,15 +103,27 @@ class SmallModelAgent(Agent):
             {
                 "question": question,
                 "context": context,
-                "skillbook": "\n".join(_as_line(skill) for skill in self.shown_skills(question, skillbook)),
+                "skillbook": _as_lines(self.shown_skills(question, skillbook)),
                 "reflection": reflection,
                 "current_date": today() if speaks_of_time else "",
             }
         )
 
 
-def _as_line(skill: Skill) -> str:
-    """Return what the model sees of a skill: the rule, and its first case unless the text shows that already."""
+def _as_lines(skills: Sequence[Skill]) -> str:
+    """Return what the model sees of the skills, one to a line, with as many worked examples as there is room for."""
+    left = _MOST_TOKENS - sum(estimate_tokens(skill.content) for skill in skills)
+    lines: list[str] = []
+    for skill in skills:
+        example = _example_of(skill)
+        left -= estimate_tokens(example)
+        lines.append(f"- {skill.content} {example}" if example and left >= 0 else f"- {skill.content}")
+    return "\n".join(lines)
+
+
+def _example_of(skill: Skill) -> str:
+    """Return the worked example of the first case; empty if there is none, or the text of the skill has it already."""
     if not skill.cases or skill.cases[0].question in skill.content:
-        return f"- {skill.content}"
-    return f"- {skill.content} {worked_example(skill.cases[0])}"
+        return ""
+    example = worked_example(skill.cases[0])
+    return "" if example in skill.content else example
