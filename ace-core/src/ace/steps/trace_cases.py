@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,14 @@ __all__ = [
     "is_known",
     "known_cases",
     "open_cases",
+    "redacted_case",
     "sample_cases",
     "values_to_hold",
     "was_corrected",
     "with_cases",
 ]
+
+logger = logging.getLogger(__name__)
 
 _LEAST_WORDS = 3
 """Words of a correction, beyond function words, with which it says more than that something was wrong."""
@@ -44,11 +48,48 @@ def with_cases(ctx: ACEStepContext, read: StandardTrace, redactor: Redactor) -> 
     """
     if "cases" in ctx.metadata:
         return ctx
-    trace_id = redactor.redact_name(str(ctx.metadata.get("trace_id", "")))
-    found = (_redacted(case, redactor) for case in _cases(ctx, read))
-    placed = [_replaced(case, trace_id=trace_id) for case in found if case is not None]
+    trace_id = str(ctx.metadata.get("trace_id", ""))
+    found = (redacted_case(_replaced(case, trace_id=trace_id), redactor) for case in _cases(ctx, read))
+    placed = [case for case in found if case is not None]
     cases = tuple({case.id: case for case in placed}.values())
     return ctx.replace(metadata={**ctx.metadata, "cases": cases})
+
+
+def redacted_case(case: SkillCase, redactor: Redactor) -> SkillCase | None:
+    """Return a case in which all that is sensitive is replaced.
+
+    A check that asks for something sensitive could not be passed any more. Such a case is dropped, and that is logged.
+
+    Args:
+        case: The case.
+        redactor: Finds personal data and keys.
+
+    Returns:
+        The case; with another question or context it has another id. None if it is dropped.
+    """
+
+    def hidden(text: str) -> str:
+        return encodable(redactor.redact(text))
+
+    trace_id = encodable(redactor.redact_name(case.trace_id))
+    if hidden(case.check.value) != case.check.value:
+        logger.warning(
+            "A case of %s is dropped: its check asks for a value that is redacted, so it can prove nothing",
+            trace_id or "a trace",
+        )
+        return None
+    question, context = hidden(case.question), hidden(case.context)
+    is_same = (question, context) == (case.question, case.context)
+    return _replaced(
+        case,
+        id=case.id if is_same else SkillCase.make(question, case.check, context=context).id,
+        question=question,
+        context=context,
+        wrong=hidden(case.wrong),
+        correction=hidden(case.correction),
+        expected=hidden(case.expected),
+        trace_id=trace_id,
+    )
 
 
 def sample_cases(ctx: ACEStepContext) -> tuple[SkillCase, ...]:
@@ -115,17 +156,6 @@ def _cases(ctx: ACEStepContext, read: StandardTrace) -> list[SkillCase]:
         else case
         for case in cases_of(read)
     ]
-
-
-def _redacted(case: SkillCase, redactor: Redactor) -> SkillCase | None:
-    def hidden(text: str) -> str:
-        return encodable(redactor.redact(text))
-
-    if hidden(case.check.value) != case.check.value:
-        return None
-    question, context = hidden(case.question), hidden(case.context)
-    made = SkillCase.make(question, case.check, context=context)
-    return _replaced(made, wrong=hidden(case.wrong), correction=hidden(case.correction), expected=hidden(case.expected))
 
 
 def _replaced(case: SkillCase, **changes: Any) -> SkillCase:

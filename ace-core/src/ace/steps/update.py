@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned, stop_if_cancelled
-from ace.steps.trace_cases import is_known, open_cases
+from ace.steps.trace_cases import is_known, open_cases, redacted_case
 from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from ace.protocols.skill_manager import SkillManagerLike
 
 __all__ = ["UpdateStep"]
-
-logger = logging.getLogger(__name__)
 
 
 @checked_class
@@ -228,36 +225,8 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
         justification=hidden(operation.justification),
         evidence=hidden(operation.evidence),
         insight_source=source,
-        cases=_redacted_cases(operation.cases, redactor),
+        cases=tuple(case for each in operation.cases if (case := redacted_case(each, redactor)) is not None),
     )
-
-
-def _redacted_cases(cases: Sequence[SkillCase], redactor: Redactor) -> tuple[SkillCase, ...]:
-    """Return the cases without secrets and personal data; one whose check asks for such a value is dropped.
-
-    The ids stay: a run knows its cases by them.
-    """
-    kept = []
-    for case in cases:
-        if redactor.redact(case.check.value) != case.check.value:
-            logger.warning(
-                "The case %s of %s is dropped: its check asks for a value that is redacted, so it can prove nothing",
-                case.id,
-                redactor.redact_name(case.trace_id) or "a trace",
-            )
-            continue
-        kept.append(
-            dataclasses.replace(
-                case,
-                question=redactor.redact(case.question),
-                context=redactor.redact(case.context),
-                wrong=redactor.redact(case.wrong),
-                correction=redactor.redact(case.correction),
-                expected=redactor.redact(case.expected),
-                trace_id=redactor.redact_name(case.trace_id),
-            )
-        )
-    return tuple(kept)
 
 
 def _without_trace(operation: UpdateOperation) -> UpdateOperation:
