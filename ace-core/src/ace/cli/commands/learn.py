@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from ace.cli.console import note
 from ace.cli.inputs import GatheredTraces, event_files
 from ace.cli.learning.learning_command import LearningCommand
-from ace.cli.learning.run_options import RunOptions
+from ace.cli.learning.run_options import ProofOptions, RunOptions
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
@@ -110,9 +110,10 @@ class Learn(LearningCommand):
         merge: bool,
         allow: Sequence[GuardedKind],
         provenance: Provenance,
+        proofs: ProofOptions,
     ) -> TraceAnalyser:
-        """Return a runner with the two roles that look back."""
-        from ace.implementations import reflector_for, skill_manager_for
+        """Return a runner with the two roles that look back, and an agent that proves what they teach."""
+        from ace.implementations import agent_for, reflector_for, skill_manager_for
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.runners import TraceAnalyser
         from ace.steps.save_skillbook import SaveSkillbookStep
@@ -120,10 +121,12 @@ class Learn(LearningCommand):
         return TraceAnalyser.from_roles(
             reflector=reflector_for(client),
             skill_manager=skill_manager_for(client),
+            proof_agent=agent_for(client),
             skillbook=book,
             dedup_config=DeduplicationConfig(enabled=merge),
             allow=allow,
             provenance=provenance,
+            **proofs,
             extra_steps=[] if place.keeps_history else [SaveSkillbookStep(place.location, book)],
             failures_path=place.failures_file,
         )

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from ace.cli.inputs import GatheredTraces
 from ace.cli.learning.learning_command import LearningCommand, Results
-from ace.cli.learning.run_options import RunOptions
+from ace.cli.learning.run_options import ProofOptions, RunOptions
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.sample_files import samples_in
 from ace.cli.learning.skillbook_place import SkillbookPlace
@@ -111,6 +111,7 @@ class Train(LearningCommand):
         merge: bool,
         allow: Sequence[GuardedKind],
         provenance: Provenance,
+        proofs: ProofOptions,
     ) -> ACE:
         """Return a runner with all three roles."""
         from ace.implementations import agent_for, reflector_for, skill_manager_for
@@ -128,6 +129,7 @@ class Train(LearningCommand):
             dedup_config=DeduplicationConfig(enabled=merge),
             allow=allow,
             provenance=provenance,
+            **proofs,
             extra_steps=[SaveSkillbookStep(place.location, book)] if is_saved_here else [],
             failures_path=place.failures_file,
         )

@@ -11,6 +11,7 @@ from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.settings import Settings
 
 if TYPE_CHECKING:
+    from ace.cli.learning.run_options import ProofOptions
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
     from ace.protocols.llm import LLMClientLike
@@ -68,6 +69,7 @@ class LearningCommand(ABC):
         merge: bool,
         allow: Sequence[GuardedKind],
         provenance: Provenance,
+        proofs: ProofOptions,
     ) -> ACE | TraceAnalyser:
         """Return the runner.
 
@@ -78,6 +80,7 @@ class LearningCommand(ABC):
             merge: Whether similar skills are merged.
             allow: What is learned although the guard would reject it.
             provenance: What is kept of an input besides its skills.
+            proofs: Whether and how what is learned is proven.
         """
 
     def run(

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict
 
 from ace.cli.console import print_table, print_text, visible
-from ace.cli.learning.run_report import RunReport
+from ace.cli.learning.run_report import ModelUse, RunReport
 from ace.cli.wording import counted
 from ace.protocols.redaction import redact
 
@@ -43,6 +43,7 @@ def report_as_json(report: RunReport) -> dict[str, object]:
         "left_out": [{**asdict(each), "reason": redact(each.reason)} for each in report.left_out],
         "new_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.new_skills],
         "model_use": asdict(report.use),
+        "proofs": asdict(report.proofs),
     }
 
 
@@ -81,10 +82,9 @@ def print_report(report: RunReport, *, title: str, noun: str = "trace", epochs: 
 
 def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
     skills, use = report.skills, report.use
-    cost = "unknown" if use.calls and use.unpriced_calls == use.calls else f"${use.cost:.4f}"
-    if 0 < use.unpriced_calls < use.calls:
-        cost += f" and {counted(use.unpriced_calls, 'call')} of unknown price"
     passes = f", {epochs} times each" if epochs > 1 else ""
+    proofs = report.proofs
+    proof_cost = _cost_of(proofs.use)
     rows = [
         ("inputs that cannot be read", str(report.unreadable) if report.unreadable else ""),
         (f"{noun}s read", f"{report.read}{passes}"),
@@ -102,6 +102,18 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("model calls", str(use.calls)),
         ("recorded answers reused", str(use.recorded_calls) if use.recorded_calls else ""),
         ("tokens in, out", f"{use.input_tokens}, {use.output_tokens}"),
-        ("cost", cost),
+        ("cost", _cost_of(use)),
+        ("proven", f"{proofs.proven}, {proofs.rewritten} of them with another text" if proofs.proven else ""),
+        ("kept although their proof failed", str(proofs.failing) if proofs.failing else ""),
+        ("rejected by their proof", str(proofs.rejected) if proofs.rejected else ""),
+        ("proof not judged", str(proofs.not_judged) if proofs.not_judged else ""),
+        ("model calls for proofs", f"{proofs.use.calls}, cost {proof_cost}" if proofs.use.calls else ""),
     ]
     return [[name, value] for name, value in rows if value]
+
+
+def _cost_of(use: ModelUse) -> str:
+    cost = "unknown" if use.calls and use.unpriced_calls == use.calls else f"${use.cost:.4f}"
+    if 0 < use.unpriced_calls < use.calls:
+        cost += f" and {counted(use.unpriced_calls, 'call')} of unknown price"
+    return cost

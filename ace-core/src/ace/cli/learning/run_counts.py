@@ -8,9 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ace.cli.learning.run_report import Failure, LeftOut, ModelUse, NewSkill, RunReport, SkillCounts, place_of
+from ace.cli.learning.run_report import (
+    Failure,
+    LeftOut,
+    ModelUse,
+    NewSkill,
+    ProofCounts,
+    RunReport,
+    SkillCounts,
+    place_of,
+)
 from ace.pipeline import PipelineCancelled
-from ace.protocols.observers import Event, ModelCalled, SampleEnded, SkillsChanged
+from ace.proofs import PROVE_ROLE
+from ace.protocols.observers import Event, ModelCalled, SampleEnded, SkillProven, SkillsChanged
 
 if TYPE_CHECKING:
     from ace.cli.inputs import InputProblem
@@ -31,6 +41,7 @@ class RunCounts:
     not_finished: int = 0
     use: ModelUse = field(default_factory=ModelUse)
     """What the model was asked."""
+    _proofs: ProofCounts = field(default_factory=ProofCounts)
     _changes: Counter[str] = field(default_factory=Counter)
     _added: dict[str, None] = field(default_factory=dict)
     _left_out: list[LeftOut] = field(default_factory=list)
@@ -43,8 +54,12 @@ class RunCounts:
                 self._count_sample(event)
             elif isinstance(event, SkillsChanged):
                 self._count_changes(event)
+            elif isinstance(event, SkillProven):
+                self._count_proof(event)
             elif isinstance(event, ModelCalled):
-                self._count_call(event)
+                self.use = _counted(self.use, event)
+                if event.role == PROVE_ROLE:
+                    self._proofs = replace(self._proofs, use=_counted(self._proofs.use, event))
 
     def report(
         self, book: Skillbook, *, read: int, problems: Sequence[InputProblem], failed: Sequence[FailedSample]
@@ -79,6 +94,7 @@ class RunCounts:
             new_skills=_new_skills(book, self._added),
             left_out=tuple(self._left_out),
             use=self.use,
+            proofs=self._proofs,
         )
 
     def _count_sample(self, event: SampleEnded) -> None:
@@ -97,19 +113,30 @@ class RunCounts:
         place = place_of(event.trace_id)
         self._left_out += [LeftOut(each.kind, each.skill_id, each.reason, place) for each in event.skipped]
 
-    def _count_call(self, event: ModelCalled) -> None:
-        before = self.use
-        if event.recorded:
-            self.use = replace(before, recorded_calls=before.recorded_calls + 1)
-            return
-        self.use = replace(
-            before,
-            calls=before.calls + 1,
-            input_tokens=before.input_tokens + event.input_tokens,
-            output_tokens=before.output_tokens + event.output_tokens,
-            cost=before.cost + (event.cost or 0.0),
-            unpriced_calls=before.unpriced_calls + (event.cost is None),
-        )
+    def _count_proof(self, event: SkillProven) -> None:
+        before = self._proofs
+        if event.reason:
+            self._proofs = replace(before, rejected=before.rejected + 1)
+        elif event.passed is None:
+            self._proofs = replace(before, not_judged=before.not_judged + 1)
+        elif event.passed:
+            rewritten = before.rewritten + (event.retries > 0)
+            self._proofs = replace(before, proven=before.proven + 1, rewritten=rewritten)
+        else:
+            self._proofs = replace(before, failing=before.failing + 1)
+
+
+def _counted(before: ModelUse, event: ModelCalled) -> ModelUse:
+    if event.recorded:
+        return replace(before, recorded_calls=before.recorded_calls + 1)
+    return replace(
+        before,
+        calls=before.calls + 1,
+        input_tokens=before.input_tokens + event.input_tokens,
+        output_tokens=before.output_tokens + event.output_tokens,
+        cost=before.cost + (event.cost or 0.0),
+        unpriced_calls=before.unpriced_calls + (event.cost is None),
+    )
 
 
 def _new_skills(book: Skillbook, added: dict[str, None]) -> list[NewSkill]:

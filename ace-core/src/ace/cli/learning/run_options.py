@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from cyclopts import Parameter
 
@@ -11,8 +11,18 @@ from ace.cli.options import Flag, check_from_one
 from ace.cli.settings import SettingValue
 from ace.skill import Provenance
 from ace.steps.copy_guard import GuardedKind
+from ace.steps.prove import Unproven
+from ace.steps.tail import Prove
 
-__all__ = ["RunOptions"]
+__all__ = ["ProofOptions", "RunOptions"]
+
+
+class ProofOptions(TypedDict):
+    """What a runner is told about proofs; see `LearningSettings`."""
+
+    prove: Prove
+    unproven: Unproven
+    final_test: bool
 
 
 @Parameter(name="*")
@@ -41,6 +51,14 @@ class RunOptions:
     provenance: Annotated[Provenance | None, Parameter(show_default=False)] = None
     """What to keep of a trace besides its skills: full, or ids only, which keeps its name but none of its text, so no
     skill has cases. [env: ACE_PROVENANCE] [default: full]"""
+    prove: Annotated[bool | None, Parameter(negative="--no-prove", show_default=False)] = None
+    """Try each new skill on the correction that taught it, before it is kept. On by default, except with
+    --provenance ids."""
+    unproven: Annotated[Unproven, Parameter(show_default=False)] = "keep"
+    """What to do with a skill that fails the correction that taught it, whatever its text: keep or drop.
+    [default: keep]"""
+    no_final_test: Annotated[bool, Flag] = False
+    """Do not ask the corrections of this run once more at its end, where the skills shown with them have changed."""
     no_merge: Annotated[bool, Flag] = False
     """Do not merge duplicate skills."""
     resume: Annotated[bool, Flag] = False
@@ -49,6 +67,15 @@ class RunOptions:
     """Resume the unfinished run over these inputs, but do not retry what failed."""
     dry_run: Annotated[bool, Flag] = False
     """Write nothing; the report is the same."""
+
+    @property
+    def proofs(self) -> ProofOptions:
+        """What the runner is told about proofs."""
+        return ProofOptions(
+            prove="auto" if self.prove is None else self.prove,
+            unproven=self.unproven,
+            final_test=not self.no_final_test,
+        )
 
     def flags(self) -> dict[str, SettingValue]:
         """Return the values that can also be settings, by name.

@@ -124,6 +124,7 @@ class RunPlan:
             merge=not self.options.no_merge,
             allow=self.settings.allowed,
             provenance=self.settings.provenance,
+            proofs=self.options.proofs,
         )
         results: list[Results] = []
         stopped_by = run_learning(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Failure", "LeftOut", "ModelUse", "NewSkill", "RunReport", "SkillCounts", "place_of"]
+__all__ = ["Failure", "LeftOut", "ModelUse", "NewSkill", "ProofCounts", "RunReport", "SkillCounts", "place_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,23 @@ class ModelUse:
     cost: float = 0.0
     unpriced_calls: int = 0
     recorded_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofCounts:
+    """What the proofs of skills have shown, and what they cost. Their calls are part of all calls of the run."""
+
+    proven: int = 0
+    """Skills, old and new, that answer the case of an input."""
+    rewritten: int = 0
+    """How many of these needed another text."""
+    failing: int = 0
+    """Skills that were kept although their case fails."""
+    rejected: int = 0
+    """Skills that were dropped: their case failed, or they broke another one."""
+    not_judged: int = 0
+    """Skills whose case could not be judged."""
+    use: ModelUse = ModelUse()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +100,7 @@ class RunReport:
     new_skills: Sequence[NewSkill]
     left_out: Sequence[LeftOut]
     use: ModelUse
+    proofs: ProofCounts = ProofCounts()
 
     @property
     def unreadable(self) -> int:
