@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ace.cases import missing_values
 from ace.environments import SimpleEnvironment
@@ -17,7 +18,7 @@ from ace.implementations import agent_for
 from ace.protocols.agent import AgentLike, ShowsSkills
 from ace.protocols.deduplication import DeduplicationConfig
 from ace.protocols.llm import Usage
-from ace.protocols.observers import Event, ModelCalled, observing
+from ace.protocols.observers import Event, ModelCalled, SkillProven, observing
 from ace.retrieval import LexicalRanker, TopSkills
 from ace.runners import RecordedTrace, TraceAnalyser
 from ace.runners.settings import LearningOptions
@@ -91,10 +92,16 @@ def proven(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], ord
     return _learned(bench, each, traces, order, "proven")
 
 
+def unproven(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+    """Learn without proofs: `ace learn --no-prove`."""
+    return _learned(bench, each, traces, order, "unproven", prove=False)
+
+
 METHODS = [
     Method("no-skills", "no skills", no_skills, depends_on_order=False),
     Method("raw-memory", "raw memory: the 3 most similar corrections", raw_memory, depends_on_order=False),
     Method("all-corrections", "all corrections in the prompt", all_corrections, depends_on_order=False),
+    Method("unproven", "learning without proofs (`--no-prove`)", unproven),
     Method("proven", "proven skills (`ace learn`)", proven),
 ]
 
@@ -112,12 +119,14 @@ def _learned(
     traces: Sequence[RecordedTrace],
     order: int,
     method: str,
+    *,
+    prove: Literal["auto"] | bool = "auto",
 ) -> Outcome:
     counts = _CallCounts()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "skills.db"
         with Skillbook.open(path) as book:
-            options = LearningOptions(skillbook=book, dedup_config=DeduplicationConfig(enabled=True))
+            options = LearningOptions(skillbook=book, dedup_config=DeduplicationConfig(enabled=True), prove=prove)
             analyser = TraceAnalyser.from_client(bench.client, **options)
             with observing(counts):
                 results = analyser.run(traces)
@@ -169,7 +178,10 @@ def lost_skills(before: Sequence[Skill], after: Sequence[Skill]) -> list[str]:
 
 
 class _CallCounts:
-    """An observer that adds up the model calls of learning. It may be called from several threads."""
+    """An observer that adds up the model calls of learning, and the changes that were not kept.
+
+    It may be called from several threads.
+    """
 
     def __init__(self) -> None:
         self.total = Usage()
@@ -183,3 +195,6 @@ class _CallCounts:
             with self._lock:
                 self.total += Usage(calls=1, input_tokens=event.input_tokens, output_tokens=event.output_tokens)
                 self.by_role[event.role] += 1
+        elif isinstance(event, SkillProven) and event.reason:
+            with self._lock:
+                self.rolled_back += 1

@@ -26,12 +26,13 @@ def script(request: ScriptedRequest) -> Reply | str | dict[str, Any]:
     """Answer as a model that follows what the prompt shows, and learns one rule."""
     text = request.text
     if request.role == "reflector":
-        learnings = [{"learning": RULE}] if "Fair winds" in text else []
+        learnings = [{"learning": RULE}] if "Fair winds" in text.replace(RULE, "") else []
         texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach", "key_insight")
         return {**dict.fromkeys(texts, "Read."), "extracted_learnings": learnings, "skill_tags": []}
     if request.role == "skill_manager":
+        is_new = RULE in text and f"-00001] {RULE}" not in text
         add = {"type": "ADD", "section": "letters", "content": RULE}
-        return {"reasoning": "Taught.", "operations": [add] if text.count(RULE) == 1 else []}
+        return {"reasoning": "Taught.", "operations": [add] if is_new else []}
     answer = "Fair winds" if "Fair winds" in text else "I do not know"
     return {"reasoning": "", "final_answer": answer} if request.role == "agent" else answer
 
@@ -61,13 +62,18 @@ def test_each_method_is_measured_on_the_same_questions(
     assert code == 0
     [nothing], [memory] = outcomes_of(document, "no-skills"), outcomes_of(document, "raw-memory")
     [everything], learned = outcomes_of(document, "all-corrections"), outcomes_of(document, "proven")
+    unproven = outcomes_of(document, "unproven")
     assert nothing["right"] == 0
     # Raw memory shows the rule with the questions that are similar to its example; the others show it always.
     assert memory["right"] == LETTERS
     assert everything["right"] == LETTERS
     assert [(each["order"], each["right"]) for each in learned] == [(1, LETTERS), (2, LETTERS)]
+    assert [(each["right"], each["learned"]["proven"]) for each in unproven] == [(LETTERS, 0), (LETTERS, 0)]
+    assert not any("Prove" in each["learned"]["calls_by_role"] for each in unproven)
+    assert all(each["learned"]["calls_by_role"]["Prove"] > 0 for each in learned)
     assert {len(each["answers"]) for each in document["outcomes"]} == {24}
-    assert all(each["learned"]["skills"] == 1 for each in learned)
+    assert [(each["learned"]["skills"], each["learned"]["proven"]) for each in learned] == [(1, 1), (1, 1)]
+    assert all(each["learned"]["cases_passing"] == each["learned"]["cases"] > 0 for each in learned)
     assert all(each["learned"]["calls"] == sum(each["learned"]["calls_by_role"].values()) > 16 for each in learned)
     assert everything["answering"]["input_tokens"] > memory["answering"]["input_tokens"]
     printed = capsys.readouterr().out
