@@ -190,3 +190,8 @@ def test_the_correction_of_a_recorded_session_is_left_to_a_judge() -> None:
 def test_after_a_reset_nothing_is_corrected() -> None:
     reset: Event = {"type": "reset"}
     assert events_to_trace([*LABELS[:2], reset, *LABELS[2:]])["corrections"] == []
+
+
+def test_a_session_without_a_question_has_no_correction() -> None:
+    assert events_to_turn_traces([said("assistant", text("Good morning!"), 1)]) == []
+    assert events_to_trace([said("assistant", text("Good morning!"), 1)])["corrections"] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from ace import extract_cited_skill_ids
 from ace.arguments import checked_arguments
@@ -145,8 +146,8 @@ def _steps(lines: Sequence[Line]) -> list[TraceStep]:
 def _corrections(turns: Sequence[Turn]) -> list[TraceCorrection]:
     """Return where the user corrects the agent. After a reset, the user speaks of something else."""
     found: list[TraceCorrection] = []
-    starts = [at for at, turn in enumerate(turns) if turn.starts_afresh or not at]
-    for start, end in zip(starts, [*starts[1:], len(turns)], strict=True):
+    cuts = [0, *(at for at, turn in enumerate(turns) if at and turn.starts_afresh), len(turns)]
+    for start, end in pairwise(cuts):
         found += corrections_in([step for turn in turns[start:end] for step in _steps(turn.lines)])
     return found
 

@@ -13,6 +13,8 @@ from ace.skill import CaseCheck, SkillCase
 __all__ = ["answer_passes", "check_for", "check_of_correction", "check_passes", "other_alternatives", "why_not"]
 
 _MOST_WORDS_OF_A_SHORT_ANSWER: Final = 12
+_LONGEST_REPLACED: Final = 6
+"""Words. Of a longer part of a wrong answer, it is not known which words were wrong."""
 _MOST_WORDS_OF_AN_EXACT_ANSWER: Final = 6
 """A longer answer is not asked for letter by letter, nor is one that only makes a long answer short."""
 _MOST_WORDS_OF_A_FORM: Final = 20
@@ -263,7 +265,9 @@ def _replaced(wrong: Sequence[str], expected: Sequence[str], check: CaseCheck) -
     return [
         word
         for kind, start, end, other_start, other_end in matcher.get_opcodes()
-        if kind == "replace" and values & {w.lower() for w in expected[other_start:other_end]}
+        if kind == "replace"
+        and end - start <= max(_LONGEST_REPLACED, 2 * (other_end - other_start))
+        and values & {w.lower() for w in expected[other_start:other_end]}
         for word in wrong[start:end]
     ]
 

@@ -520,7 +520,7 @@ def _holds_phrase(text: str, words: Sequence[str]) -> bool:
         gap = "" if not place else r"\s*" if follows_number and spellings else r"\s+"
         if value is not None:
             numbers.append((place, value))
-            pattern += rf"{gap}(?P<number{place}>{_DIGITS})"
+            pattern += rf"{gap}(?P<number{place}>[-\u2212]?(?:{_DIGITS}))"
         elif spellings and follows_number:
             pattern += gap + "(?:" + "|".join(re.escape(each.casefold()) for each in spellings) + ")"
         else:
@@ -534,7 +534,7 @@ def _holds_phrase(text: str, words: Sequence[str]) -> bool:
 
 def _bounded(pattern: str) -> str:
     """Return the pattern of a value that is not a part of a longer code."""
-    return rf"(?<![\w.\-/@\\#])(?<!\w:)(?:{pattern})(?![\w\-@/\\]|[.:,'’]\w)" if pattern else pattern  # noqa: RUF001
+    return rf"(?<![\w.\-/@\\#])(?<!\w:)(?:{pattern})(?![\w\-@/\\]|[.:,]\w|['’](?!s\b)\w)" if pattern else pattern  # noqa: RUF001
 
 
 def _shown(text: str, values: Collection[str]) -> str:
