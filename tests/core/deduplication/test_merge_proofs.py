@@ -12,13 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ace import Reflector, SkillManager, TraceAnalyser, learning_tail
 from ace.deduplication import DeduplicationConfig, DeduplicationManager, DeleteOp, MergeOp, UpdateOp
 from ace.outputs import AgentOutput
 from ace.proofs import CaseProver
 from ace.protocols import LLMCallError
+from ace.providers import LiteLLMClient
 from ace.skill import CaseCheck, InsightSource, Skill, SkillCase
 from ace.skillbook import Skillbook
+from ace.steps import DeduplicateStep
 from tests.core.deduplication.test_contradictions import CONTRADICTING, EVERYWHERE, REWORDED, SAME
+from tests.support.clients import client_for
+from tests.support.role_inputs import REFLECTION, update
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 TIDES = ("Write times as 14h30.", "Write times as 2:30 pm.")
 
@@ -342,6 +348,61 @@ def test_a_prover_is_given_once() -> None:
     assert plain.with_prover(own).detector is plain.detector
     with pytest.raises(TypeError, match="prover"):
         DeduplicationManager(prover=Quoting())  # type: ignore[arg-type]
+
+
+def steps_of(manager: Any, **options: Any) -> DeduplicateStep:
+    client = LiteLLMClient("openai/nobody")
+    tail = learning_tail(Reflector(client), SkillManager(client), Skillbook(), dedup_manager=manager, **options)
+    return next(step for step in tail if isinstance(step, DeduplicateStep))
+
+
+def test_a_run_that_proves_gives_its_prover_to_the_manager() -> None:
+    class AskedAgain(Quoting):
+        can_be_asked_again = True
+
+    class Reports:
+        def get_similarity_report(self, skillbook: Skillbook) -> str | None:
+            return None
+
+    agent, plain, others = AskedAgain(), DeduplicationManager(), Reports()
+    given = steps_of(plain, agent=agent).manager
+    assert isinstance(given, DeduplicationManager) and isinstance(given.prover, CaseProver)
+    assert given.prover.agent is agent
+    assert plain.prover is None
+    for options in ({}, {"agent": agent, "prove": False}, {"agent": agent, "provenance": "ids"}, {"agent": Quoting()}):
+        unproven = steps_of(plain, **options).manager
+        assert isinstance(unproven, DeduplicationManager) and unproven.prover is None
+    assert steps_of(others, agent=agent).manager is others
+
+
+def test_a_run_refuses_the_merge_of_contradicting_rules() -> None:
+    texts = ("Write the time of high water as 14h30.", "Write the time of low water as 2:30 pm.")
+
+    def script(request: ScriptedRequest) -> Any:
+        if "You keep a skillbook" in request.text:
+            both = {"source_ids": ["tides-00001", "tides-00002"], "keep_id": "tides-00001"}
+            merged = "Write all times as 14h30, never as 2:30 pm."
+            return {"reasoning": "", "consolidation_operations": [{"type": "MERGE", **both, "merged_content": merged}]}
+        if request.role == "agent":
+            return {"reasoning": "", "final_answer": "14h30" if "14h30" in request.text else "2:30 pm"}
+        if request.role == "reflector":
+            return REFLECTION
+        return update()
+
+    with ScriptedServer(script) as server:
+        book = Skillbook()
+        for text, each, answer in zip(texts, ("high", "low"), ("14h30", "2:30 pm"), strict=True):
+            case = holding(answer, question=f"When is {each} water?")
+            book.add_skill("tides", text, cases=[case])
+        runner = TraceAnalyser.from_client(
+            client_for(server),
+            skillbook=book,
+            dedup_config=DeduplicationConfig(similarity_threshold=0.5, embedding_provider="lexical"),
+        )
+        runner.run([{"question": "2+2?", "answer": "4"}])
+    assert contents(book) == list(texts)
+    decision = book.get_similarity_decision("tides-00001", "tides-00002")
+    assert decision is not None and "When is low water?" in decision.reasoning
 
 
 # Nothing is lost

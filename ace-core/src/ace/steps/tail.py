@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
 from ace.proofs import CaseProver
-from ace.protocols.deduplication import AsksSkillManagerLike
+from ace.protocols.deduplication import AsksSkillManagerLike, ProvesMergesLike
 from ace.steps.apply import MAX_ADDS, ApplyStep
 from ace.steps.checkpoint import CheckpointStep
 from ace.steps.deduplicate import DeduplicateStep
@@ -66,7 +66,8 @@ def learning_tail(
         skill_manager: Who turns that into operations.
         skillbook: The book that learns.
         dedup_manager: Merges similar skills. One that has no skill manager of its own, and can be given one
-            (`with_skill_manager`), asks `skill_manager` about doubtful pairs.
+            (`with_skill_manager`), asks `skill_manager` about doubtful pairs. Where skills are proven, one that can
+            be given a prover (`with_prover`) proves its merges on their cases.
         dedup_interval: After how many samples.
         checkpoint_dir: Where copies of the book go, if anywhere.
         checkpoint_interval: After how many samples.
@@ -114,6 +115,8 @@ def learning_tail(
     if dedup_manager is not None:
         if isinstance(dedup_manager, AsksSkillManagerLike):
             dedup_manager = dedup_manager.with_skill_manager(skill_manager)
+        if prover is not None and isinstance(dedup_manager, ProvesMergesLike):
+            dedup_manager = dedup_manager.with_prover(prover)
         steps.append(DeduplicateStep(dedup_manager, skillbook, interval=dedup_interval))
     if checkpoint_dir is not None:
         steps.append(CheckpointStep(checkpoint_dir, skillbook, interval=checkpoint_interval))
