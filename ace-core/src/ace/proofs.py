@@ -214,13 +214,12 @@ class CaseProver:
 
     def _digest(self, shown: Sequence[Skill]) -> str:
         """Return a hash of the texts that the agent sees of these skills."""
-        texts = [self._text(skill) for skill in shown]
+        with_examples = self.shows_examples  # looked up once: an `isinstance` of a protocol takes its time
+        texts = [
+            f"{skill.content}\n{worked_example(skill.cases[0])}" if with_examples and skill.cases else skill.content
+            for skill in shown
+        ]
         return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-    def _text(self, skill: Skill) -> str:
-        if not (self.shows_examples and skill.cases):
-            return skill.content
-        return f"{skill.content}\n{worked_example(skill.cases[0])}"
 
     def remember(self, case: SkillCase, sample: ACESample) -> None:
         """Have the environment judge further answers to a case with the sample that the case was made of.

@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
 from ace.arguments import checked_class
-from ace.cases import answer_passes, why_not, worked_example
-from ace.context import SelectedSkills, SkillbookView
+from ace.cases import answer_passes, why_not
 from ace.environments import Sample
 from ace.evaluation.answer_file import AnswerFile
 from ace.evaluation.call_costs import EVALUATION_PREFIX, CallCosts, Spent
@@ -100,8 +100,8 @@ class SkillTests:
     Each case is asked with the whole book, as in a run: the agent, or the retrieval, chooses what is shown.
 
     Args:
-        book: The skillbook.
-        agent: Who answers; its `generate` may be `async def`.
+        book: The skillbook whose cases are asked.
+        agent: The agent that answers; its `generate` may be `async def`.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
         judge: A client that answers the checks of kind `judge`.
         environments: By name, what answers the checks of kind `environment`.
@@ -144,7 +144,7 @@ class SkillTests:
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         if workers < 1:
-            raise ValueError(f"workers is a number from 1, not {workers!r}")
+            raise ValueError(f"workers must be at least 1, got {workers!r}")
         self.book = book
         self.workers = workers
         self.label = label
@@ -218,8 +218,8 @@ class SkillTests:
             without: Whether to ask each case also without any skill. The skills whose cases all pass so are omitted
                 together and all cases asked again; those that nothing needed are `unneeded`.
             note: Whether to write the results into the book: one version for the whole test, none if nothing changed.
-            author: Who did it, for the history.
-            max_cost: US dollars. When the answers have cost so much, no further question is asked.
+            author: The author of that version, for the history.
+            max_cost: Stop asking once the answers have cost this much (USD).
             cancel_token: Stops the test; what is under way is finished, and what was found is noted and reported.
             on_progress: Called after each answer, on any thread, one call at a time.
 
@@ -228,7 +228,7 @@ class SkillTests:
             RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
         """
         if max_cost is not None and not max_cost > 0:
-            raise ValueError(f"max_cost is an amount of US dollars above 0, not {max_cost!r}")
+            raise ValueError(f"max_cost must be above 0 (US dollars), got {max_cost!r}")
         token = CancellationToken() if cancel_token is None else cancel_token
         run = _Run(self, token, max_cost, on_progress)
         # Results count from the beginning: what another process changes meanwhile is newer than they are.
@@ -281,8 +281,8 @@ class SkillTests:
         if any((each.last_result, each.model) != ("passed", self.model) for each in chosen.copies):
             return True
         everything = self.book.skills(include_invalid=True)
-        asked_at = min((each.last_run_at for each in chosen.copies), key=_moment)
-        changed = {skill.id for skill in everything if not _moment(skill.updated_at) < _moment(asked_at)}
+        since = min(_moment(each.last_run_at) for each in chosen.copies)
+        changed = {skill.id for skill in everything if _moment(skill.updated_at) >= since}
         if not changed:
             return False
         # One that was removed since may have been shown before.
@@ -389,7 +389,12 @@ class SkillTests:
 
 @final
 class _Run:
-    """One test under way. Its methods may be called from several threads."""
+    """One test under way.
+
+    `each` calls the work on its own threads; the work calls `ask` and `plan` from there, several at once. The lock
+    guards the counters and what was spent, and is held while progress is reported, so that reports come in order. No
+    model is asked under it.
+    """
 
     def __init__(
         self,
@@ -474,12 +479,7 @@ class _Run:
 
     def key(self, case: SkillCase, skills: Sequence[Skill]) -> str:
         """Return a hash of what the answer to the question of a case depends on."""
-        shown = self._prover.shown(case.question, skills)
-        if self._prover.shows_examples:
-            seen = [text for skill in shown for text in (skill.content, *map(worked_example, skill.cases[:1]))]
-        else:
-            seen = [SelectedSkills(SkillbookView(Skillbook()), shown).as_prompt()]
-        return text_hash(self._label, case.id, *seen)
+        return text_hash(self._label, case.id, self._prover.fingerprint(case.question, skills))
 
     def _why_not(self, case: SkillCase) -> str:
         """Say why no answer to a case could be judged here; empty if one can be."""
@@ -671,6 +671,7 @@ def _judged(
     return ("unneeded", "its cases pass without it") if is_unneeded else ("proven", "")
 
 
+@lru_cache(maxsize=100_000)  # the same times are compared for each case
 def _moment(time: str) -> datetime:
     """Return a noted time; the earliest one there is for a text that is none, such as one of another framework."""
     try:

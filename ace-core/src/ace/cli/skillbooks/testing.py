@@ -151,7 +151,7 @@ def code_of_stop(report: SkillTestReport, how_to_continue: str) -> int:
 
 
 @final
-class _Tally:
+class _AnswerCount:
     """The answers so far, as `displayed` shows them."""
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class _Tally:
 @contextmanager
 def _shown(*, quiet: bool) -> Iterator[Callable[[SkillTestProgress], None]]:
     """Show how far a test is while the block runs."""
-    tally = _Tally()
+    tally = _AnswerCount()
     with displayed(tally, quiet=quiet) as display:
 
         def show(progress: SkillTestProgress) -> None:
