@@ -64,6 +64,19 @@ def test_a_class_that_is_allowed_is_learned_as_it_is(
     assert "555 0100" not in sent + noted
 
 
+@pytest.mark.parametrize("provenance", ["full", "ids"])
+def test_with_ids_no_text_of_a_session_is_stored(
+    provenance: str, home: Path, transcript: Path, server: ScriptedServer, ace: Ace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACE_PROVENANCE", provenance)
+    model = ["--model", "openai/scripted", "--api-base", server.api_base]
+    assert ace("learn", str(transcript), *model, "--json")["turns_learned"] == 1
+    project = home / ".claude/ace/projects/-home-dev-mail"
+    stored = b"".join(path.read_bytes() for path in project.rglob("*") if path.is_file())
+    assert b"w1" in stored
+    assert (b"Write to" in stored) == (provenance == "full")
+
+
 @pytest.mark.parametrize("is_allowed", [True, False])
 def test_the_learner_of_the_plugin_heeds_the_settings(
     is_allowed: bool, home: Path, transcript: Path, server: ScriptedServer, ace: Ace

@@ -134,6 +134,15 @@ def test_a_class_that_is_allowed_is_learned_as_it_is(server: ScriptedServer, tmp
     assert (mail in sent, "555 0100" in sent) == (given != "nothing", False)
 
 
+@pytest.mark.parametrize("provenance", ["full", "ids"])
+def test_with_ids_no_text_of_a_session_is_stored(server: ScriptedServer, home: Path, provenance: str) -> None:
+    done = ace(*arguments(server), folder=home, environ={**KEY, "ACE_PROVENANCE": provenance})
+    assert (done.code, done.data["turns_learned"]) == (0, TURNS)
+    stored = b"".join(path.read_bytes() for path in (home / ".openclaw/ace").rglob("*") if path.is_file())
+    assert b"number1" in stored
+    assert (b"Do the job" in stored) == (provenance == "full")
+
+
 def test_a_limit_of_the_cost_is_a_setting_too(server: ScriptedServer, home: Path) -> None:
     done = ace(*arguments(server), folder=home, environ={**KEY, "ACE_MAX_COST": "1"})
     assert (done.code, done.out) == (2, "")

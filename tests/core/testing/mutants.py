@@ -121,6 +121,14 @@ STORES = (
         ),
     ),
     (
+        "test_forgotten_answers",
+        "the answers of all runs are deleted",
+        (
+            "    def forget_answers(self, run):\n        with self._file.writing() as connection:\n"
+            "            return connection.execute('DELETE FROM answer').rowcount\n"
+        ),
+    ),
+    (
         "test_close_twice",
         "a second close is an error",
         (

@@ -12,6 +12,7 @@ from ace.context import ACEStepContext
 from ace.durable_file import append_line
 from ace.json_fields import list_in, mapping_in, number_in, text_in
 from ace.protocols import redactor_for
+from ace.skill import Provenance
 from ace.skillbook import Skillbook
 
 __all__ = ["LearnedTurn", "NoteLearnedStep", "read_learned"]
@@ -28,7 +29,7 @@ class LearnedTurn:
     turn: int
     """Its number in the session, from 1."""
     question: str
-    """How the user's prompt begins."""
+    """How the user's prompt begins; empty where no text of a session is kept."""
     skill_ids: tuple[str, ...]
     """The skills that it taught."""
     at: str
@@ -41,15 +42,17 @@ class NoteLearnedStep:
     Args:
         path: The file of the project.
         skillbook: The book that learns.
+        provenance: With `ids`, the question is not noted.
     """
 
     requires = frozenset({"trace"})
     provides: frozenset[str] = frozenset()
     lane = "skillbook"
 
-    def __init__(self, path: Path, skillbook: Skillbook) -> None:
+    def __init__(self, path: Path, skillbook: Skillbook, *, provenance: Provenance = "full") -> None:
         self.path = path
         self.skillbook = skillbook
+        self.provenance = provenance
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Note the turn; the context stays as it is."""
@@ -60,13 +63,17 @@ class NoteLearnedStep:
                 trace_id=trace_id,
                 session_id=text_in(metadata, "session_id"),
                 turn=int(number_in(metadata, "turn") or 0),
-                # Redacted before it is cut: half a key would not be recognised.
-                question=" ".join(redactor_for().redact(text_in(ctx.trace, "question")).split())[:_SHOWN_QUESTION],
+                question="" if self.provenance == "ids" else _beginning(text_in(ctx.trace, "question")),
                 skill_ids=tuple(skill.id for skill in self.skillbook.source_filter(trace_id=trace_id)),
                 at=datetime.now(UTC).isoformat(timespec="seconds"),
             )
             append_line(self.path, json.dumps(asdict(turn), ensure_ascii=True))
         return ctx
+
+
+def _beginning(question: str) -> str:
+    # Redacted before it is cut: half a key would not be recognised.
+    return " ".join(redactor_for().redact(question).split())[:_SHOWN_QUESTION]
 
 
 def read_learned(path: Path) -> list[LearnedTurn]:

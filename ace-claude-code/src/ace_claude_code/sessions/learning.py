@@ -155,7 +155,8 @@ class SessionLearner:
             raise self._unusable[key]
         try:
             with closing(Skillbook.open(skillbook_path(self._state, key))) as book:
-                analyser = self._analyser(book, NoteLearnedStep(learned_path(self._state, key), book))
+                note = NoteLearnedStep(learned_path(self._state, key), book, provenance=self._provenance)
+                analyser = self._analyser(book, note)
                 results = analyser.run(traces, run_id=_RUN, resume=has_run(book, _RUN), cancel_token=self._token)
         except SkillbookError as error:  # the other sessions of the project need not wait for the same lock
             self._unusable[key] = error

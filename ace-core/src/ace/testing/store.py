@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from ace.skillbook import Skillbook, SkillbookStore
 from ace.skillbook.store import (
     AlreadyCommittedError,
     Commit,
+    ForgetsAnswers,
     Head,
     SampleKey,
     SkillRow,
@@ -219,6 +221,21 @@ class StoreConformance(Conformance, is_suite=True):
         with _book(location) as book:
             book.rollback(noted)
         demand(_cases_in(location) == [passed], f"after a rollback, the skill has the cases {_cases_in(location)}")
+
+    def test_forgotten_answers(self, plugin_name: str, location: str) -> None:
+        """A store that has `forget_answers` deletes the answers of the run, and those of no other run."""
+        store: object = _opened(plugin_name, location)
+        assert isinstance(store, SkillbookStore)
+        keys = [json.dumps([run, 1, "sample", 0, "Reflector", 1]) for run in ("a", "ab", 'a"')]
+        for key in keys:
+            store.record_answer(key, f"answer to {key}", AT)
+        forgets: object = store
+        forgotten = forgets.forget_answers("a") if isinstance(forgets, ForgetsAnswers) else None
+        left = [store.recorded_answer(key) is not None for key in keys]
+        store.close()
+        if forgotten is None:
+            pytest.skip("cannot be checked: the store has no `forget_answers`")
+        demand((forgotten, left) == (1, [False, True, True]), f"of one answer, it forgot {forgotten}; left are {left}")
 
     def test_close_twice(self, plugin_name: str, location: str) -> None:
         """`close` may be called twice."""
