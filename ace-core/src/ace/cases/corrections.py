@@ -56,6 +56,7 @@ _OBJECTION: Final = _pattern(
     r"\b(?:rejected|refused|bounced|returned) (?:it|that|this|them)\b",
     r"\b(?:does|did|do|can|could|will|would)(?:n't| ?not) (?:work|open|exist|know|accept|like|fit|match|take|find|"
     r"count|recogni[sz]e|load|start|print|arrive|go through)\b",
+    r"\b(?:try|guess|think|look|count) again\b",
     r"\bgot stuck\b|\bblocked the\b|\bwent to\b.*!|\bnobody\b|\bno one\b|\bnot \w+ but\b|,\s*not\b",
     r"\b(?:right|correct) (?:answer|one|form|way|value|number|name|code) (?:is|would|was)\b",
 )
@@ -68,12 +69,14 @@ _NORM: Final = _pattern(
 )
 """Words of a rule, rather than of a wish or a report."""
 _TASK: Final = _pattern(
-    "add|also|and|another|ask|book|build|buy|calculate|cancel|check|close|commit|compare|compute|continue|convert|copy",
+    "add|also(?! (?:no|not|wrong))|and|another|ask",
+    "book|build|buy|calculate|cancel|check|close|commit|compare|compute|continue|convert|copy",
     "create|delete|deploy|describe|do|download|draft|draw|elaborate|email|explain|find|fix|forward|generate|get|give",
     "go|help|how about|implement|in more detail|install|let|list|look|mail|merge|move|name|next|now|one more|open",
     r"more(?=\W*\Z| (?:detail|about|of|on|example|please))",
     "order|plan|print|push|read|rebase|refactor|remind|repeat|reserve|review|run|same|schedule|search|send|shorten",
-    "show|sing|sort|suggest|summari[sz]e|tell|test|the same|then|translate|try|update|upload|what about|what if|write",
+    "show|sing|sort|suggest|summari[sz]e|tell|test|the same|then|translate|try(?! again)|update|upload",
+    "what about|what if|write",
     before=_START + r"(?:(?:please|could you|can you|would you|now|then|next|and|ok(?:ay)?),? )*",
     after=r"\b",
 )
@@ -86,8 +89,8 @@ _NOUN_AFTER_ALL: Final = _pattern(
 _REVISION: Final = _pattern(
     r"(?:use|round|count|spell|capitali[sz]e|abbreviate|drop|omit|replace|swap|change|format|keep)\b",
     r"(?:always|never|do not|don't|just)\b",
-    r"(?:write|make|call|name|put|give|say|file|send|book) (?:it|that|this|them)\b"
-    r".*\b(?:as|with|without|to|in|into|under|first)\b",
+    r"(?:write|make|call|name|say|spell|format) (?:it|that|this|them)\b.*\b(?:as|with|without|to|in|into|first)\b",
+    r"(?:put|give|file|send) (?:it|that|this|them)\b.*\b(?:as|first|instead|under)\b",
     before=_START + "(?:please )?",
 )
 """How one asks for the same thing in another way."""
@@ -101,6 +104,12 @@ _OWN: Final = _pattern(
     after=r"\b",
 )
 """What a person tells of their own."""
+_OF_THE_ANSWER: Final = _pattern(
+    r"(?:he|she|they|that|those|this)(?:'s)?\b(?! (?:worked|works|helps?|helped|is fine|is great|sounds|looks))",
+    before=_START,
+)
+"""A statement about who or what the answer named: "He does divorces"."""
+_FOR_THE_USER: Final = _pattern("my|me", before=r"\b", after=r"\b")
 _ELLIPSIS: Final = _pattern("and|for|in|on|at|with|about|from|of|what about|how about", before=_START, after=r"\b")
 _FOLLOW_UP: Final = _pattern("and|what about|how about|same for|the same|then|also|or", before=_START, after=r"\b")
 _ASKS_THE_USER: Final = _pattern(
@@ -137,6 +146,7 @@ _FILLER: Final = _pattern(
 _REPORT: Final = _pattern(
     r"done|added|booked|committed|closed|ordered|sent|installed|created|deleted|scheduled|saved|copied|moved",
     r"i(?:'ve| have)? (?:sent|added|booked|closed|ran|run|installed|created|deleted|ordered|committed|scheduled)",
+    r"(?:it|that|this)(?:'s| is) (?:done|booked|saved|sent|closed|(?:in|on) your)",
     before=_START,
     after=r"\b",
 )
@@ -483,7 +493,10 @@ def _evidence(question: str, wrong: str, said: str, right: str, reply: str, *, p
     if _REPORT.match(reply) and not objects:
         points -= 2
     if right and _differs(right, wrong):
-        points += _points_of_answer(question, wrong, said, right)
+        answered, telling = _points_of_answer(question, wrong, said, right)
+        points += answered
+        if not points - answered and not telling:
+            points -= 1  # a new answer alone may as well be one to something new
     elif not objects:
         points += _points_without_answer(question, wrong, said, acknowledged=bool(reply) and not right)
     return points
@@ -510,11 +523,13 @@ def _points_of_form(question: str, said: str, objects: bool) -> int:
             len(words) <= 4 and _varies(question, words)
         ):
             points -= 3
-        points += 1 if _NORM.search(said) or _REVISION.match(said) else 0
+        points += 1 if _NORM.search(said) or _REVISION.match(said) or _OF_THE_ANSWER.match(said) else 0
+        points -= 2 if _FOR_THE_USER.search(said) else 0
     return points
 
 
-def _points_of_answer(question: str, wrong: str, said: str, right: str) -> int:
+def _points_of_answer(question: str, wrong: str, said: str, right: str) -> tuple[int, bool]:
+    """Return what the new answer tells, and whether it takes up what was said or varies the wrong one."""
     spoken = {word.lower() for word in tokens(said)}
     values = [word for value in right_values(question, wrong, said, right) for word in value.lower().split()]
     points = 1 if values and any(word in spoken for word in values) else 0
@@ -523,9 +538,9 @@ def _points_of_answer(question: str, wrong: str, said: str, right: str) -> int:
         points -= 2  # it chooses among what was offered
     elif named:
         points += 1  # it names what was wrong
-    if _is_variant(wrong, right):
-        points += 1
-    return points + (2 if _replaces(question, wrong, said, right) else 0)
+    variant = _is_variant(wrong, right)
+    telling = variant or any(word in spoken for word in values)
+    return points + variant + (2 if _replaces(question, wrong, said, right) else 0), telling
 
 
 def _points_without_answer(question: str, wrong: str, said: str, *, acknowledged: bool) -> int:
@@ -534,6 +549,8 @@ def _points_without_answer(question: str, wrong: str, said: str, *, acknowledged
     stated = answer_in(question, wrong, said)
     if not stated or len(tokens(wrong)) > 8:
         return points
+    if _bare(wrong) in _bare(said):
+        points += 2
     if any(
         has_digit(word) and any(word in each and word != each for each in tokens(stated)) for word in tokens(question)
     ):
@@ -545,7 +562,7 @@ def _proposes(question: str, wrong: str) -> bool:
     """Whether an answer in the form of a question proposes something: "How about gull_front.jpg?"."""
     asked = {word.lower() for word in tokens(question)}
     codes = [w for w in tokens(wrong) if w.lower() not in asked and (has_digit(w) or any(m in w for m in "/_#@"))]
-    return bool(codes) and " or " not in wrong
+    return " or " not in wrong and (bool(codes) or re.search(r"\b(?:then|perhaps|maybe)\?\s*$", wrong) is not None)
 
 
 def _replaces(question: str, wrong: str, said: str, right: str) -> bool:
