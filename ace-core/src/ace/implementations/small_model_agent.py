@@ -86,11 +86,10 @@ class SmallModelAgent(Agent):
             >>> from ace.providers.local import LocalLLMClient
             >>> from ace.skillbook import Skillbook
             >>> book = Skillbook()
-            >>> for each in ("Give tide times as 14h30.", "Write to Ms Brand.", "Divide metres by 1000.", "Sort."):
-            ...     skill = book.add_skill("club", each)
-            >>> agent = SmallModelAgent(LocalLLMClient())
-            >>> [skill.content for skill in agent.shown_skills("How many metres is the tide?", book)]
-            ['Give tide times as 14h30.', 'Divide metres by 1000.']
+            >>> for rule in ("Give tide times as 14h30.", "Write to Ms Brand.", "Divide metres by 1000.", "Sort."):
+            ...     skill = book.add_skill("club", rule)
+            >>> [skill.content for skill in SmallModelAgent(LocalLLMClient()).shown_skills("How many metres?", book)]
+            ['Divide metres by 1000.']
         """
         query, skills = question[:_LONGEST_QUERY], skillbook.skills()
         best = self._ranker.best(query, skills, _MOST_SHOWN)
