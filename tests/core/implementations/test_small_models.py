@@ -11,7 +11,8 @@ import pytest
 
 from ace import ACE, Agent, Reflector, SimpleEnvironment, Skillbook, SkillManager, TraceAnalyser
 from ace.cases import cases_of, worked_example
-from ace.context import SelectedSkills, SkillbookView
+from ace.context import ACEStepContext, SelectedSkills, SkillbookView
+from ace.environments import Sample
 from ace.implementations import (
     SmallModelAgent,
     SmallModelReflector,
@@ -26,6 +27,7 @@ from ace.protocols.agent import ShowsSkills
 from ace.providers import LiteLLMClient
 from ace.providers.local import LocalLLMClient
 from ace.skill import CaseCheck, Skill, SkillCase
+from ace.steps import AgentStep
 from tests.support.clients import client_for
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
@@ -311,6 +313,14 @@ def test_the_question_of_a_case_brings_its_skill_up_as_soon_as_the_skill_has_it(
     for cases, shown in (((), []), ((case,), ["b-1"]), ((), [])):
         book = book_with(*others, pier.replace(cases=cases))
         assert [skill.id for skill in agent.shown_skills("Shall ketches moor?", book)] == shown
+
+
+def test_what_was_shown_is_noted_also_where_a_retrieval_chose_more_before(server: ScriptedServer) -> None:
+    book = Skillbook()
+    ids = [book.add_skill("tides", f"Rule {number} is about the tide.").id for number in range(9)]
+    step = AgentStep(SmallModelAgent(client_for(server)), retrieval=lambda question, skillbook: skillbook.skills()[2:8])
+    ctx = step(ACEStepContext(sample=Sample("Which tide is it?"), skillbook=SkillbookView(book)))
+    assert ctx.metadata["shown_skill_ids"] == tuple(ids[2:5])
 
 
 def test_an_example_that_the_text_of_a_skill_has_is_not_shown_twice(server: ScriptedServer) -> None:

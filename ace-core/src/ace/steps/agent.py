@@ -60,10 +60,9 @@ class AgentStep:
         sample = needed(ctx.sample, "sample", self)
         skillbook = needed(ctx.skillbook, "skillbook", self)
         if self.retrieval is not None:
-            chosen = self.retrieval(sample.question, skillbook)
-            skillbook = SelectedSkills(skillbook, chosen)
+            skillbook = SelectedSkills(skillbook, self.retrieval(sample.question, skillbook))
             ctx = ctx.replace(metadata={**ctx.metadata, "shown_skill_ids": skillbook.ids})
-        elif isinstance(self.agent, ShowsSkills):
+        if isinstance(self.agent, ShowsSkills):  # it may show fewer than it is given
             shown = self.agent.shown_skills(sample.question, skillbook)
             ctx = ctx.replace(metadata={**ctx.metadata, "shown_skill_ids": tuple(skill.id for skill in shown)})
         with asking(ctx, "Agent"):
