@@ -1,0 +1,56 @@
+"""A learner in children, like `learner_process`, that proves what it learns from corrected chats."""
+
+from __future__ import annotations
+
+from ace.implementations import Agent, Reflector, SkillManager
+from ace.providers import LiteLLMClient
+from ace.runners import RecordedTrace, TraceAnalyser
+from tests.core.runners.learner_process import main, opened
+from tests.support.corrected_chats import Lesson, chat, lesson_number
+
+CHATS = 31
+UNLIKE = Lesson(
+    "Which label for broken crates?",
+    "broken",
+    "Refused. Broken crates: label K7-RED.",
+    "K7-RED",
+    "Broken crates: label K7-RED.",
+    "label K7-RED",
+)
+"""It shares no word with the others."""
+
+
+def lesson(number: int) -> Lesson:
+    """Return one of three kinds: proven at once, proven with its example, known from the one before it."""
+    if number == CHATS:
+        return UNLIKE
+    if number % 3 == 1:
+        return lesson_number(number)
+    if number % 3 == 2:
+        made = lesson_number(number)
+        return Lesson(made.question, made.wrong, made.correction, made.right, f"The shelf is S-{number}.", made.needs)
+    before = lesson_number(number - 2)
+    asked = before.question.replace("What is", "Tell me")
+    return Lesson(asked, before.wrong, before.correction, before.right, before.rule, before.needs)
+
+
+def traces() -> list[RecordedTrace]:
+    """Return the input, the same in every process."""
+    return [RecordedTrace(chat(lesson(number)), f"chats.jsonl#{number}") for number in range(1, CHATS + 1)]
+
+
+def learn(path: str, api_base: str) -> None:
+    """Learn from all chats, strictly online, or continue with that."""
+    client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="k" * 9)
+    runner = TraceAnalyser.from_roles(
+        reflector=Reflector(client),
+        skill_manager=SkillManager(client),
+        proof_agent=Agent(client),
+        skillbook=opened(path),
+    )
+    results = runner.run(traces(), max_in_flight=1, resume=True)
+    assert [result.error for result in results] == [None] * CHATS
+
+
+if __name__ == "__main__":
+    main(learn)
