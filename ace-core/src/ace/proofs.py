@@ -135,6 +135,11 @@ class CaseProver:
         """Whether the agent is one for small models, which shows each skill with the worked example of its case."""
         return isinstance(self.agent, ShowsSkills)
 
+    @property
+    def chooses(self) -> bool:
+        """Whether the agent is shown a choice of the skills; otherwise it sees the whole book with each question."""
+        return self.retrieval is not None or self.shows_examples
+
     def shown(self, question: str, skills: Sequence[Skill]) -> Sequence[Skill]:
         """Return those of the skills that the agent would be shown with a question. No model is asked.
 

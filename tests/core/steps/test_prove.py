@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ace.protocols.observers import Event, SkillProven, observing
+from ace.outputs import AgentOutput
+from ace.protocols import DeduplicationConfig, SkillbookReader
+from ace.protocols.observers import Event, ModelCalled, SkillProven, observing
+from ace.providers import LiteLLMClient
 from ace.runners import TraceAnalyser
 from ace.skillbook import Skillbook
 from tests.support.clients import client_for
-from tests.support.corrected_chats import CODE, PAYER, TIDE, Lesson, chat, chats, correcting_script
-from tests.support.scripted_server import Script, ScriptedServer
+from tests.support.corrected_chats import CODE, PAYER, TIDE, Lesson, chat, chats, correcting_script, lesson_number
+from tests.support.scripted_server import Script, ScriptedRequest, ScriptedServer
 
 
 def learned(
@@ -145,3 +149,67 @@ def test_a_lesson_that_breaks_another_one_with_its_example_too_is_rolled_back_an
         assert TIDE.question in skipped["reason"]
         assert "it breaks case" in skipped["reason"]
     assert (proofs[1].passed, proofs[1].skill_id) == (False, "")
+
+
+def test_proving_costs_one_call_for_what_is_known_and_two_to_four_for_each_new_skill() -> None:
+    lessons = [lesson_number(number) for number in range(1, 13)]
+    known = [replace(each, question=each.question.replace("What is", "Tell me")) for each in lessons[:6]]
+    book = Skillbook()
+    script = correcting_script(*lessons, *known)
+    calls, proofs = learned(book, script, chats([*lessons, *known]), dedup_config=DeduplicationConfig(enabled=False))
+    assert {skill.proof for skill in book.skills()} == {"proven"}
+    assert len(book) == len(lessons)
+    assert len(lessons) * 2 <= calls["agent"] - len(known) <= len(lessons) * 4
+    assert calls["reflector"] == calls["skill_manager"] == len(lessons)
+    assert len(proofs) == len(lessons) + len(known)
+
+
+def test_rules_that_fail_cost_no_more_calls_of_the_agent() -> None:
+    useless = [replace(lesson_number(number), rule=f"The shelf is S-{number}.") for number in range(1, 9)]
+    book = Skillbook()
+    calls, _ = learned(book, correcting_script(*useless), chats(useless))
+    assert {skill.proof for skill in book.skills()} == {"proven"}
+    assert calls["agent"] <= len(useless) * 4
+
+
+def test_a_run_of_agents_that_are_not_ours_asks_them_nothing_unless_told_to() -> None:
+    class Own:
+        asked = 0
+
+        def generate(self, *, question: str, context: str, skillbook: SkillbookReader, **_: Any) -> AgentOutput:
+            Own.asked += 1
+            texts = " ".join(skill.content for skill in skillbook.skills())
+            return AgentOutput(reasoning="", final_answer="14h30" if "as 14h30" in texts else "2:30 pm")
+
+    for prove, times, proof in (("auto", 0, "unproven"), (True, 1, "proven")):
+        book = Skillbook()
+        learned(book, correcting_script(TIDE), chats([TIDE]), proof_agent=Own(), prove=prove)
+        assert (Own.asked, [skill.proof for skill in book.skills()]) == (times, [proof])
+
+
+def test_a_small_model_takes_at_most_five_calls_per_trace() -> None:
+    class Small(LiteLLMClient):
+        is_small_model = True
+
+    lessons = [lesson_number(number) for number in range(1, 17)]
+
+    def script(request: ScriptedRequest) -> Mapping[str, Any]:
+        found = next((each for each in lessons if each.question in request.text.splitlines()[-1]), None)
+        if '"rule"' in json.dumps(request.body):
+            told = next(each for each in lessons if each.correction in request.text)
+            return {"rule": told.rule}
+        if '"final_answer"' in json.dumps(request.body):
+            found = next(each for each in reversed(lessons) if each.question in request.text)
+            known = found.rule in request.text or f"{found.question} -> {found.right}" in request.text
+            return {"final_answer": found.right if known else found.wrong}
+        raise AssertionError(request.text)
+
+    book = Skillbook()
+    events: list[Event] = []
+    with ScriptedServer(script) as server, observing(events.append):
+        client = Small("openai/scripted", api_base=server.api_base, api_key="k" * 9)
+        TraceAnalyser.from_client(client, skillbook=book).run(chats(lessons), max_in_flight=1)
+        assert len(server.requests) <= 5 * len(lessons)
+    assert {skill.proof for skill in book.skills()} == {"proven"}
+    assert sum(len(skill.cases) for skill in book.skills()) == len(lessons)
+    assert {event.role for event in events if isinstance(event, ModelCalled)} == {"Reflector", "Prove"}

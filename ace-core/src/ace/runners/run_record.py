@@ -412,6 +412,7 @@ def _last_over(store: SkillbookStore, runner: str, inputs: str) -> str | None:
 def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:
     about = json.loads(row.note)
     notes = [(each, json.loads(each.note)) for each in store.progress(row.key.sample)]
+    notes = [(each, note) for each, note in notes if "final_test" not in note]  # that is not a sample
     learned = sum(
         each.version is not None or bool(note.get("ended") and not note.get("given_up")) for each, note in notes
     )

@@ -51,7 +51,10 @@ Unproven = Literal["keep", "drop"]
 
 CALLS_PER_SKILL: Final = 4
 """How many model calls the proof of one skill may take, the final test of its case included."""
+_CALLS_OF_RULE: Final = 3
+"""How many calls must be left to ask with a rule alone, then in the book, and once more if it fails there."""
 _ROUNDS: Final = 2
+_KNOWN: Final = "known "
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +205,10 @@ class ProveStep:
         book = self.skillbook
         if interrupted or not self.final_test or book is None:
             return
-        asked = {**_asked_in(book, scope.run_id), **asked}
+        asked = {**asked, **_asked_in(book, scope.run_id)}
         try:
             with call_scope(dataclasses.replace(scope, allow=scope.allow | self._allow()).asked_by(PROVE_ROLE)):
-                _FinalTest(self.prover, book, asked).run()
+                _FinalTest(self.prover, book, asked, last_index).run()
         except PipelineCancelled as stopped:
             logger.info("The final test was stopped: %s", stopped)
         except LLMError as error:
@@ -274,7 +277,7 @@ class _BatchProofs:
             passed = self._passed_case(case)
             self.operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=(passed,)))
             self.operations.append(UpdateOperation("TAG", skill_id=skill.id, metadata={"helpful": 1}))
-            self.asked[case.id] = self._prover.fingerprint(case.question, self.skills)
+            self.asked[case.id] = _seen_with_known(self._prover, case, skill, self.skills)
             self.notes.append(ProofNote(self.operations[-2], True, case.wrong, case.expected, 0))
             self.skills = _replaced(self.skills, skill.replace(cases=join_cases(skill.cases, (passed,))))
 
@@ -282,18 +285,18 @@ class _BatchProofs:
         """Try the text of an operation, then others in its place, and take over the first one that proves."""
         self._calls_left = max(1, self._step.calls_per_skill - int(self._step.final_test))
         text = operation.content or ""
-        attempt = await self._attempt(operation, text, alone=True)
+        attempt = await self._attempt(operation, text, is_rule=True)
         retries = 0
         while attempt.passed is False and retries < self._step.retries and self._step.reflector is not None:
             better = await self._better_text(operation, attempt, retries)
             retries += 1
             if not better or better in (text, attempt.text):
                 break
-            attempt = await self._attempt(operation, better, alone=True)
+            attempt = await self._attempt(operation, better, is_rule=True)
         fallback = _with_example(text, operation.cases[0])
         if attempt.passed is False and fallback != attempt.text and not self._is_guarded(operation, fallback):
             retries += 1
-            attempt = await self._attempt(operation, fallback, alone=False)
+            attempt = await self._attempt(operation, fallback)
         if attempt.passed is False and self._step.unproven == "drop":
             self._drop(operation, attempt, retries, "the case that taught it fails with it")
             return
@@ -304,13 +307,14 @@ class _BatchProofs:
                 return
         self._keep(operation, old, attempt, text, retries)
 
-    async def _attempt(self, operation: UpdateOperation, text: str, *, alone: bool) -> _Attempt:
-        """Try one text: what it holds, alone, then in the book."""
+    async def _attempt(self, operation: UpdateOperation, text: str, *, is_rule: bool = False) -> _Attempt:
+        """Try one text in the book; a rule also for what it holds, and alone if there are calls left for that."""
+        alone = is_rule and self._calls_left >= _CALLS_OF_RULE
         skills, skill = self._with(operation, text, operation.cases)
         passed: bool | None = True
         answer = ""
         for case in operation.cases:
-            if alone and (problem := _uncovered(text, case)):
+            if is_rule and (problem := _uncovered(text, case)):
                 return _Attempt(text, skills, skill, False, problem=problem)
             answers: list[CaseOutcome] = []
             if alone:
@@ -335,7 +339,7 @@ class _BatchProofs:
             return attempt, ""
         text = fallback if worked_example(operation.cases[0]) in fallback else attempt.text
         if text != attempt.text and not self._is_guarded(operation, text):
-            again = await self._attempt(operation, text, alone=False)
+            again = await self._attempt(operation, text)
             if again.passed is not False:
                 outcome = await self._outcome(broken.case, again.skills)
                 self.asked[broken.case.id] = self._prover.fingerprint(broken.case.question, again.skills)
@@ -346,10 +350,11 @@ class _BatchProofs:
 
     async def _broken_by(self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt) -> CaseOutcome | None:
         """Ask cases that passed so far, of the skills that are most similar, and return the first one that fails."""
+        most = min(self._step.regression_cases, max(self._calls_left, 0 if old is None else 1))
         asked = 0
         own = {case.id for case in operation.cases}
-        for skill, case in self._similar_cases(attempt.text, old):
-            if asked >= self._step.regression_cases or (self._calls_left < 1 and skill is not old):
+        for case in self._similar_cases(attempt.text, old):
+            if asked >= most:
                 return None
             if case.id in own or case.last_result != "passed":
                 continue
@@ -364,14 +369,14 @@ class _BatchProofs:
             self.asked[case.id] = after
         return None
 
-    def _similar_cases(self, text: str, old: Skill | None) -> list[tuple[Skill, SkillCase]]:
+    def _similar_cases(self, text: str, old: Skill | None) -> list[SkillCase]:
         """Return the cases of the book, those of the changed skill first, then those of similar ones."""
         with_cases = [skill for skill in self.skills if skill.cases and skill is not old]
         scores = LexicalRanker()(text, with_cases)
         order = sorted(range(len(with_cases)), key=lambda place: -scores[place])
         similar = [with_cases[place] for place in order if scores[place] > 0]
         first = [] if old is None else [old]
-        return [(skill, case) for skill in (*first, *similar) for case in skill.cases]
+        return [case for skill in (*first, *similar) for case in skill.cases]
 
     async def _outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
         stop_if_cancelled()
@@ -516,10 +521,12 @@ class _FinalTest:
         prover: Asks the questions.
         book: The book.
         asked: What was shown with each case of the run when it was asked last, by its id.
+        last_index: The `global_sample_index` of the last sample.
     """
 
-    def __init__(self, prover: CaseProver, book: Skillbook, asked: Mapping[str, str]) -> None:
+    def __init__(self, prover: CaseProver, book: Skillbook, asked: Mapping[str, str], last_index: int) -> None:
         self._prover = prover
+        self._last_index = last_index
         self._book = book
         self._asked = dict(asked)
 
@@ -530,10 +537,10 @@ class _FinalTest:
             store = self._book.store
             if key is not None and store is not None and store.committed_version(key):
                 continue
-            if not self._round(key, is_last=number == _ROUNDS):
+            if not self._round(key, number):
                 return
 
-    def _round(self, key: SampleKey | None, *, is_last: bool) -> bool:
+    def _round(self, key: SampleKey | None, number: int) -> bool:
         """Make one round; return whether it has changed a text."""
         skills = self._book.skills()
         operations: list[UpdateOperation] = []
@@ -542,7 +549,10 @@ class _FinalTest:
             results: list[SkillCase] = []
             failed: list[CaseOutcome] = []
             for case in skill.cases:
-                outcome = self._outcome(case, skills)
+                if number > 1 and case.last_result == "passed" and not self._prover.chooses:
+                    # An agent that sees the whole book sees any change of it: what passed is not asked a second time.
+                    continue
+                outcome = self._outcome(case, skill, skills)
                 if outcome is None:
                     continue
                 results.append(judged(case, outcome.passed, self._prover.model))
@@ -555,18 +565,24 @@ class _FinalTest:
             operations += changes
         if not operations:
             return False
+        batch = UpdateBatch("The final test of the run.", operations)
+        note = json.dumps({"final_test": number, "index": self._last_index + number, "cases": self._asked})
         try:
-            self._book.apply_update(UpdateBatch("The final test of the run.", operations), author="proof", key=key)
+            self._book.apply_update(batch, author="proof", key=key, progress=None if key is None else note)
         except AlreadyCommittedError as error:
             logger.info("Nothing was written again: %s", error)
-        return changed and not is_last
+        return changed
 
-    def _outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome | None:
+    def _outcome(self, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> CaseOutcome | None:
         """Return what becomes of a case now; None if it was asked with the same skills already."""
-        if case.id not in self._asked:
+        before = self._asked.get(case.id)
+        if before is None:
             return None
-        seen = self._prover.fingerprint(case.question, skills)
-        if self._asked[case.id] == seen:
+        if before.startswith(_KNOWN):
+            seen = _seen_with_known(self._prover, case, skill, skills)
+        else:
+            seen = self._prover.fingerprint(case.question, skills)
+        if before == seen:
             return None
         stop_if_cancelled()
         outcome = self._prover.outcome(case, skills)
@@ -624,6 +640,17 @@ def judged(case: SkillCase, passed: bool | None, model: str) -> SkillCase:
         return case
     result: CaseResult = "passed" if passed else "failed"
     return dataclasses.replace(case, last_result=result, last_run_at="", model=model)
+
+
+def _seen_with_known(prover: CaseProver, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> str:
+    """Return what was shown with a case that a skill knew already.
+
+    For an agent that sees the whole book, any new skill changes that. There the case is asked again only if its skill
+    changes: so a trace that taught nothing new costs one call.
+    """
+    if prover.chooses:
+        return prover.fingerprint(case.question, skills)
+    return _KNOWN + prover.fingerprint(case.question, [skill])
 
 
 def _asked_in(book: Skillbook, run_id: str) -> dict[str, str]:
