@@ -27,7 +27,7 @@ FORM = "Write every time of day in the form 14h30."
 SIGNER = "Contracts above 10,000 dollars are signed by Petersen."
 HARMFUL = "Write every time of day in the form 2:30 pm, never in another one."
 TIDE = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"), wrong="2:30 pm", expected="It is 14h30.")
-SIGNS = SkillCase.make("Who signs a contract of 12,000 dollars?", CaseCheck("contains", "Petersen"))
+SIGNS = SkillCase.make("Who signs a contract over 12,000 dollars?", CaseCheck("contains", "Petersen"))
 SUM = SkillCase.make("What is 2 + 2?", CaseCheck("numeric", "4"), expected="4")
 
 REPORT = {
@@ -63,7 +63,7 @@ REPORT = {
 def final_answer(model: str, text: str) -> str:
     if "2 + 2" in text:
         return "4"
-    if "contract of" in text:
+    if "contract over" in text:
         return "Petersen" if SIGNER in text or model == "strong" else "Anna"
     return "14h30" if FORM in text and HARMFUL not in text else "2:30 pm"
 
@@ -288,7 +288,7 @@ def test_a_case_that_cannot_be_judged_here_is_not_run(run: Run, model: list[str]
 
 def test_a_model_that_fails_in_the_middle_is_not_green(run: Run, folder: Path, db: Path) -> None:
     def broken(request: ScriptedRequest) -> Reply | str | Mapping[str, Any]:
-        return HttpError(400, "no such thing") if "contract of" in request.text else script(request)
+        return HttpError(400, "no such thing") if "contract over" in request.text else script(request)
 
     with ScriptedServer(broken) as server:
         done = run("test", "--model", "openai/scripted", "--api-base", server.api_base)
