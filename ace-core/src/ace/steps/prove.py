@@ -370,13 +370,15 @@ class _BatchProofs:
         return None
 
     def _similar_cases(self, text: str, old: Skill | None) -> list[SkillCase]:
-        """Return the cases of the book, those of the changed skill first, then those of similar ones."""
+        """Return the cases of the book: those of the changed skill, then those of other ones, the most similar first.
+
+        Those that share no word with it come last: an agent that is shown the whole book may be misled by any skill.
+        """
         with_cases = [skill for skill in self.skills if skill.cases and skill is not old]
         scores = LexicalRanker()(text, with_cases)
         order = sorted(range(len(with_cases)), key=lambda place: -scores[place])
-        similar = [with_cases[place] for place in order if scores[place] > 0]
         first = [] if old is None else [old]
-        return [case for skill in (*first, *similar) for case in skill.cases]
+        return [case for skill in (*first, *(with_cases[place] for place in order)) for case in skill.cases]
 
     async def _outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
         stop_if_cancelled()

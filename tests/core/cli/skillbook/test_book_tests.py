@@ -20,6 +20,8 @@ from ace.skillbook import Skillbook
 from tests.core.cli.skillbook.conftest import contents
 from tests.core.cli.skillbook.test_command import at_a_terminal
 from tests.support.command_line import ACE, Run, ace, command_environment
+from tests.support.corrected_chats import PAYER, chats, correcting_script
+from tests.support.corrected_chats import TIDE as TIDE_LESSON
 from tests.support.json_shape import misfits
 from tests.support.scripted_server import Answer, HttpError, Reply, ScriptedRequest, ScriptedServer
 
@@ -549,3 +551,29 @@ def test_a_corrected_case_that_is_added_again_keeps_what_it_says(run: Run, db: P
         book.put_cases("sums-00003", [again])
     run("edit", "sums-00003", "--case", "What is 3 + 3? => 6")
     assert [case.wrong for case in cases_in(db) if case.id == again.id] == ["7"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["skills.db", "skills.json"])
+def test_a_regression_is_met_in_learning_and_one_by_hand_in_the_test(
+    run: Run, here: Run, folder: Path, kind: str
+) -> None:
+    (folder / "chats.json").write_text(
+        json.dumps([{"messages": each} for each in chats([TIDE_LESSON, PAYER])]), encoding="utf-8"
+    )
+    second_breaks_first = correcting_script(TIDE_LESSON, PAYER, broken_by={TIDE_LESSON.question: "paid by Okafor"})
+    with ScriptedServer(second_breaks_first) as server:
+        model = ["--model", "openai/scripted", "--api-base", server.api_base]
+        learned = here("learn", "chats.json", *model, "--skillbook", kind, "--workers", "1", "--json")
+        assert learned.code == 0, learned.err
+        assert [each["reason"] for each in learned.data["left_out"] if TIDE_LESSON.question in each["reason"]]
+        green = run("test", kind, *model, "--json")
+        assert (green.code, green.data["failed"], green.data["share"]) == (0, 0, 1.0), green.out
+        assert green.data["passed"] >= 1
+        added = run("add", "house", "Everything is paid by Okafor.", "--skillbook", kind, "--json").data["skill"]["id"]
+        red = run("test", kind, *model, "--alone", "--json")
+        assert red.code == 1
+        [failed] = [each for each in red.data["cases"] if each["result"] == "failed"]
+        assert (failed["question"], failed["answer"]) == (TIDE_LESSON.question, TIDE_LESSON.wrong)
+        [victim] = [each for each in red.data["skills"] if each["verdict"] == "interfered"]
+        assert (failed["skills"], victim["interfering"]) == ([victim["skill_id"]], [added])
