@@ -277,6 +277,32 @@ def test_cases_that_are_no_list_of_objects_are_refused(cases: Any) -> None:
         Skillbook.loads(json.dumps(data))
 
 
+def test_a_file_in_another_order_of_fields_is_read_alike() -> None:
+    book = Skillbook(clock=ticking())
+    for number in range(4):
+        cases = [case(number, "passed"), case(number + 9)] if number % 2 else []
+        book.add_skill("a", f"text {number}", cases=cases)
+    data: Any = book.to_dict()
+    for fields in data["skills"].values():
+        fields["cases"] = [dict(reversed(each.items())) for each in fields.get("cases", [])]
+    in_order, in_another = Skillbook.loads(book.dumps()), Skillbook.loads(json.dumps(data))
+    assert in_order.skills() == in_another.skills() == book.skills()
+    assert in_order.dumps() == in_another.dumps() == book.dumps()
+    assert [hash(skill) for skill in in_order.skills()] == [hash(skill) for skill in book.skills()]
+
+
+def test_cases_of_another_framework_are_named_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    skills: dict[str, dict[str, Any]] = {
+        "a-00001": {"section": "a", "content": "x", "cases": 3},
+        "a-00002": {"section": "a", "content": "y"},
+    }
+    skills["a-00002"]["cases"] = [case(1, "passed").to_dict()]
+    with caplog.at_level(logging.WARNING):
+        book = Skillbook.loads(json.dumps({"skills": skills}))
+    assert [skill.cases for skill in book.skills()] == [(), (case(1, "passed"),)]
+    assert "no place for these fields of the file: skills.cases" in caplog.text
+
+
 def test_what_a_case_lacks_in_a_file_is_empty() -> None:
     read = Skillbook.loads(written(wrong=..., last_result=..., model=...)).skills()[0].cases
     assert read[0] == replace(case(1), last_run_at=case(1, "passed").last_run_at, wrong="")

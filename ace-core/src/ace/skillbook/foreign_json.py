@@ -57,6 +57,9 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
             raise SkillbookFileError(f"the id {id!r} is there twice", place=place)
         seen.add(id)
         fields = {"section": section_of.get(id, ""), **fields}
+        if not _has_our_cases(fields):
+            ignored |= {f"{name}.cases"}
+            del fields["cases"]
         ignored |= {f"{name}.{field}" for field in fields.keys() - _SKILL_FIELDS - set(_CONTENT_NAMES)}
         contents.skills.append(read_skill(id, fields, strict=False))
     if unknown := section_of.keys() - seen:
@@ -199,6 +202,15 @@ def read_cases(value: Any, place: str) -> tuple[SkillCase, ...]:
             raise SkillbookFileError(f"the case {case.id!r} is there twice", place=f"{place}[{index}]")
         ids.add(case.id)
     return cases
+
+
+def _has_our_cases(fields: dict[str, Any]) -> bool:
+    """Return whether the cases of a skill, if it has any, are such as ours: elsewhere, the word may mean anything."""
+    try:
+        read_cases(fields.get("cases"), "")
+    except SkillbookFileError:
+        return False
+    return True
 
 
 def _case(value: Any, place: str) -> SkillCase:

@@ -26,7 +26,7 @@ class SkillRow(NamedTuple):
     id: str
     position: int
     data: str
-    """The fields as JSON."""
+    """All fields as JSON, with the sources and cases. A store keeps it as it is."""
     embedding: bytes | None = None
 
 
