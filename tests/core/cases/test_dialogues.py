@@ -7,7 +7,7 @@ import pytest
 from ace.cases import answer_passes, cases_of
 from ace.implementations.trace_reading import read_trace
 from tests.core.cases.dialogues import CORRECTED, DIALOGUES, UNCORRECTED, Dialogue
-from tests.core.cases.unseen_dialogues import UNSEEN
+from tests.core.cases.unseen_dialogues import LATER, UNSEEN
 
 
 def test_the_table_is_large_and_half_of_it_holds_no_correction() -> None:
@@ -23,7 +23,7 @@ def test_the_table_is_large_and_half_of_it_holds_no_correction() -> None:
         pytest.param(
             each, id=each.name, marks=[pytest.mark.xfail(strict=True, reason=each.beyond_us)] if each.beyond_us else []
         )
-        for each in (*DIALOGUES, *UNSEEN)
+        for each in (*DIALOGUES, *UNSEEN, *LATER)
     ],
 )
 def test_a_dialogue_yields_its_cases(dialogue: Dialogue) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ace import ACE, AgentOutput, ReflectorOutput, Sample, SimpleEnvironment, SkillManagerOutput, UpdateBatch
-from ace.cases import cases_of
+from ace.cases import answer_passes, cases_of, worked_example
 from ace.environments import EnvironmentResult, TaskEnvironment
 from ace.implementations.trace_reading import read_trace
 from ace.skill import CaseCheck, SkillCase
@@ -243,3 +243,17 @@ def test_each_conversation_of_the_benchmark_yields_a_case() -> None:
     assert {name for name, cases in found.items() if len(cases) != 1} == set()
     # What is written instead of a call is not told in this one, so only a judge can tell.
     assert {name for name, [case] in found.items() if case.check.kind == "judge"} == {"routing/cold-2"}
+
+
+@pytest.mark.parametrize("filler", ["a.b", "no, ", "8 ", "K7-", "sorry ", "or ", "\n", "it is "])
+@pytest.mark.parametrize("place", range(4))
+def test_texts_without_end_are_read(filler: str, place: int) -> None:
+    turns = [QUESTION, WRONG, SAID, RIGHT]
+    turns[place] += " " + filler * (60_000 // len(filler))
+    speakers = ("user", "assistant", "user", "assistant")
+    trace = read_trace([{"role": who, "content": text} for who, text in zip(speakers, turns, strict=True)])
+    for case in cases_of(trace):
+        assert len(worked_example(case)) < 1000
+        assert answer_passes(case, case.expected) in (True, None)
+    fields = read_trace({"question": turns[0], "answer": turns[1], "feedback": turns[2], "expected": turns[3]})
+    assert len(cases_of(fields)) <= 1

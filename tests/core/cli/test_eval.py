@@ -60,6 +60,19 @@ def test_json_has_everything_and_kept_answers_are_not_asked_again(
     assert effects == {UP: 1.0, "Never cited.": 0.0}
 
 
+def test_a_strict_environment_does_not_take_a_longer_number_for_the_right_one(
+    here: Run, tmp_path: Path, server: ScriptedServer
+) -> None:
+    lines = [json.dumps({"question": s.question, "target": str(s.ground_truth)[:1]}) for s in by_kind("price")[:1]]
+    (tmp_path / "samples.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    model = ["--model", "openai/scripted", "--api-base", server.api_base]
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        book.add_skill("conventions", UP)  # so 13 is answered, and 1 is right
+    said = {name: here("eval", "samples.jsonl", *model, "--environment", name).out for name in ("contains", "strict")}
+    assert said["contains"].startswith("Accuracy 100.0% without skills, 100.0% with them")
+    assert said["strict"].startswith("Accuracy 0.0% without skills, 0.0% with them")
+
+
 def test_what_cannot_be_measured_by_is_wrong_usage(here: Run, tmp_path: Path, model: list[str]) -> None:
     (tmp_path / "samples.jsonl").write_text('{"question": "what?"}\n', encoding="utf-8")
     done = here("eval", "samples.jsonl", *model)

@@ -18,6 +18,8 @@ _LONGEST_REPLACED: Final = 6
 _MOST_WORDS_OF_AN_EXACT_ANSWER: Final = 6
 """A longer answer is not asked for letter by letter, nor is one that only makes a long answer short."""
 _MOST_WORDS_OF_A_FORM: Final = 20
+_MOST_PAIRS: Final = 250_000
+"""Of words that are compared; beyond, two long answers are not aligned."""
 _YES_NO: Final = {"yes": "no", "no": "yes"}
 
 
@@ -261,6 +263,8 @@ def _same_number(word: str, check: CaseCheck) -> bool:
 def _replaced(wrong: Sequence[str], expected: Sequence[str], check: CaseCheck) -> list[str]:
     """Return the words of a long wrong answer in whose place the expected one has what the check looks for."""
     values = {word.lower() for word in tokens(check.value)}
+    if len(wrong) * len(expected) > _MOST_PAIRS:
+        return []
     matcher = SequenceMatcher(None, [w.lower() for w in wrong], [w.lower() for w in expected], autojunk=False)
     return [
         word

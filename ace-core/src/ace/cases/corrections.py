@@ -76,7 +76,7 @@ _TASK: Final = _pattern(
     r"more(?=\W*\Z| (?:detail|about|of|on|example|please))",
     "order|plan|print|push|read|rebase|refactor|remind|repeat|reserve|review|run|same|schedule|search|send|shorten",
     "show|sing|sort|suggest|summari[sz]e|tell|test|the same|then|translate|try(?! again)|update|upload",
-    "what about|what if|write",
+    "archive|assign|attach|pay|post|save|set|share|store|what about|what if|write",
     before=_START + r"(?:(?:please|could you|can you|would you|now|then|next|and|ok(?:ay)?),? )*",
     after=r"\b",
 )
@@ -97,7 +97,8 @@ _REVISION: Final = _pattern(
 _OWN: Final = _pattern(
     r"\bby the way",
     r"i|i'm|i've|i'll|i'd|my|mine|me|we'll|we'd|let's",
-    r"we (?:went|prefer|have|want|need|plan|will|would|live|are (?:going|planning|\d|two|three|four|five|six))",
+    r"we (?:went|saw|watched|had|ate|bought|tried|prefer|have|want|need|plan|will|would|live)",
+    r"we are (?:going|planning|\d|two|three|four|five|six)",
     r"it is (?:raining|snowing|cold|hot|late)",
     r"it (?:runs|works|worked) now",
     before=_START + r"(?:by the way\W+|well,? )?",
@@ -146,6 +147,7 @@ _FILLER: Final = _pattern(
 _REPORT: Final = _pattern(
     r"done|added|booked|committed|closed|ordered|sent|installed|created|deleted|scheduled|saved|copied|moved",
     r"i(?:'ve| have)? (?:sent|added|booked|closed|ran|run|installed|created|deleted|ordered|committed|scheduled)",
+    r"\w+ed (?:in|to|on|at|under|for|with|it|them)",
     r"(?:it|that|this)(?:'s| is) (?:done|booked|saved|sent|closed|(?:in|on) your)",
     before=_START,
     after=r"\b",
@@ -199,6 +201,10 @@ _SPEAKER: Final = _pattern(
 _OF_USER: Final = frozenset({"user", "human", "customer", "me", "person"})
 _OF_AGENT: Final = frozenset({"assistant", "ai", "agent", "bot", "model", "chatbot", "gpt", "claude"})
 
+_MOST_CHARACTERS: Final = 4000
+"""Of what a person said, that is looked at: who pastes a log or a file says before it what is wrong."""
+_MOST_PAIRS: Final = 250_000
+"""Of words that are compared; beyond, two long answers are not aligned."""
 _ENOUGH: Final = 3
 """An objection is enough by itself; without one, the new answer has to take up what was said, in place of the old."""
 
@@ -289,6 +295,7 @@ def answer_in(question: str, wrong: str, correction: str) -> str:
         >>> answer_in("Deadline?", "31 May", "No, ask the tax office.")
         ''
     """
+    correction = correction[:_MOST_CHARACTERS]
     if contrasted := _CONTRASTED.match(correction.strip()):
         value = contrasted[1].strip(" \"'`“”")
         if _is_new_value(value, question, wrong):
@@ -463,7 +470,9 @@ def _without_aside(said: str) -> str:
 
 
 def _verdict(question: str, wrong: str, exchange: _Exchange) -> Literal["correction", "aside", "task"]:
-    said = exchange.said.strip()
+    said = exchange.said.strip()[:_MOST_CHARACTERS]
+    question, wrong = question[:_MOST_CHARACTERS], wrong[:_MOST_CHARACTERS]
+    exchange = replace(exchange, said=said, answer=exchange.answer[:_MOST_CHARACTERS])
     aside = _ASIDE.match(said)
     if aside and not _BUT.search(said[: aside.end() + 12]):
         rest = said[aside.end() :].strip()
@@ -539,7 +548,9 @@ def _points_of_answer(question: str, wrong: str, said: str, right: str) -> tuple
     elif named:
         points += 1  # it names what was wrong
     variant = _is_variant(wrong, right)
-    telling = variant or any(word in spoken for word in values)
+    kept = {word.lower() for word in tokens(right)}
+    names_it = any(word.lower() in named - kept for word in tokens(wrong) if is_strong(word))
+    telling = variant or names_it or any(word in spoken for word in values)
     return points + variant + (2 if _replaces(question, wrong, said, right) else 0), telling
 
 
@@ -570,6 +581,8 @@ def _replaces(question: str, wrong: str, said: str, right: str) -> bool:
     old, new = tokens(wrong), tokens(right)
     if max(len(old), len(new)) <= 4 or (max(len(content_words(wrong)), len(content_words(right))) <= 3):
         return True
+    if len(old) * len(new) > _MOST_PAIRS:
+        return False
     matcher = SequenceMatcher(None, [word.lower() for word in old], [word.lower() for word in new], autojunk=False)
     if matcher.ratio() >= 0.5:
         return True
@@ -597,7 +610,11 @@ def _varies(question: str, words: Sequence[str]) -> bool:
     """Whether a few words only put another number, or thing, into the question: "10 miles" after "3 miles"."""
     asked = {word.lower() for word in tokens(question)}
     numbers = [word for word in words if number_in(word) is not None]
-    return bool(numbers) and any(word.lower() in asked for word in words if word not in numbers)
+    return (
+        bool(numbers)
+        and any(has_digit(word) for word in asked)
+        and any(word.lower() in asked for word in words if word not in numbers)
+    )
 
 
 def _insists(answer: str, wrong: str, said: str) -> bool:

@@ -46,6 +46,11 @@ _PLAIN_VERB_LIST: Final = (
 _PLAIN_VERBS: Final = frozenset(_PLAIN_VERB_LIST.split())
 """Verbs that only carry the value of an answer, such as "call" in "call Halvorsen"."""
 _TITLES: Final = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "nurse", "sir", "madam", "captain"))
+_MOST_CHARACTERS: Final = 4000
+"""Of a longer answer or correction, such as one with a log in it, the values are looked for in the beginning."""
+_LONGEST_RUN: Final = 20
+_LONGEST_PHRASE: Final = 100
+"""Words. A longer value is compared as a text: its spellings are not what decides."""
 _LONGEST_EXAMPLE: Final = 160
 """Characters of a question or an answer in a worked example; three of them have to fit into a small prompt."""
 
@@ -184,9 +189,9 @@ def right_values(question: str, wrong: str, correction: str, right: str) -> tupl
         >>> right_values("Last words to a sponsor?", "Best regards", "Sponsors get Fair winds.", "Fair winds")
         ('Fair winds',)
     """
-    result = _without_calculation(right)
+    result = _without_calculation(right[:_MOST_CHARACTERS])
     asked = {word.lower() for word in tokens(question)}
-    spoken = _lowered_sentences(correction)
+    spoken = _lowered_sentences(correction[:_MOST_CHARACTERS])
     words = _NewWords(result, wrong)
     common = [run for run in _runs(words, spoken) if any(word.lower() not in asked for word in run)]
     strong = [run for run in common if any(is_strong(word) and word.lower() not in asked for word in run)]
@@ -227,19 +232,20 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
         >>> deciding_values(case)
         ('10,000', 'Petersen')
     """
-    right = right_values(case.question, case.wrong, case.correction, case.expected) if case.correction else ()
+    correction = case.correction[:_MOST_CHARACTERS]
+    right = right_values(case.question, case.wrong, correction, case.expected) if correction else ()
     in_question = set(tokens(case.question))
     numbers = sorted((word for word in in_question if has_digit(word)), key=len, reverse=True)
     rejected = {word.lower() for word in tokens(case.wrong)} - {word.lower() for word in tokens(case.expected)}
     found: list[str] = []
-    for sentence, decides in _judged_sentences(case.correction, right):
+    for sentence, decides in _judged_sentences(correction, right):
         for place, word in enumerate(tokens(sentence)):
             if not decides and not has_digit(word):
                 continue
             if not _is_value(word, place) or word.lower() in rejected or _is_asked(word, in_question, right):
                 continue
             found += _without_numbers_of_the_question(word, numbers)
-    spoken = " ".join(each for each, _ in _judged_sentences(case.correction, right))
+    spoken = " ".join(each for each, _ in _judged_sentences(correction, right))
     asked = {word.lower() for word in in_question}
     offered = re.search(r"\bor\b", case.question) is not None
     phrases = [
@@ -365,9 +371,11 @@ def _runs(words: _NewWords, spoken: Sequence[list[str]]) -> list[list[str]]:
 
 def _longest(right: Sequence[str], place: int, spoken: Sequence[list[str]]) -> int:
     best = 0
-    lowered = [word.lower() for word in right[place:]]
+    lowered = [word.lower() for word in right[place : place + _LONGEST_RUN]]
     for sentence in spoken:
-        for start in range(len(sentence)):
+        for start, word in enumerate(sentence):
+            if word != lowered[0]:
+                continue
             length = 0
             while (
                 length < len(lowered) and start + length < len(sentence) and lowered[length] == sentence[start + length]
@@ -511,6 +519,8 @@ def _holds_letter(text: str, letter: str) -> bool:
 
 
 def _holds_phrase(text: str, words: Sequence[str]) -> bool:
+    if len(words) > _LONGEST_PHRASE:
+        return " ".join(words).casefold() in " ".join(text.split()).casefold()
     numbers: list[tuple[int, Decimal]] = []
     pattern = ""
     for place, word in enumerate(words):
