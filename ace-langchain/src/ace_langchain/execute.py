@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
@@ -17,12 +17,14 @@ from ace_langchain.framework import load
 from ace_langchain.injection import with_skills
 from ace_langchain.inputs import conversation_before, shaped, task_of
 from ace_langchain.kinds import kind_of, unwrapped
+from ace_langchain.messages import is_message
 from ace_langchain.offer import offering
 from ace_langchain.outcome import failed, outcome_of, problem_of
 from ace_langchain.result import LangChainResult
 from ace_langchain.steps import words_of
 
 if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable, RunnableConfig
 
     from ace_langchain.recorder import Recorder
@@ -132,11 +134,13 @@ class LangChainExecuteStep:
 
         skills = wrap_skillbook_for_external_agent(skillbook, self.budget_tokens)
         plain = shaped(self.runnable, item, self.input_key)
-        value = self._with_skills(plain, skills)
         recorder = Recorder()
         config = self._config(item, recorder)
+        stored = await self._stored_messages(config) if self.inject == "input" else []
+        value = self._with_skills(plain, skills, stored)
         start = time.monotonic()
-        with offering(skills) as offer:
+        # A middleware of the agent must not show them a second time.
+        with offering(skills if self.inject == "middleware" else "") as offer:
             try:
                 running = call_runnable(self.runnable, value, config, self.options, self.call, self.on_chunk)
                 returned = await watched(running, self.timeout_seconds, cancel_token_var.get())
@@ -171,12 +175,21 @@ class LangChainExecuteStep:
             duration_seconds=time.monotonic() - start,
         )
 
-    def _with_skills(self, value: object, skills: str) -> object:
+    async def _stored_messages(self, config: RunnableConfig) -> list[BaseMessage]:
+        """Return the messages of the thread that a run continues."""
+        graph: Any = unwrapped(self.runnable)
+        if kind_of(graph) != "langgraph" or not getattr(graph, "checkpointer", None):
+            return []
+        state = await (asyncio.to_thread(graph.get_state, config) if self.call == "sync" else graph.aget_state(config))
+        held = state.values.get("messages") if isinstance(state.values, Mapping) else None
+        return [message for message in held if is_message(message)] if isinstance(held, list) else []
+
+    def _with_skills(self, value: object, skills: str, stored: Sequence[BaseMessage]) -> object:
         if self.inject == "middleware":
             return value
         if callable(self.inject):
             return self.inject(value, skills)
-        return with_skills(self.runnable, value, skills, self.input_key)
+        return with_skills(self.runnable, value, skills, self.input_key, stored)
 
     def _config(self, item: object, recorder: Recorder) -> RunnableConfig:
         """Return the config of one run: the caller's, with our recorder beside the caller's callbacks."""

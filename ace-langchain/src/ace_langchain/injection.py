@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ace_langchain.framework import load
 from ace_langchain.inputs import SKILL_FIELDS, TEXT_FIELDS, holds_messages, messages_of
-from ace_langchain.kinds import prompt_variables
+from ace_langchain.kinds import may_add_system_message, prompt_variables
+from ace_langchain.messages import PLAIN_CONTENT
 
-__all__ = ["with_skills"]
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+__all__ = ["restored", "with_skills"]
 
 
-def with_skills(runnable: object, value: object, skills: str, input_key: str | None = None) -> object:
+def with_skills(
+    runnable: object, value: object, skills: str, input_key: str | None = None, stored: Sequence[BaseMessage] = ()
+) -> object:
     """Return an input with the skills in it. The given one is not changed.
 
     A prompt with a variable named `skillbook` or `skills` gets them there. Otherwise a text gets them in front, a
-    dict in front of its text, and messages in the system message.
+    dict in front of its text, and messages in the system message. A new system message is added only where the
+    runnable cannot have one of its own; else the skills come before what the user says.
 
     Args:
         runnable: What will take the input.
         value: The input, in the shape that the runnable takes.
         skills: The skills as text; may be empty.
         input_key: The field of a dict that takes them, where it cannot be told.
+        stored: The messages of the thread that the run continues.
 
     Raises:
         ValueError: There is no place for them. It is raised for no skills too: a first run without any shall not
@@ -39,13 +47,15 @@ def with_skills(runnable: object, value: object, skills: str, input_key: str | N
     if isinstance(value, str):
         return _before(skills, value)
     if isinstance(value, Mapping):
-        return _into_fields(runnable, value, skills, input_key)
+        return _into_fields(runnable, value, skills, input_key, stored)
     if holds_messages(value):
-        return _into_messages(value, skills)
+        return _into_messages(runnable, value, skills, stored)
     raise _no_place(f"a {type(value).__name__}")
 
 
-def _into_fields(runnable: object, value: Mapping[Any, Any], skills: str, input_key: str | None) -> dict[Any, Any]:
+def _into_fields(
+    runnable: object, value: Mapping[Any, Any], skills: str, input_key: str | None, stored: Sequence[BaseMessage]
+) -> dict[Any, Any]:
     slots = [name for name in SKILL_FIELDS if name in value or name in prompt_variables(runnable)]
     if slots:
         return {**value, slots[0]: skills}
@@ -55,7 +65,7 @@ def _into_fields(runnable: object, value: Mapping[Any, Any], skills: str, input_
     held = value[name]
     if isinstance(held, str) and name != "messages":
         return {**value, name: _before(skills, held)}
-    return {**value, name: _into_messages(held, skills)}
+    return {**value, name: _into_messages(runnable, held, skills, stored)}
 
 
 def _place(value: Mapping[Any, Any]) -> str | None:
@@ -73,18 +83,57 @@ def _before(skills: str, text: str) -> str:
     return f"{skills}\n\n# Task\n\n{text}" if skills else text
 
 
-def _into_messages(value: object, skills: str) -> object:
-    """Some models take one system message only, and only as the first."""
-    if not skills:
+def _into_messages(runnable: object, value: object, skills: str, stored: Sequence[BaseMessage]) -> object:
+    """Add the skills to the system message, or to what the user says where a second system message might result.
+
+    Many models take one system message only, and only as the first one. Messages of a checkpointed thread keep their
+    ids, and a graph replaces a message by one with the same id: that leaves one copy of the skills in the thread.
+    """
+    thread = [restored(message) for message in stored]
+    changed = [each for each, before in zip(thread, stored, strict=True) if each is not before]
+    if not skills and not changed:
         return value
-    system_message = load("langchain_core.messages", needed_by="ace-langchain").SystemMessage
-    messages = messages_of(value)
-    if not messages or not isinstance(messages[0], system_message):
-        return [system_message(content=skills), *messages]
-    first = messages[0]
-    content = first.content
-    joined = f"{content}\n\n{skills}" if isinstance(content, str) else [*content, {"type": "text", "text": skills}]
-    return [first.model_copy(update={"content": joined}), *messages[1:]]
+    classes = load("langchain_core.messages", needed_by="ace-langchain")
+    messages: list[BaseMessage] = [restored(message) for message in messages_of(value)]
+    if not skills:
+        return [*changed, *messages]
+    if thread and isinstance(thread[0], classes.SystemMessage):
+        merged = _merged(thread[0], skills, is_before=False)
+        return [merged, *(message for message in changed if message.id != merged.id), *messages]
+    if not thread and messages and isinstance(messages[0], classes.SystemMessage):
+        return [_merged(messages[0], skills, is_before=False), *messages[1:]]
+    if not thread and may_add_system_message(runnable):
+        return [classes.SystemMessage(content=skills), *messages]
+    spoken = [place for place, message in enumerate(messages) if isinstance(message, classes.HumanMessage)]
+    if not spoken:
+        return [*changed, classes.HumanMessage(content=skills, additional_kwargs={PLAIN_CONTENT: ""}), *messages]
+    messages[spoken[-1]] = _merged(messages[spoken[-1]], skills, is_before=True)
+    return [*changed, *messages]
+
+
+def _merged(message: BaseMessage, skills: str, *, is_before: bool) -> BaseMessage:
+    """Return a message with the skills in it, which remembers what it said without them."""
+    content = message.content
+    joined: str | list[Any]
+    if isinstance(content, str):
+        joined = _before(skills, content) if is_before else f"{content}\n\n{skills}"
+    else:
+        block = {"type": "text", "text": f"{skills}\n\n# Task" if is_before else skills}
+        joined = [block, *content] if is_before else [*content, block]
+    remembered = {**message.additional_kwargs, PLAIN_CONTENT: content}
+    return message.model_copy(update={"content": joined, "additional_kwargs": remembered})
+
+
+def restored(message: BaseMessage) -> BaseMessage:
+    """Return a message as it was before skills were added to it, with its id.
+
+    Args:
+        message: Any message.
+    """
+    if PLAIN_CONTENT not in message.additional_kwargs:
+        return message
+    kept = {name: value for name, value in message.additional_kwargs.items() if name != PLAIN_CONTENT}
+    return message.model_copy(update={"content": message.additional_kwargs[PLAIN_CONTENT], "additional_kwargs": kept})
 
 
 def _no_place(what: str) -> ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-__all__ = ["Kind", "kind_of", "prompt_variables", "state_fields", "unwrapped"]
+__all__ = ["Kind", "kind_of", "may_add_system_message", "prompt_variables", "state_fields", "unwrapped"]
 
 Kind = Literal["simple", "agent", "langgraph"]
 
@@ -67,6 +67,25 @@ def prompt_variables(runnable: object) -> tuple[str, ...]:
         return ()
     filled = set(getattr(first, "partial_variables", ()))
     return tuple(name for name in getattr(first, "input_variables", ()) if name not in filled)
+
+
+def may_add_system_message(runnable: object) -> bool:
+    """Tell whether a system message in front of an input is the only one that its model gets.
+
+    Graphs and functions may have one of their own, which cannot be seen.
+
+    Args:
+        runnable: A chat model, or a chain that begins with one or with a prompt.
+    """
+    first = unwrapped(getattr(unwrapped(runnable), "first", unwrapped(runnable)))
+    names = _class_names(first)
+    if "langchain_core:BaseChatModel" in names:
+        return True
+    if "langchain_core:BaseChatPromptTemplate" not in names:
+        return False
+    messages: Sequence[object] = getattr(first, "messages", ())
+    systems = ("langchain_core:SystemMessagePromptTemplate", "langchain_core:SystemMessage")
+    return not any(_class_names(message) & set(systems) for message in messages)
 
 
 def _class_names(value: object) -> set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict, TypeGuard
 
 __all__ = [
+    "PLAIN_CONTENT",
     "PlainMessage",
     "ToolCall",
     "is_message",
@@ -16,6 +17,9 @@ __all__ = [
     "text_of",
     "tool_message_in",
 ]
+
+PLAIN_CONTENT = "ace_plain_content"
+"""The name under which a message to which skills were added keeps what it said without them."""
 
 _TYPES = ("human", "ai", "system", "tool", "function", "developer", "remove", "chat")
 _ROLES = {"user": "human", "assistant": "ai", "model": "ai"}
@@ -90,7 +94,7 @@ def plain_message(message: object) -> PlainMessage:
     stop_reasons = (metadata.get("finish_reason"), metadata.get("stop_reason"), fields.get("stop_reason"))
     return PlainMessage(
         type=_speaker(fields),
-        content=_content_text(fields.get("content")),
+        content=_content_text(_mapping(fields.get("additional_kwargs")).get(PLAIN_CONTENT, fields.get("content"))),
         thought=_thought(fields),
         name=str(fields.get("name") or ""),
         tool_calls=_tool_calls(fields),

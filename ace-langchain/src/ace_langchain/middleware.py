@@ -10,6 +10,7 @@ from ace import wrap_skillbook_for_external_agent
 from ace.arguments import checked_arguments
 from ace.protocols import SkillbookReader
 from ace_langchain.framework import load
+from ace_langchain.injection import restored
 from ace_langchain.offer import offered_skills
 
 if TYPE_CHECKING:
@@ -67,12 +68,20 @@ def _middleware_class() -> Callable[[Callable[[], str]], AgentMiddleware[Any, An
             skills = self._skills() if offered is None else offered
             if not skills:
                 return request
+            # Earlier turns of the thread may hold skills of runs that put them into the input.
+            request = request.override(messages=[restored(message) for message in request.messages])
+            first = request.messages[0] if request.messages else None
+            if request.system_message is None and isinstance(first, system_message):
+                # The caller gave it with the input; a second one would be refused by some models.
+                merged = first.model_copy(update={"content": joined(first.content, skills)})
+                return request.override(messages=[merged, *request.messages[1:]])
             own = None if request.system_message is None else request.system_message.content
-            if own is None or isinstance(own, str):
-                content: Any = f"{own}\n\n{skills}" if own else skills
-            else:
-                content = [*own, {"type": "text", "text": skills}]
-            return request.override(system_message=system_message(content=content))
+            return request.override(system_message=system_message(content=joined(own, skills)))
+
+    def joined(own: str | list[Any] | None, skills: str) -> str | list[Any]:
+        if own is None or isinstance(own, str):
+            return f"{own}\n\n{skills}" if own else skills
+        return [*own, {"type": "text", "text": skills}]
 
     made: Callable[[Callable[[], str]], AgentMiddleware[Any, Any]] = SkillbookMiddleware
     return made
