@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -13,24 +14,33 @@ from ace.arguments import checked_class
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_langchain.calling import CALLS, Call, call_runnable, watched
+from ace_langchain.chains import (
+    has_later_place,
+    holds_retriever,
+    lacking,
+    with_skills_at_models,
+    with_skills_in_prompts,
+)
 from ace_langchain.framework import load
-from ace_langchain.injection import with_skills
-from ace_langchain.inputs import conversation_before, shaped, task_of
-from ace_langchain.kinds import kind_of, unwrapped
+from ace_langchain.injection import at_model, with_skills
+from ace_langchain.inputs import SKILL_FIELDS, conversation_before, shaped, task_of
+from ace_langchain.kinds import kind_of, prompt_variables, unwrapped
 from ace_langchain.messages import is_message
 from ace_langchain.offer import offering
-from ace_langchain.outcome import failed, outcome_of, problem_of
+from ace_langchain.outcome import failed, is_wrong_use, outcome_of, problem_of
 from ace_langchain.result import LangChainResult
 from ace_langchain.steps import words_of
 
 if TYPE_CHECKING:
+    from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable, RunnableConfig
 
-    from ace_langchain.recorder import Recorder
     from ace_langchain.recording import Recording
 
 __all__ = ["Inject", "LangChainExecuteStep"]
+
+_logger = logging.getLogger(__name__)
 
 Inject = Literal["input", "middleware"] | Callable[[Any, str], Any]
 
@@ -97,6 +107,14 @@ class LangChainExecuteStep:
         if timeout_seconds is not None and timeout_seconds <= 0:
             raise ValueError(f"timeout_seconds must be more than 0, not {timeout_seconds!r}")
         self.runnable = runnable
+        has_place = has_later_place(runnable) or any(name in prompt_variables(runnable) for name in SKILL_FIELDS)
+        self._searches = inject == "input" and not has_place and holds_retriever(runnable)
+        if self._searches:
+            _logger.warning(
+                "this chain has a retriever, which would search with skills that are put into the input; they are "
+                "added to what its models are shown instead. To choose the place, give the prompt a variable %r",
+                SKILL_FIELDS[0],
+            )
         self.inject = inject
         self.input_key = input_key
         self.output_key = output_key
@@ -130,26 +148,36 @@ class LangChainExecuteStep:
             ValueError: There is no place for the skills, or the input does not fit the runnable.
             PipelineCancelled: The run was cancelled.
         """
-        from ace_langchain.recorder import Recorder
+        from ace_langchain.recorder import Recorder, SearchGuard
 
         skills = wrap_skillbook_for_external_agent(skillbook, self.budget_tokens)
         plain = shaped(self.runnable, item, self.input_key)
         recorder = Recorder()
-        config = self._config(item, recorder)
+        guard = SearchGuard(skills) if skills else None
+        config = self._config(item, [recorder] if guard is None else [recorder, guard])
         stored = await self._stored_messages(config) if self.inject == "input" else []
-        value = self._with_skills(plain, skills, stored)
+        runnable, value = self._with_skills(plain, skills, stored)
+        problem_before = lacking(runnable, value) if kind_of(runnable) == "simple" else None
+        if problem_before is not None:
+            raise ValueError(problem_before)
         start = time.monotonic()
         # A middleware of the agent must not show them a second time.
         with offering(skills if self.inject == "middleware" else "") as offer:
             try:
-                running = call_runnable(self.runnable, value, config, self.options, self.call, self.on_chunk)
+                running = call_runnable(runnable, value, config, self.options, self.call, self.on_chunk)
                 returned = await watched(running, self.timeout_seconds, cancel_token_var.get())
             except (PipelineCancelled, asyncio.CancelledError):
                 raise
             except Exception as error:
+                if guard is not None and guard.error is not None:
+                    raise guard.error from None
+                if is_wrong_use(error):
+                    raise ValueError(f"{recorder.place_of(error) or 'the chain'}: {error}") from error
                 outcome, failed_at = failed(error), recorder.place_of(error)
             else:
                 outcome, failed_at = outcome_of(returned, kind_of(self.runnable), value, self.output_key), ""
+        if guard is not None and guard.error is not None:  # the runnable has caught it
+            raise guard.error
         recorder.see_results(outcome.messages)
         recording = recorder.recording()
         if self.inject == "middleware" and recording.answers and not offer.is_taken:
@@ -184,19 +212,37 @@ class LangChainExecuteStep:
         held = state.values.get("messages") if isinstance(state.values, Mapping) else None
         return [message for message in held if is_message(message)] if isinstance(held, list) else []
 
-    def _with_skills(self, value: object, skills: str, stored: Sequence[BaseMessage]) -> object:
+    def _with_skills(
+        self, value: object, skills: str, stored: Sequence[BaseMessage]
+    ) -> tuple[Runnable[Any, Any], object]:
+        """Return what runs and its input, one of them with the skills in it."""
         if self.inject == "middleware":
-            return value
+            return self.runnable, value
         if callable(self.inject):
-            return self.inject(value, skills)
-        return with_skills(self.runnable, value, skills, self.input_key, stored)
+            return self.runnable, self.inject(value, skills)
+        if kind_of(self.runnable) == "simple":
+            if has_later_place(self.runnable):
+                return with_skills_in_prompts(self.runnable, skills), value
+            if self._searches and not (isinstance(value, Mapping) and value.keys() & set(SKILL_FIELDS)):
+                return self._with_skills_behind_search(skills), value
+        return self.runnable, with_skills(self.runnable, value, skills, self.input_key, stored)
 
-    def _config(self, item: object, recorder: Recorder) -> RunnableConfig:
-        """Return the config of one run: the caller's, with our recorder beside the caller's callbacks."""
+    def _with_skills_behind_search(self, skills: str) -> Runnable[Any, Any]:
+        """Return the chain with the skills at its models: a retriever would search with skills in the input."""
+        chain = with_skills_at_models(self.runnable, lambda shown: at_model(shown, skills))
+        if chain is None:
+            raise ValueError(
+                "this chain has a retriever, which would search with the skills, and no model that can be seen; give "
+                f"the prompt a variable {SKILL_FIELDS[0]!r}, or say how with inject=lambda value, skills: ..."
+            )
+        return chain
+
+    def _config(self, item: object, handlers: list[BaseCallbackHandler]) -> RunnableConfig:
+        """Return the config of one run: the caller's, with our handlers beside the caller's callbacks."""
         merge = load("langchain_core.runnables.config", needed_by="LangChainExecuteStep").merge_configs
         given = self.config(item) if callable(self.config) else self.config
         bound: Mapping[str, Any] = getattr(self.runnable, "config", None) or {}
-        ours: dict[str, Any] = {"callbacks": [recorder]}
+        ours: dict[str, Any] = {"callbacks": handlers}
         if self.recursion_limit is not None and "recursion_limit" not in (given or {}):
             ours["recursion_limit"] = min(self.recursion_limit, bound.get("recursion_limit", self.recursion_limit))
         config: RunnableConfig = merge(given, ours)

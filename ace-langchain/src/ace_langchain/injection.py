@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ace_langchain.framework import load
 from ace_langchain.inputs import SKILL_FIELDS, TEXT_FIELDS, holds_messages, messages_of
-from ace_langchain.kinds import may_add_system_message, prompt_variables
+from ace_langchain.kinds import may_add_system_message, prompt_variables, state_fields
 from ace_langchain.messages import PLAIN_CONTENT
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["restored", "with_skills"]
+__all__ = ["at_model", "restored", "with_skills"]
 
 
 def with_skills(
@@ -21,7 +21,7 @@ def with_skills(
 ) -> object:
     """Return an input with the skills in it. The given one is not changed.
 
-    A prompt with a variable named `skillbook` or `skills` gets them there. Otherwise a text gets them in front, a
+    A prompt with a variable named `skillbook` or `skills` gets them there, and a graph in a field of that name. Otherwise a text gets them in front, a
     dict in front of its text, and messages in the system message. A new system message is added only where the
     runnable cannot have one of its own; else the skills come before what the user says.
 
@@ -56,7 +56,8 @@ def with_skills(
 def _into_fields(
     runnable: object, value: Mapping[Any, Any], skills: str, input_key: str | None, stored: Sequence[BaseMessage]
 ) -> dict[Any, Any]:
-    slots = [name for name in SKILL_FIELDS if name in value or name in prompt_variables(runnable)]
+    named = {*value, *prompt_variables(runnable), *(state_fields(runnable) or ())}
+    slots = [name for name in SKILL_FIELDS if name in named]
     if slots:
         return {**value, slots[0]: skills}
     name = input_key if input_key is not None else _place(value)
@@ -122,6 +123,24 @@ def _merged(message: BaseMessage, skills: str, *, is_before: bool) -> BaseMessag
         joined = [block, *content] if is_before else [*content, block]
     remembered = {**message.additional_kwargs, PLAIN_CONTENT: content}
     return message.model_copy(update={"content": joined, "additional_kwargs": remembered})
+
+
+def at_model(value: object, skills: str) -> object:
+    """Return what a model is shown, with the skills: in the system message, or in a new one.
+
+    Args:
+        value: The input of a model: a text, a prompt value or messages.
+        skills: The skills as text.
+    """
+    if not skills:
+        return value
+    if isinstance(value, str):
+        return _before(skills, value)
+    system_message = load("langchain_core.messages", needed_by="ace-langchain").SystemMessage
+    messages = messages_of(value)
+    if messages and isinstance(messages[0], system_message):
+        return [_merged(messages[0], skills, is_before=False), *messages[1:]]
+    return [system_message(content=skills), *messages]
 
 
 def restored(message: BaseMessage) -> BaseMessage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-__all__ = ["Kind", "kind_of", "may_add_system_message", "prompt_variables", "state_fields", "unwrapped"]
+__all__ = ["Kind", "class_names", "kind_of", "may_add_system_message", "prompt_variables", "state_fields", "unwrapped"]
 
 Kind = Literal["simple", "agent", "langgraph"]
 
@@ -23,7 +23,7 @@ def kind_of(runnable: object) -> Kind:
         >>> kind_of(object())
         'simple'
     """
-    names = _class_names(unwrapped(runnable))
+    names = class_names(unwrapped(runnable))
     if "langgraph:Pregel" in names:
         return "langgraph"
     return "agent" if names & _AGENT_EXECUTORS else "simple"
@@ -49,7 +49,7 @@ def state_fields(runnable: object) -> frozenset[str] | None:
         runnable: A graph.
     """
     graph = unwrapped(runnable)
-    if "langgraph:CompiledStateGraph" not in _class_names(graph):
+    if "langgraph:CompiledStateGraph" not in class_names(graph):
         return None
     # Channels with other names are the graph's own.
     channels: Sequence[str] = list(getattr(graph, "channels", ()))
@@ -63,7 +63,7 @@ def prompt_variables(runnable: object) -> tuple[str, ...]:
         runnable: A chain.
     """
     first = unwrapped(getattr(unwrapped(runnable), "first", unwrapped(runnable)))
-    if "langchain_core:BasePromptTemplate" not in _class_names(first):
+    if "langchain_core:BasePromptTemplate" not in class_names(first):
         return ()
     filled = set(getattr(first, "partial_variables", ()))
     return tuple(name for name in getattr(first, "input_variables", ()) if name not in filled)
@@ -78,15 +78,24 @@ def may_add_system_message(runnable: object) -> bool:
         runnable: A chat model, or a chain that begins with one or with a prompt.
     """
     first = unwrapped(getattr(unwrapped(runnable), "first", unwrapped(runnable)))
-    names = _class_names(first)
+    names = class_names(first)
     if "langchain_core:BaseChatModel" in names:
         return True
     if "langchain_core:BaseChatPromptTemplate" not in names:
         return False
     messages: Sequence[object] = getattr(first, "messages", ())
     systems = ("langchain_core:SystemMessagePromptTemplate", "langchain_core:SystemMessage")
-    return not any(_class_names(message) & set(systems) for message in messages)
+    return not any(class_names(message) & set(systems) for message in messages)
 
 
-def _class_names(value: object) -> set[str]:
+def class_names(value: object) -> set[str]:
+    """Return the names of the classes of a value, each with the package that it comes from.
+
+    Args:
+        value: Anything.
+
+    Example:
+        >>> sorted(class_names("text"))
+        ['builtins:object', 'builtins:str']
+    """
     return {f"{base.__module__.partition('.')[0]}:{base.__name__}" for base in type(value).__mro__}

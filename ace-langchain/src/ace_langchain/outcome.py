@@ -9,7 +9,7 @@ from ace_langchain.kinds import Kind
 from ace_langchain.messages import PlainMessage, is_message, plain_message, text_of
 from ace_langchain.result import ResultType
 
-__all__ = ["Outcome", "failed", "outcome_of", "problem_of"]
+__all__ = ["Outcome", "failed", "is_wrong_use", "outcome_of", "problem_of"]
 
 _GAVE_UP = (
     "Agent stopped due to max iterations.",
@@ -19,6 +19,13 @@ _GAVE_UP = (
     "Tool call limit reached: ",
 )
 """How LangChain's own agents and limits say, as an answer, that there is none."""
+
+_WRONG_USE = (
+    "is missing variables {",
+    "The input to RunnablePassthrough.assign() must be a dict",
+    "Expected mapping type as input to ",
+)
+"""How the parts of a chain say that they were wired wrongly."""
 
 _CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 _REFUSED = ("content_filter", "refusal", "SAFETY")
@@ -82,6 +89,19 @@ def failed(error: Exception) -> Outcome:
     notes = "; ".join(note for note in getattr(error, "__notes__", ()) if not note.startswith("During task with name"))
     told = f"{type(error).__name__}: {error}".removesuffix(": ")
     return Outcome("error", "", f"{told} ({notes})" if notes else told, ())
+
+
+def is_wrong_use(error: Exception) -> bool:
+    """Tell whether an error says that a chain was given what it cannot take, of which nothing can be learned.
+
+    Args:
+        error: What ended the run.
+
+    Example:
+        >>> is_wrong_use(KeyError("Input to ChatPromptTemplate is missing variables {'style'}.")), is_wrong_use(KeyError("x"))
+        (True, False)
+    """
+    return isinstance(error, KeyError | ValueError | TypeError) and any(sign in str(error) for sign in _WRONG_USE)
 
 
 def problem_of(answer: PlainMessage) -> str | None:

@@ -21,7 +21,37 @@ from ace_langchain.result import ToolUse
 from ace_langchain.run_tree import RunTree
 from ace_langchain.steps import arguments_text, steps_of_message
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "SearchGuard", "SkillsInSearchError"]
+
+
+class SkillsInSearchError(ValueError):
+    """A retriever was about to search with the skills."""
+
+
+@final
+class SearchGuard(BaseCallbackHandler):
+    """Ends a run before a retriever searches with the skills, which would find what fits them and not the question.
+
+    Args:
+        skills: The skills as text; not empty.
+    """
+
+    raise_error = True
+    run_inline = True
+
+    def __init__(self, skills: str) -> None:
+        self._heading = skills.partition("\n")[0]
+        self.error: SkillsInSearchError | None = None
+
+    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+        """Look at a query."""
+        if self._heading in query:
+            self.error = SkillsInSearchError(
+                "a retriever was about to search with the skills, which are in the text that this runnable searches "
+                "with; give the prompt a variable 'skillbook', or the state of the graph a field 'skillbook', for an "
+                "agent take inject='middleware', or say how with inject=lambda value, skills: ..."
+            )
+            raise self.error
 
 
 @final

@@ -1,0 +1,177 @@
+"""Looks into chains: where they search, which prompts they fill, and what these prompts lack.
+
+A chain is what `|`, dicts, `assign`, `bind`, `with_fallbacks` and branches compose. What a function does is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ace_langchain.framework import load
+from ace_langchain.inputs import SKILL_FIELDS
+from ace_langchain.kinds import class_names, unwrapped
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable
+
+__all__ = ["has_later_place", "holds_retriever", "lacking", "with_skills_at_models", "with_skills_in_prompts"]
+
+_Change = Callable[[Any], Any]
+
+
+def holds_retriever(runnable: object) -> bool:
+    """Tell whether a chain has a retriever, which may search with the input of the chain.
+
+    Args:
+        runnable: A chain.
+    """
+    return any("langchain_core:BaseRetriever" in class_names(part) for part in _parts(runnable))
+
+
+def has_later_place(runnable: object) -> bool:
+    """Tell whether a prompt behind the first step of a chain has a variable for the skills.
+
+    Args:
+        runnable: A chain.
+    """
+    first = unwrapped(getattr(unwrapped(runnable), "first", None))
+    return any(part is not first and _slots(part) for part in _parts(runnable))
+
+
+def with_skills_in_prompts(runnable: Runnable[Any, Any], skills: str) -> Runnable[Any, Any]:
+    """Return the chain with the variables for the skills filled in all of its prompts.
+
+    Args:
+        runnable: The chain. It is not changed.
+        skills: The skills as text.
+    """
+    return _changed(
+        runnable, lambda part: part.partial(**dict.fromkeys(_slots(part), skills)) if _slots(part) else part
+    )
+
+
+def with_skills_at_models(runnable: Runnable[Any, Any], add: Callable[[Any], Any]) -> Runnable[Any, Any] | None:
+    """Return the chain with the skills added to what its models are shown; None if it has no model that can be seen.
+
+    Args:
+        runnable: The chain. It is not changed.
+        add: Takes the input of a model, and returns it with the skills.
+    """
+    before = load("langchain_core.runnables", needed_by="ace-langchain").RunnableLambda(add, name="skills")
+    has_model = any("langchain_core:BaseLanguageModel" in class_names(part) for part in _parts(runnable))
+
+    def change(part: Any) -> Any:
+        return before | part if "langchain_core:BaseLanguageModel" in class_names(unwrapped(part)) else part
+
+    return _changed(runnable, change) if has_model else None
+
+
+def lacking(runnable: object, value: object) -> str | None:
+    """Say what a prompt of a chain will miss, or which step cannot take its input; None if nothing is known to fail.
+
+    It is known as long as the fields come from the input, from a dict of steps, or from `assign`.
+
+    Args:
+        runnable: A chain.
+        value: Its input.
+    """
+    known: frozenset[object] | None = frozenset(value) if isinstance(value, Mapping) else None
+    is_text = isinstance(value, str)
+    for step in _sequence(unwrapped(runnable)):
+        names = class_names(step)
+        if "langchain_core:RunnableAssign" in names:
+            if is_text:
+                return "a text does not fit RunnablePassthrough.assign, with which the chain begins; give a dict"
+            added: Mapping[str, object] = getattr(step.mapper, "steps__", {})
+            known = None if known is None else known | frozenset(added)
+        elif "langchain_core:RunnableParallel" in names:
+            known = frozenset(step.steps__)
+        elif "langchain_core:BasePromptTemplate" in names:
+            missing = [] if known is None else sorted(set(step.input_variables) - set(step.partial_variables) - known)
+            if missing:
+                return (
+                    f"a prompt of this chain needs {', '.join(map(repr, missing))}, and gets only "
+                    f"{', '.join(sorted(map(repr, known or ())))}"
+                )
+            known = None
+        elif "langchain_core:RunnablePassthrough" not in names:
+            known = None
+        is_text = is_text and "langchain_core:RunnablePassthrough" in names
+    return None
+
+
+def _sequence(runnable: Any) -> Iterator[Any]:
+    """Yield the steps of a chain, without wrappers."""
+    steps: Sequence[object] = getattr(runnable, "steps", ())
+    if "langchain_core:RunnableSequence" not in class_names(runnable):
+        steps = [runnable]
+    for step in steps:
+        inner = unwrapped(step)
+        if inner is not runnable and "langchain_core:RunnableSequence" in class_names(inner):
+            yield from _sequence(inner)
+        else:
+            yield inner
+
+
+def _slots(part: object) -> list[str]:
+    if "langchain_core:BasePromptTemplate" not in class_names(part):
+        return []
+    filled = set(getattr(part, "partial_variables", ()))
+    return [name for name in SKILL_FIELDS if name in getattr(part, "input_variables", ()) and name not in filled]
+
+
+def _parts(runnable: object) -> Iterator[object]:
+    """Yield all parts of a chain, itself included."""
+    waiting, seen = [runnable], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        waiting += [inner for _, inner in _held(part)]
+
+
+def _held(part: Any) -> Iterable[tuple[str, Any]]:
+    """Yield the names and values of the fields in which a part of a chain holds others."""
+    names = class_names(part)
+    if "langchain_core:RunnableSequence" in names:
+        return [("first", part.first), *(("middle", step) for step in part.middle), ("last", part.last)]
+    if "langchain_core:RunnableParallel" in names:
+        return [("steps__", step) for step in part.steps__.values()]
+    if "langchain_core:RunnableAssign" in names:
+        return [("mapper", part.mapper)]
+    if "langchain_core:RunnableBindingBase" in names:
+        return [("bound", part.bound)]
+    if "langchain_core:RunnableWithFallbacks" in names:
+        return [("runnable", part.runnable), *(("fallbacks", each) for each in part.fallbacks)]
+    if "langchain_core:RunnableBranch" in names:
+        return [*(("branches", then) for _, then in part.branches), ("default", part.default)]
+    return []
+
+
+def _changed(part: Any, change: _Change) -> Any:
+    """Return a copy of a chain in which a function has changed what is no composition itself."""
+    names = class_names(part)
+    is_model = "langchain_core:BaseLanguageModel" in class_names(unwrapped(part))
+    held = [] if is_model else list(_held(part))
+    if not held:
+        return change(part)
+    made = {id(inner): _changed(inner, change) for _, inner in held}
+    if all(made[id(inner)] is inner for _, inner in held):
+        return part
+    if "langchain_core:RunnableSequence" in names:
+        steps = [made[id(step)] for step in part.steps]
+        sequence = load("langchain_core.runnables", needed_by="ace-langchain").RunnableSequence
+        return sequence(*steps, name=part.name)
+    if "langchain_core:RunnableParallel" in names:
+        return part.model_copy(update={"steps__": {name: made[id(step)] for name, step in part.steps__.items()}})
+    if "langchain_core:RunnableWithFallbacks" in names:
+        fallbacks = [made[id(each)] for each in part.fallbacks]
+        return part.model_copy(update={"runnable": made[id(part.runnable)], "fallbacks": fallbacks})
+    if "langchain_core:RunnableBranch" in names:
+        branches = [(condition, made[id(then)]) for condition, then in part.branches]
+        return part.model_copy(update={"branches": branches, "default": made[id(part.default)]})
+    [(name, inner)] = held
+    return part.model_copy(update={name: made[id(inner)]})
