@@ -8,6 +8,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 import ace_langchain
+from ace import ReflectStep
 from ace_langchain import LangChain
 from tests.support import misspelt
 
@@ -23,9 +24,11 @@ def test_a_misspelt_option_is_suggested(given: str, meant: str) -> None:
 
 def test_the_address_of_the_model_that_learns() -> None:
     runner: Any = LangChain.from_model(
-        RunnableLambda(str.upper), ace_model="openai/x", api_base="http://127.0.0.1:1", api_key="k"
+        RunnableLambda(str.upper), ace_model="openai/x", prove=False, api_base="http://127.0.0.1:1", api_key="k"
     )
-    assert runner.pipeline.steps[2].reflector.llm.config.api_base == "http://127.0.0.1:1"
+    reflect: Any
+    [reflect] = [step for step in runner.pipeline.steps if isinstance(step, ReflectStep)]
+    assert reflect.reflector.llm.config.api_base == "http://127.0.0.1:1"
 
 
 OTHERWISE = {

@@ -90,8 +90,8 @@ def test_a_prompt_behind_the_search_takes_the_skills_in_its_variable(caplog: pyt
 
 def test_a_chain_whose_search_cannot_be_seen_is_stopped_before_it_searches() -> None:
     archive, model = Archive(), in_turn()
-    chain = RunnableLambda(lambda text: {"context": archive.invoke(text), "question": text}) | prompt() | model
-    with pytest.raises(ValueError, match="a retriever was about to search with the skills.*variable 'skillbook'"):
+    chain: Any = RunnableLambda(lambda text: {"context": archive.invoke(text), "question": text}) | prompt() | model
+    with pytest.raises(ValueError, match=r"a retriever was about to search with the skills.*variable 'skillbook'"):
         run(chain, QUESTION)
     assert (archive.queries, model.seen) == ([], [])
 

@@ -46,9 +46,13 @@ def with_skills_in_prompts(runnable: Runnable[Any, Any], skills: str) -> Runnabl
         runnable: The chain. It is not changed.
         skills: The skills as text.
     """
-    return _changed(
-        runnable, lambda part: part.partial(**dict.fromkeys(_slots(part), skills)) if _slots(part) else part
-    )
+
+    def fill(part: Any) -> Any:
+        slots = _slots(part)
+        return part.partial(**dict.fromkeys(slots, skills)) if slots else part
+
+    filled: Runnable[Any, Any] = _changed(runnable, fill)
+    return filled
 
 
 def with_skills_at_models(runnable: Runnable[Any, Any], add: Callable[[Any], Any]) -> Runnable[Any, Any] | None:

@@ -210,7 +210,7 @@ class LangChainExecuteStep:
             return []
         state = await (asyncio.to_thread(graph.get_state, config) if self.call == "sync" else graph.aget_state(config))
         held = state.values.get("messages") if isinstance(state.values, Mapping) else None
-        return [message for message in held if is_message(message)] if isinstance(held, list) else []
+        return list(held) if isinstance(held, list) and all(map(is_message, held)) else []
 
     def _with_skills(
         self, value: object, skills: str, stored: Sequence[BaseMessage]
@@ -224,18 +224,10 @@ class LangChainExecuteStep:
             if has_later_place(self.runnable):
                 return with_skills_in_prompts(self.runnable, skills), value
             if self._searches and not (isinstance(value, Mapping) and value.keys() & set(SKILL_FIELDS)):
-                return self._with_skills_behind_search(skills), value
+                chain = with_skills_at_models(self.runnable, lambda shown: at_model(shown, skills))
+                if chain is not None:
+                    return chain, value
         return self.runnable, with_skills(self.runnable, value, skills, self.input_key, stored)
-
-    def _with_skills_behind_search(self, skills: str) -> Runnable[Any, Any]:
-        """Return the chain with the skills at its models: a retriever would search with skills in the input."""
-        chain = with_skills_at_models(self.runnable, lambda shown: at_model(shown, skills))
-        if chain is None:
-            raise ValueError(
-                "this chain has a retriever, which would search with the skills, and no model that can be seen; give "
-                f"the prompt a variable {SKILL_FIELDS[0]!r}, or say how with inject=lambda value, skills: ..."
-            )
-        return chain
 
     def _config(self, item: object, handlers: list[BaseCallbackHandler]) -> RunnableConfig:
         """Return the config of one run: the caller's, with our handlers beside the caller's callbacks."""

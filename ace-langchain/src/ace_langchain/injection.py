@@ -21,9 +21,9 @@ def with_skills(
 ) -> object:
     """Return an input with the skills in it. The given one is not changed.
 
-    A prompt with a variable named `skillbook` or `skills` gets them there, and a graph in a field of that name. Otherwise a text gets them in front, a
-    dict in front of its text, and messages in the system message. A new system message is added only where the
-    runnable cannot have one of its own; else the skills come before what the user says.
+    A prompt with a variable named `skillbook` or `skills` gets them there, and a graph in a field of that name.
+    Otherwise a text gets them in front, a dict in front of its text, and messages in the system message. A new system
+    message is added only where the runnable cannot have one of its own; else the skills come before what the user says.
 
     Args:
         runnable: What will take the input.

@@ -98,8 +98,8 @@ def is_wrong_use(error: Exception) -> bool:
         error: What ended the run.
 
     Example:
-        >>> is_wrong_use(KeyError("Input to ChatPromptTemplate is missing variables {'style'}.")), is_wrong_use(KeyError("x"))
-        (True, False)
+        >>> is_wrong_use(KeyError("Input to ChatPromptTemplate is missing variables {'style'}."))
+        True
     """
     return isinstance(error, KeyError | ValueError | TypeError) and any(sign in str(error) for sign in _WRONG_USE)
 
