@@ -361,6 +361,23 @@ def test_an_agent_is_told_context_attempt_and_date_where_they_matter(server: Scr
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "calculates"),
+    [
+        ("Assets are $1,000,000 and liabilities $500,000. Give the ratio with 2 decimal places.", True),
+        ("When does the train of 14:30 on 2026-04-02 leave?", False),
+        ("Which label has object 58-B on floor 3 in cabinet 7?", False),
+        ("Who gets the call?", False),
+    ],
+)
+def test_a_calculation_comes_before_the_answer_where_there_are_numbers_to_calculate_with(
+    question: str, calculates: bool
+) -> None:
+    with ScriptedServer(lambda request: {"reasoning": "10 / 5 = 2", "final_answer": "2"}) as server:
+        SmallModelAgent(client_for(server)).generate(question, "", Skillbook())
+        assert ("The calculation with its numbers" in server.requests[0].text) == calculates
+
+
 def test_an_agents_template_of_ones_own_keeps_its_placeholders(server: ScriptedServer) -> None:
     template = "{current_date} C {context} S {skillbook} R {reflection} Q {question}"
     SmallModelAgent(client_for(server), template).generate("2+2?", "", Skillbook())

@@ -130,7 +130,13 @@ class Agent:
 
         try:
             output = await usable_answer(
-                calling, self.llm, prompt, self.answer_type, problem_with, role="Agent", max_retries=self.max_retries
+                calling,
+                self.llm,
+                prompt,
+                self._answer_type(question),
+                problem_with,
+                role="Agent",
+                max_retries=self.max_retries,
             )
         except UnusableAnswerError as error:
             if error.problem != _EMPTY:
@@ -138,6 +144,9 @@ class Agent:
             cited = empty[-1].model_copy(update={"skill_ids": _cited(empty[-1].reasoning, skillbook)})
             raise EmptyAnswerError(_EMPTY, cited, raw_answers=error.raw_answers, role=error.role) from error
         return output.model_copy(update={"skill_ids": _cited(output.reasoning, skillbook)})
+
+    def _answer_type(self, question: str) -> type[AgentOutput]:
+        return self.answer_type
 
     def _prompt(self, question: str, context: str, skillbook: SkillbookReader, reflection: str) -> str:
         return self._template.fill(

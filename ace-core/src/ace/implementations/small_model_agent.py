@@ -27,6 +27,9 @@ _MOST_SHOWN: Final = 3
 _MOST_TOKENS: Final = 300
 """What the skills may take, by a careful estimate, before worked examples are omitted."""
 _LONGEST_QUERY: Final = 2000
+_NUMBER: Final = re.compile(r"(?<![\w.:/-])[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?(?![\w:/-])")
+_NUMBERS_TO_CALCULATE_WITH: Final = 3
+"""A date, a time or a place with its floor holds two; one can seldom calculate with fewer than three."""
 _RELATIVE_TIME: Final = re.compile(
     r"\b(today|tonight|tomorrow|yesterday|now|current(ly)?|date|ago|(this|next|last) (day|week|month|quarter|year))\b",
     re.IGNORECASE,
@@ -47,14 +50,24 @@ class _AnswerOnly(AgentOutput):
     )
 
 
+class _CalculatedAnswer(_AnswerOnly):
+    """An answer after its calculation, for questions with many numbers: such a model cannot calculate in its head."""
+
+    reasoning: Text = Field(
+        description="The calculation with its numbers, without words, such as (9 - 3) / 2 = 3; empty if there is none.",
+        json_schema_extra={"maxLength": 400},
+    )
+
+
 @checked_class
 class SmallModelAgent(Agent):
     """Answers questions with a small model.
 
     The model sees the three skills that fit the question best, each with the worked example of its first case where
     there is room for it (some 225 tokens for all of them), and no ids, which it would copy into its answers:
-    `shown_skills` tells which skills it sees. It is asked for the answer alone. A section of the template for which
-    there is nothing is omitted, and so is the date where neither question nor context speaks of time.
+    `shown_skills` tells which skills it sees. It is asked for the answer alone; where the question holds three numbers
+    or more, for the calculation before it. A section of the template for which there is nothing is omitted, and so is
+    the date where neither question nor context speaks of time.
 
     Args:
         llm: A client.
@@ -95,6 +108,10 @@ class SmallModelAgent(Agent):
         best = self._ranker.best(query, skills, _MOST_SHOWN)
         relevant = {skill.id for skill, score in zip(skills, self._ranker(query, skills), strict=True) if score > 0}
         return [skill for skill in best if skill.id in relevant]
+
+    def _answer_type(self, question: str) -> type[AgentOutput]:
+        calculates = len(_NUMBER.findall(question)) >= _NUMBERS_TO_CALCULATE_WITH
+        return _CalculatedAnswer if calculates and self.answer_type is _AnswerOnly else self.answer_type
 
     def _prompt(self, question: str, context: str, skillbook: SkillbookReader, reflection: str) -> str:
         speaks_of_time = _RELATIVE_TIME.search(question) or _RELATIVE_TIME.search(context)
