@@ -25,7 +25,7 @@ from ace.skillbook import Skillbook
 MODEL = "scripted"
 FORM = "Write every time of day in the form 14h30."
 SIGNER = "Contracts above 10,000 dollars are signed by Petersen."
-HARMFUL = "Write every time of day in the form 2:30 pm, never in another one."
+HARMFUL = "Hours are told as 2:30 pm, never otherwise."
 TIDE = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"), wrong="2:30 pm", expected="14h30")
 FERRY = SkillCase.make("When does the ferry leave?", CaseCheck("contains", "09h15"), wrong="9:15", expected="09h15")
 SIGNS = SkillCase.make("Who signs a contract of 12,000 dollars?", CaseCheck("contains", "Petersen"))
@@ -147,6 +147,23 @@ def test_where_no_single_skill_is_to_blame_it_says_so_after_three_calls(book: Sk
     assert (verdict.verdict, verdict.interfering) == ("interfered", ())
     assert verdict.reason == "omitting one other skill does not cure it"
     assert len(clerk.asked) <= 4 + 4 + 3
+
+
+def test_what_interferes_is_found_among_many_that_share_no_word_with_the_case(clock: Clock) -> None:
+    """What was changed after the case had passed is suspected first, else what is newest."""
+    for is_tested_before in (True, False):
+        book = Skillbook(clock=clock)
+        book.add_skill("times", FORM, cases=[TIDE])
+        for number in range(12):
+            book.add_skill("ports", f"Port {number} has two locks.")
+        if is_tested_before:
+            suite_of(book, Clerk(), clock).run()
+            book.update_skill("ports-00005", content=HARMFUL)
+        else:
+            book.add_skill("ports", HARMFUL)
+        report = suite_of(book, Clerk(), clock).run(alone=True)
+        changed = next(skill.id for skill in book.skills() if skill.content == HARMFUL)
+        assert [each.interfering for each in report.skills if each.verdict == "interfered"] == [(changed,)]
 
 
 def test_a_skill_that_fails_alone_too_is_failing(book: Skillbook, clock: Clock) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
@@ -295,21 +296,37 @@ class SkillTests:
         """Whether the agent or the retrieval chooses what is shown for a question."""
         return self.prover.retrieval is not None or self.prover.shows_examples
 
-    def _shown_beside(
-        self, question: str, own: Sequence[Skill], skills: Sequence[Skill], *, is_filled: bool = False
-    ) -> list[Skill]:
-        """Return what is shown with a question beside its own skills; where that is the whole book, what fits best.
+    def _shown_beside(self, question: str, own: Sequence[Skill], skills: Sequence[Skill]) -> list[Skill]:
+        """Return what is shown with a question beside its own skills; of a whole book, what resembles them.
 
-        Among skills that are all shown, one that contradicts another resembles it. Those that do not resemble it come
-        last, if the list is to be filled.
+        Among skills that are all shown, one that contradicts another resembles it.
         """
         ids = {skill.id for skill in own}
         if self._is_chosen_for:
             return [skill for skill in self.prover.shown(question, skills) if skill.id not in ids]
         scores = self._ranker(" ".join([question, *(skill.content for skill in own)]), skills)
         order = sorted(range(len(skills)), key=lambda place: -scores[place])
-        best = [skills[place] for place in order if is_filled or scores[place] > 0]
-        return [skill for skill in best if skill.id not in ids][:_BESIDE]
+        best = [skills[place] for place in order if scores[place] > 0 and skills[place].id not in ids]
+        return best[:_BESIDE]
+
+    def _suspects(self, case: SkillCase, own: Skill, skills: Sequence[Skill]) -> list[Skill]:
+        """Return the skills that may be what interferes, the most suspect one first.
+
+        What was changed after the case had passed comes first. Then what resembles the skill and what is newest take
+        turns: a contradiction resembles what it contradicts, and a case that has passed once was broken later.
+        """
+        shown = [skill for skill in self.prover.shown(case.question, skills) if skill.id != own.id]
+        # Of equal times, as under a stopped clock, the later place counts.
+        newest = sorted(shown, key=lambda skill: _moment(skill.updated_at))[::-1]
+        copy = next((each for each in own.cases if each.id == case.id), case)
+        later = [
+            skill
+            for skill in newest
+            if copy.last_result == "passed" and _moment(skill.updated_at) >= _moment(copy.last_run_at)
+        ]
+        similar = self._shown_beside(case.question, [own], skills)
+        turns = [skill for pair in zip_longest(similar, newest) for skill in pair if skill is not None]
+        return list({skill.id: skill for skill in (*later[:_BESIDE], *turns)}.values())[:_BESIDE]
 
     def _asked_alone(
         self, run: _Run, chosen: Sequence[_Chosen], skills: Sequence[Skill], tests: dict[str, CaseTest]
@@ -335,7 +352,7 @@ class SkillTests:
 
     def _cure(self, run: _Run, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> str:
         """Return the shown skill without which a case passes that its own skill answers; empty if none is found."""
-        for other in self._shown_beside(case.question, [skill], skills, is_filled=True)[:_BESIDE]:
+        for other in self._suspects(case, skill, skills):
             if run.token.is_cancelled:
                 break
             run.plan(1)
