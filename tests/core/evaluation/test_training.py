@@ -129,7 +129,7 @@ def test_fewer_samples_than_an_interval_are_validated_at_the_end() -> None:
 
 def test_what_did_not_change_is_not_asked_again() -> None:
     with served() as server:
-        result = trainer_for(server, ValidationSettings(interval=1)).train(PRICES[:4], VALIDATION, lag=0)
+        result = trainer_for(server, ValidationSettings(interval=1)).train(PRICES[:4], VALIDATION, lag=0, prove=False)
         agent_calls = len(server.by_role("agent"))
     assert [point.samples for point in result.points] == [0, 1, 2, 3, 4]
     assert agent_calls == 4 + 2 * len(VALIDATION)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ace.context import ACEStepContext, SkillbookView
+from ace.environments import EnvironmentResult, Sample, TaskEnvironment
+from ace.implementations import Agent
 from ace.outputs import AgentOutput
+from ace.pipeline import CancellationToken, PipelineCancelled
 from ace.protocols import DeduplicationConfig, SkillbookReader
-from ace.protocols.observers import Event, ModelCalled, SkillProven, observing
+from ace.protocols.observers import Event, ModelCalled, RunEnded, SkillProven, observing
 from ace.providers import LiteLLMClient
-from ace.runners import TraceAnalyser
+from ace.runners import ACE, TraceAnalyser
+from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
+from ace.steps import ApplyStep, ProveStep
+from ace.updates import UpdateBatch, UpdateOperation
 from tests.support.clients import client_for
 from tests.support.corrected_chats import CODE, PAYER, TIDE, Lesson, chat, chats, correcting_script, lesson_number
 from tests.support.scripted_server import Script, ScriptedRequest, ScriptedServer
@@ -213,3 +222,144 @@ def test_a_small_model_takes_at_most_five_calls_per_trace() -> None:
     assert {skill.proof for skill in book.skills()} == {"proven"}
     assert sum(len(skill.cases) for skill in book.skills()) == len(lessons)
     assert {event.role for event in events if isinstance(event, ModelCalled)} == {"Reflector", "Prove"}
+
+
+def test_max_cost_counts_the_calls_of_proofs() -> None:
+    def counted(**options: Any) -> tuple[int, list[Event]]:
+        events: list[Event] = []
+        with ScriptedServer(correcting_script(TIDE, CODE, PAYER)) as server, observing(events.append):
+            client = client_for(server, model="gpt-4o-mini")
+            runner = TraceAnalyser.from_client(client)
+            runner.run(chats([TIDE, CODE, PAYER]), max_in_flight=1, **options)
+            return len(server.requests), events
+
+    _, events = counted()
+    calls = [event for event in events if isinstance(event, ModelCalled)]
+    first = next(place for place, event in enumerate(calls) if event.role == "Prove")
+    spent = sum(event.cost or 0.0 for event in calls[: first + 1])
+    stopped, events = counted(max_cost=spent)
+    assert stopped == first + 1, "the first proof reached the limit, and no other call was begun"
+    assert [event.stopped_by for event in events if isinstance(event, RunEnded)] == ["max_cost"]
+
+
+def test_a_run_that_is_cancelled_in_a_proof_can_be_resumed_and_pays_for_it_once(tmp_path: Path) -> None:
+    lessons = [lesson_number(number) for number in range(1, 5)]
+    token = CancellationToken()
+    answered = correcting_script(*lessons)
+
+    def script(request: ScriptedRequest) -> Any:
+        if request.role == "agent":
+            token.cancel()
+        return answered(request)
+
+    with ScriptedServer(script) as server, Skillbook.open(tmp_path / "skills.db") as book:
+        runner = TraceAnalyser.from_client(client_for(server), skillbook=book)
+        results = runner.run(chats(lessons), max_in_flight=1, run_id="monday", cancel_token=token)
+        assert any(isinstance(result.error, PipelineCancelled) for result in results)
+        runner.run(chats(lessons), max_in_flight=1, run_id="monday", resume=True)
+        bodies = [json.dumps(request.body) for request in server.requests]
+        assert len(bodies) == len(set(bodies)), "a call was paid for twice"
+        assert [skill.proof for skill in book.skills()] == ["proven"] * len(lessons)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_asynchronous_runs_and_roles_prove_as_well(workers: int) -> None:
+    class Awaited:
+        can_be_asked_again = True
+
+        def __init__(self, agent: Agent) -> None:
+            self.agent = agent
+
+        async def generate(self, **arguments: Any) -> AgentOutput:
+            return await self.agent.agenerate(**arguments)
+
+    lessons = [lesson_number(number) for number in range(1, 9)]
+    book = Skillbook()
+    with ScriptedServer(correcting_script(*lessons)) as server:
+        agent = Awaited(Agent(client_for(server)))
+        runner = TraceAnalyser.from_client(client_for(server), skillbook=book, proof_agent=agent)
+        asyncio.run(runner.arun(chats(lessons), workers=workers))
+        assert runner.failures == []
+    assert [skill.proof for skill in book.skills()] == ["proven"] * len(lessons)
+    assert {skill.cases[0].question for skill in book.skills()} == {lesson.question for lesson in lessons}
+
+
+def test_two_runs_on_one_book_prove_their_own_lessons() -> None:
+    lessons = [lesson_number(number) for number in range(1, 13)]
+    book = Skillbook()
+    with ScriptedServer(correcting_script(*lessons)) as server, ThreadPoolExecutor(2) as pool:
+        runner = TraceAnalyser.from_client(client_for(server), skillbook=book)
+        halves = (chats(lessons[:6]), chats(lessons[6:]))
+        assert [result.error for results in pool.map(runner.run, halves) for result in results] == [None] * 12
+    assert [skill.proof for skill in book.skills()] == ["proven"] * len(lessons)
+    assert sorted(case.question for skill in book.skills() for case in skill.cases) == sorted(
+        lesson.question for lesson in lessons
+    )
+
+
+class Ends(TaskEnvironment):
+    """Takes an answer that ends as the sample says it has to; it needs more than the question for that."""
+
+    def evaluate(self, *, sample: Sample, agent_output: AgentOutput) -> EnvironmentResult:
+        correct = agent_output.final_answer.endswith(sample.metadata["ending"])
+        return EnvironmentResult(f"The answer has to end in {sample.metadata['ending']}.", metrics={"correct": correct})
+
+
+def test_a_case_of_a_live_run_is_proven_by_the_environment_of_the_run() -> None:
+    def script(request: ScriptedRequest) -> Any:
+        if request.role == "reflector":
+            learning = {"learning": "End each answer with over."}
+            return {"reasoning": "", "correct_approach": "", "key_insight": "", "extracted_learnings": [learning]}
+        if request.role == "skill_manager":
+            return {"operations": [{"type": "ADD", "section": "radio", "content": "End each answer with over."}]}
+        return {"reasoning": "", "final_answer": "Yes, over" if "End each answer" in request.text else "Yes"}
+
+    book = Skillbook()
+    with ScriptedServer(script) as server:
+        runner = ACE.from_client(client_for(server), environment=Ends(), skillbook=book)
+        runner.run([Sample("Do you hear me?", metadata={"ending": "over"})])
+    (skill,) = book.skills()
+    assert skill.proof == "proven"
+    assert skill.cases[0].check == CaseCheck("environment", "Ends")
+
+
+def test_a_correction_without_a_value_is_proven_by_a_judge() -> None:
+    polite = Lesson(
+        "How do we greet a guest of the house in the morning?",
+        "Hey",
+        "No, please be more polite and formal with our guests.",
+        "Good morning, dear guest",
+        "Be polite and formal with guests.",
+        "polite and formal",
+    )
+
+    def script(request: ScriptedRequest) -> Any:
+        if "# Requirement" in request.text:
+            return {"passes": "Good morning" in request.text.partition("# Answer")[2].partition("# Requirement")[0]}
+        return correcting_script(polite)(request)
+
+    case = SkillCase.make(polite.question, CaseCheck("judge", "Is it polite?"), wrong=polite.wrong)
+    with ScriptedServer(script) as server:
+        client = client_for(server)
+        book = Skillbook()
+        operation = UpdateOperation("ADD", section="house", content=polite.rule, cases=(case,))
+        ctx = ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=UpdateBatch("", [operation]))
+        judged = ProveStep(Agent(client), judge=client)(ctx).skill_manager_output
+        left = ProveStep(Agent(client))(ctx).skill_manager_output
+    assert judged is not None and left is not None
+    assert [each.cases[0].last_result for each in judged.operations] == ["passed"]
+    assert [each.cases[0].last_result for each in left.operations] == ["not_run"], "nothing is proven without a judge"
+
+
+def test_a_small_change_of_an_old_skill_is_tried_on_its_older_cases() -> None:
+    book = Skillbook()
+    learned(book, correcting_script(TIDE), chats([TIDE]))
+    (before,) = book.skills()
+    case = SkillCase.make(BREAKS.question, CaseCheck("contains", "minus 20h30"), wrong=BREAKS.wrong)
+    worse = UpdateOperation("UPDATE", skill_id=before.id, content="Tell times as minus 20h30.", cases=(case,))
+    with ScriptedServer(correcting_script(TIDE, BREAKS)) as server:
+        ctx = ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=UpdateBatch("", [worse]))
+        ctx = ProveStep(Agent(client_for(server)))(ctx)
+        ApplyStep(book)(ctx)
+    assert book.skills()[0].content == before.content
+    assert book.skills()[0].proof == "proven"
