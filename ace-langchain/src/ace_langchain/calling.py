@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ace.pipeline import CancellationToken, PipelineCancelled
@@ -21,6 +24,7 @@ T = TypeVar("T")
 
 _LOOKING = 0.05
 """Seconds between two looks at the cancellation token."""
+_MOST_THREADS = 1024
 _LAST_WORDS = 2.0
 """Seconds that a cancelled call gets to clean up."""
 
@@ -48,7 +52,8 @@ async def call_runnable(
         on_chunk: Gets every chunk of a stream as it comes.
     """
     if call == "sync":
-        return await asyncio.to_thread(runnable.invoke, value, config, **options)
+        work = partial(copy_context().run, partial(runnable.invoke, value, config, **options))
+        return await asyncio.get_running_loop().run_in_executor(_threads(), work)
     if call == "async":
         return await runnable.ainvoke(value, config, **options)
     if kind_of(runnable) == "langgraph":
@@ -60,6 +65,12 @@ async def call_runnable(
             on_chunk(chunk)
         gathered = _gathered(gathered, chunk, options.get("stream_mode"))
     return gathered
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    """Return our own threads, of which as many are started as calls are at work: a loop's pool may be small."""
+    return ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="ace-langchain")
 
 
 def _gathered(before: Any, chunk: Any, mode: object) -> Any:

@@ -11,7 +11,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar, final
 
@@ -19,6 +19,8 @@ from .threads import threads
 from .variables import adopt
 
 T = TypeVar("T")
+
+_MOST_THREADS = 1024
 
 
 @final
@@ -46,6 +48,9 @@ class EngineLoop:
                 if ident not in self._blocked:
                     return loop
             loop = asyncio.new_event_loop()
+            # Frameworks run what is synchronous on the loop's pool. Its usual size, a few more than there are cores,
+            # would bound the number of workers; threads are started as they are needed, and kept.
+            loop.set_default_executor(ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="ace-pipeline-pool"))
             thread = threading.Thread(target=loop.run_forever, name="ace-pipeline-loop", daemon=True)
             try:
                 thread.start()
