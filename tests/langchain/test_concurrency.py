@@ -33,7 +33,8 @@ def runnable(kind: str, meeting: Meeting) -> Any:
     if kind == "lambda":
         return RunnableLambda(meeting.attend)
     builder = StateGraph(MessagesState)
-    builder.add_node("attend", meeting.attend)
+    attend: Any = meeting.attend
+    builder.add_node("attend", attend)
     builder.add_edge(START, "attend")
     return builder.compile()
 
