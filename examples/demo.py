@@ -9,18 +9,27 @@ asking. What the model says is shown as it comes. Run it from the root of the ch
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
-from ace import Skillbook
+from ace import Skill, Skillbook
 from ace.providers.local import DEFAULT_MODEL, catalogued_model
 
 ACE = Path(sys.executable).with_name("ace")
 TRACES = Path(__file__).parent / "traces"
 SHIPPED = Path(__file__).parent / "house_skills.json"
-QUESTION = "Table orders has one order today: (id 9, day 2026-04-02, amount 8450). What is today's revenue in euros?"
+NEW_QUESTIONS = Path(__file__).with_name("new_questions.jsonl")
+"""Named after the traces that teach what they need; their ground truths are patterns."""
+MARKS = {True: " (right)", False: " (wrong)"}
+WRONG_USAGE = 2
 
 
 def tour(folder: Path) -> None:
@@ -47,27 +56,73 @@ def tour(folder: Path) -> None:
 
 
 def learn_and_ask(folder: Path) -> int:
-    """Learn with the model of this machine, then ask without and with what was learned."""
-    model = catalogued_model(DEFAULT_MODEL)
-    print(f"\nNow with a model: {model.name} by {model.maker}, {model.size / 1e9:.1f} GB, licence {model.licence}.")
-    print("Two idle cores take about a minute to fetch it the first time, and about two minutes for the rest.")
+    """Learn from corrections, test what was learned, and ask new questions without and with it."""
     skillbook = folder / "skills.db"
-    for arguments in (
-        ["models", "pull", model.name, "--yes"],
-        ["learn", str(TRACES), "--skillbook", str(skillbook)],
-        ["ask", QUESTION, "--without-skills"],
-        ["ask", QUESTION, "--skillbook", str(skillbook)],
-    ):
-        print(f"\n$ ace {subprocess.list2cmdline(arguments)}", flush=True)
-        code = subprocess.run([ACE, *arguments], check=False).returncode
-        if code == 2:
-            return code
-    print("\nEach skill, and the trace that taught it:")
-    for skill in Skillbook.load_from_file(skillbook).skills():
+    code = 0
+    if "ACE_MODEL" not in os.environ:
+        model = catalogued_model(DEFAULT_MODEL)
+        print(f"\nNow with a model: {model.name} by {model.maker}, {model.size / 1e9:.1f} GB, licence {model.licence}.")
+        print("Two idle cores take about a minute to fetch it the first time, and about two minutes for the rest.")
+        code = ace("models", "pull", model.name, "--yes")
+    if code != WRONG_USAGE:
+        print(
+            "\nIn some of these traces a person corrects the agent. Each correction becomes a rule, and is proven: the"
+        )
+        print("question is asked again, with the rule.")
+        code = ace("learn", os.path.relpath(TRACES), "--skillbook", str(skillbook))
+    if code == WRONG_USAGE:
+        return code
+    print("\nEach skill, the trace that taught it, and whether it is proven:")
+    skills = Skillbook.load_from_file(skillbook).skills()
+    for skill in skills:
         print(f"   [{skill.id}] {skill.content}")
         for source in skill.sources:
-            print(f"      from trace {source.trace_id}: {source.sample_question}")
+            print(f"      from {Path(source.trace_id).name}, {skill.proof}")
+    print("\nNow questions that it has never seen, without and with these skills:")
+    return print_new_answers(skillbook, skills)
+
+
+def ace(*arguments: str) -> int:
+    """Run a command as a reader would, and return its exit code."""
+    print(f"\n$ ace {subprocess.list2cmdline(arguments)}", flush=True)
+    return subprocess.run([ACE, *arguments], check=False).returncode
+
+
+def print_new_answers(skillbook: Path, skills: Sequence[Skill]) -> int:
+    """Ask the new questions, and print what was answered before and after learning."""
+    options = ["--environment", "regex", "--workers", "4", "--skillbook", str(skillbook)]
+    arguments = ["eval", os.path.relpath(NEW_QUESTIONS), *options]
+    print(f"\n$ ace {subprocess.list2cmdline(arguments)}", flush=True)
+    asked = subprocess.run([ACE, *arguments, "--json"], check=False, stdout=subprocess.PIPE)
+    if asked.returncode == WRONG_USAGE:
+        return asked.returncode
+    samples = json.loads(asked.stdout)["samples"]
+    trace_of = {line["question"]: line["id"] for line in map(json.loads, NEW_QUESTIONS.read_text("utf-8").splitlines())}
+    rows = []
+    for sample in samples:
+        sides = ("baseline", "learned")
+        before, after = (sample[side][0]["answer"] + MARKS[sample[f"{side}_correct"] == 1] for side in sides)
+        trace = trace_of[sample["question"]]
+        taught = [skill for skill in skills if any(source.trace_id.endswith(trace) for source in skill.sources)]
+        is_proven = bool(taught) and all(skill.proof == "proven" for skill in taught)
+        rows.append((sample["question"], before, after, "yes" if is_proven else "no"))
+    print_table(("question", "before", "after", "proven"), rows)
+    right = [sum(sample[f"{side}_correct"] == 1 for sample in samples) for side in ("baseline", "learned")]
+    print(f"\nRight: {right[0]} of {len(rows)} before, {right[1]} of {len(rows)} after.")
     return 0
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table whose cells are wrapped to the width of the terminal."""
+    last = max(map(len, [columns[-1], *(row[-1] for row in rows)]))
+    width = max(16, (shutil.get_terminal_size((100, 24)).columns - last - 12) // 3)
+    widths = [width] * (len(columns) - 1) + [last]
+    rule = "-+-".join("-" * width for width in widths)
+    for row in (columns, *rows):
+        cells = [textwrap.wrap(" ".join(cell.split()), width) or [""] for cell, width in zip(row, widths, strict=True)]
+        for lines in itertools.zip_longest(*cells, fillvalue=""):
+            print(" | ".join(line.ljust(width) for line, width in zip(lines, widths, strict=True)).rstrip())
+        print(rule)
 
 
 def main() -> int:

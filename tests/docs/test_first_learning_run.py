@@ -30,7 +30,8 @@ def script(request: ScriptedRequest) -> Mapping[str, Any] | str:
         add = [{"type": "ADD", "section": "money", "content": RULE}] if new else []
         return {"reasoning": "What is new goes in.", "operations": add}
     if request.role == "agent":
-        return {"reasoning": "I look.", "final_answer": "84.50 euros" if RULE in request.text else "8450 euros"}
+        cents = 8450 if "amount 8450" in request.text.rpartition("# Task")[2] else 125000
+        return {"reasoning": "I look.", "final_answer": f"{cents / 100 if RULE in request.text else cents:.2f} euros"}
     return "ready"
 
 
@@ -65,7 +66,7 @@ def test_what_was_learned_is_shown_with_its_trace(done: list[tuple[list[str], Do
 
 def test_the_answer_is_right_only_with_the_skills(done: list[tuple[list[str], Done]]) -> None:
     answers = [ran.out.strip() for words, ran in done if words[0] == "ask"]
-    assert answers == ["8450 euros", "84.50 euros"]
+    assert answers == ["8450.00 euros", "84.50 euros"]
 
 
 def test_the_page_needs_no_other_commands() -> None:

@@ -2,9 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.command_line import command_environment
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 from tests.workspace.project import ROOT
 
 
@@ -68,3 +73,57 @@ def test_the_tour_of_the_demo_reads_imports_searches_and_compares_without_a_mode
     searched = printed[printed.index("3. ") : printed.index("4. What changed")]
     assert "[branches-00001]" in searched and "[customers-00004]" not in searched
     assert "Ask where a ticket has no number." in printed[printed.index("4. What changed") :]
+
+
+RULES = {
+    "push hook rejected it": "Name a branch t, the ticket number, and two to four words with hyphens.",
+    "they never praise": "Begin a release note with Fixed, Added or Removed.",
+    "in cents": "Divide amounts of table orders by 100 to get euros.",
+    "within one working day": "Above 200 euros, write that a colleague will call within one working day.",
+}
+ANSWERS = {
+    "Ticket 512": ("push hook rejected it", "t512-login-timeout"),
+    "version 4.2": ("they never praise", "Fixed: the export of large tables."),
+    "amount 125000": ("in cents", "1250.00 euros"),
+    "order B-2231": ("within one working day", "A colleague will call within one working day."),
+    "Ticket 77": ("push hook rejected it", "t77-invoice-date"),
+    "version 4.3": ("they never praise", "Fixed: the search finds accents."),
+    "amount 8450": ("in cents", "84.50 euros"),
+    "order C-1108": ("within one working day", "A colleague will call within one working day."),
+}
+
+
+def corrected(request: ScriptedRequest) -> Mapping[str, Any] | str:
+    """A strong model that learns each correction, and answers rightly if and only if its rule is in the prompt."""
+    if request.role == "reflector":
+        found = [rule for said, rule in RULES.items() if said in request.text]
+        texts = ("reasoning", "error_identification", "root_cause_analysis", "correct_approach", "key_insight")
+        return {
+            **dict.fromkeys(texts, "Looked for corrections."),
+            "extracted_learnings": [{"learning": rule} for rule in found],
+        }
+    if request.role == "skill_manager":
+        new = [rule for rule in RULES.values() if f'"learning": "{rule}"' in request.text]
+        return {"reasoning": "", "operations": [{"type": "ADD", "section": "house", "content": rule} for rule in new]}
+    if request.role == "agent":
+        task = request.text.rpartition("# Task")[2]
+        for asked, (said, answer) in ANSWERS.items():
+            if asked in task and RULES[said] in request.text:
+                return {"reasoning": "", "final_answer": answer}
+        return {"reasoning": "", "final_answer": "I do not know."}
+    return "ready"
+
+
+def test_the_demo_ends_with_new_questions_before_and_after_learning(tmp_path: Path) -> None:
+    with ScriptedServer(corrected) as server:
+        environ = command_environment(tmp_path, {"ACE_MODEL": "openai/scripted", "ACE_API_BASE": server.api_base})
+        done = subprocess.run(
+            [sys.executable, "-m", "examples.demo"], cwd=ROOT, env=environ, check=True, capture_output=True, text=True
+        )
+    printed = done.stdout
+    table = printed[printed.index("question  ") :]
+    assert [cell.strip() for cell in table.splitlines()[0].split("|")] == ["question", "before", "after", "proven"]
+    assert [line.rpartition("| ")[2] for line in table.splitlines() if line.endswith(("| yes", "| no"))] == ["yes"] * 4
+    assert "84.50 euros (right)" in table and table.count("(wrong)") == 4
+    assert printed.endswith("Right: 0 of 4 before, 4 of 4 after.\n")
+    assert "from revenue.json, proven" in printed
