@@ -234,6 +234,15 @@ def by_matter(question: str, skillbook: Any) -> list[Skill]:
     return [skill for skill in skillbook.skills() if skill.section == matter]
 
 
+def test_a_case_that_was_not_chosen_counts_with_its_last_result(book: Skillbook, clock: Clock) -> None:
+    harmful = book.add_skill("times", HARMFUL)
+    tests = suite_of(book, Clerk(), clock)
+    tests.run()
+    book.remove_skill(harmful.id)
+    assert verdicts(tests.run(only=[FERRY.id])) == {"times-00001": "failing"}
+    assert verdicts(tests.run(only=[TIDE.id])) == {"times-00001": "proven"}
+
+
 def test_changed_asks_what_changed_since_the_last_test_and_what_is_shown_with_it(book: Skillbook, clock: Clock) -> None:
     tests = suite_of(book, Clerk(), clock, retrieval=by_matter)
 
