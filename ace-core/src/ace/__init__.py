@@ -105,8 +105,10 @@ if TYPE_CHECKING:
         TraceAnalyser,
     )
     from ace.skill import (
+        CaseCheck,
         InsightSource,
         Skill,
+        SkillCase,
     )
     from ace.skillbook import (
         Skillbook,
@@ -148,6 +150,7 @@ __all__ = [
     "AsyncLLMClientLike",
     "Branch",
     "CancellationToken",
+    "CaseCheck",
     "CheckpointStep",
     "CopyGuard",
     "DeduplicateStep",
@@ -191,6 +194,7 @@ __all__ = [
     "SampleResult",
     "SimpleEnvironment",
     "Skill",
+    "SkillCase",
     "SkillManager",
     "SkillManagerLike",
     "SkillManagerOutput",
@@ -251,7 +255,9 @@ _HOMES = {
     "ExportSkillbookMarkdownStep": "steps",
     "ExtractedLearning": "outputs",
     "FailedSample": "runners",
+    "CaseCheck": "skill",
     "InsightSource": "skill",
+    "SkillCase": "skill",
     "InstructorClient": "providers",
     "IntegrationRunner": "runners",
     "LLMAuthenticationError": "protocols",
