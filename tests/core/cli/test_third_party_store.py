@@ -107,6 +107,18 @@ def test_its_history_is_shown_and_changed(folder: Path, tmp_path: Path, run: Run
     assert names_in(folder) == {"rules.md", "out.md"}
 
 
+def test_its_cases_are_tested(folder: Path, tmp_path: Path, run: Run, model: list[str]) -> None:
+    added = run("skillbook", "add", "w", "LESSON w1", "--case", "What about w1? => LESSON w1", "--skillbook", PLACE)
+    assert added.code == 0, added.err
+    done = run("skillbook", "test", PLACE, *model, "--json")
+    assert done.data["passed"] + done.data["failed"] == 1
+    assert (done.data["skillbook"], done.data["version"]) == (PLACE, 2)
+    with Skillbook.open(vault_file(tmp_path / "vault", "team/skills")) as book:
+        [skill] = book.skills()
+        assert skill.cases[0].last_result == done.data["cases"][0]["result"]
+    assert names_in(folder) == set()
+
+
 def test_a_run_that_was_stopped_is_resumed(
     folder: Path, tmp_path: Path, run: Run, model: list[str], server: ScriptedServer
 ) -> None:
@@ -206,6 +218,9 @@ def test_no_command_shows_the_password_of_a_location(
                 ["merge", "rules.md", "--output", SECRET_PLACE],
                 ["dedup", "--dry-run"],
                 ["prune", "--dry-run"],
+                ["prune", "--unneeded", "--dry-run", *model],
+                ["test", "--junit", "report.xml", *model],
+                ["test", "--read-only", "--only", "no-such-skill", *model],
                 ["add", "Check the date.", "--section", "dates"],
                 ["rollback", "1", "--yes"],
                 ["rollback", "99", "--yes"],
