@@ -291,18 +291,13 @@ class SkillTests:
         beside = self._shown_beside(case.question, chosen.skills, then)
         return not changed.isdisjoint({*chosen.ids, *(skill.id for skill in beside)})
 
-    @property
-    def _is_chosen_for(self) -> bool:
-        """Whether the agent or the retrieval chooses what is shown for a question."""
-        return self.prover.retrieval is not None or self.prover.shows_examples
-
     def _shown_beside(self, question: str, own: Sequence[Skill], skills: Sequence[Skill]) -> list[Skill]:
         """Return what is shown with a question beside its own skills; of a whole book, what resembles them.
 
         Among skills that are all shown, one that contradicts another resembles it.
         """
         ids = {skill.id for skill in own}
-        if self._is_chosen_for:
+        if self.prover.chooses:
             return [skill for skill in self.prover.shown(question, skills) if skill.id not in ids]
         scores = self._ranker(" ".join([question, *(skill.content for skill in own)]), skills)
         order = sorted(range(len(skills)), key=lambda place: -scores[place])
