@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ace.deduplication.detector import SimilarPair
@@ -31,18 +31,25 @@ def same_wording(skillbook: Skillbook, *, within_section_only: bool) -> list[lis
         skillbook: The book. Skills that were judged to be kept apart are in no common group.
         within_section_only: Whether skills of different sections are never in a common group.
     """
-    groups: dict[tuple[str, tuple[str, ...], frozenset[str]], list[list[Skill]]] = {}
+    same_words: dict[tuple[str, tuple[str, ...]], list[Skill]] = {}
     for skill in skillbook.skills():
         section = skill.section if within_section_only else ""
-        key = (section, telling_words(skill.content), told_values(skill.content))
-        candidates = groups.setdefault(key, [])
+        same_words.setdefault((section, telling_words(skill.content)), []).append(skill)
+    # Few skills of a book have the words of another one, and only their values need a look.
+    return [group for skills in same_words.values() if len(skills) > 1 for group in _same_values(skillbook, skills)]
+
+
+def _same_values(skillbook: Skillbook, skills: Sequence[Skill]) -> Iterator[list[Skill]]:
+    groups: dict[frozenset[str], list[list[Skill]]] = {}
+    for skill in skills:
+        candidates = groups.setdefault(told_values(skill.content), [])
         for group in candidates:
             if not any(skillbook.has_keep_decision(skill.id, member.id) for member in group):
                 group.append(skill)
                 break
         else:
             candidates.append([skill])
-    return [group for candidates in groups.values() for group in candidates if len(group) > 1]
+    return (group for candidates in groups.values() for group in candidates if len(group) > 1)
 
 
 def groups_of_pairs(pairs: Sequence[SimilarPair]) -> list[SimilarGroup]:
