@@ -231,8 +231,8 @@ def test_an_interrupted_graph_has_no_answer_yet() -> None:
     builder.add_node("ask", ask)
     builder.add_edge(START, "ask")
     result = run(builder.compile(checkpointer=InMemorySaver()), "Go.")
-    assert (result.success, result.result_type) == (False, "langgraph")
-    assert result.error == "it was interrupted, and waits for an answer to: Shall I go on?"
+    assert (result.success, result.result_type, result.output, result.error) == (None, "langgraph", "", None)
+    assert result.waits_for == "Shall I go on?"
     assert result.steps == ()
 
 

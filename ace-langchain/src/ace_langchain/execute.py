@@ -22,12 +22,12 @@ from ace_langchain.chains import (
     with_skills_in_prompts,
 )
 from ace_langchain.framework import load
-from ace_langchain.injection import at_model, with_skills
-from ace_langchain.inputs import SKILL_FIELDS, conversation_before, shaped, task_of
+from ace_langchain.injection import at_model, restored, with_skills
+from ace_langchain.inputs import SKILL_FIELDS, conversation_before, is_resuming, shaped, task_of
 from ace_langchain.kinds import kind_of, prompt_variables, unwrapped
 from ace_langchain.messages import is_message
 from ace_langchain.offer import offering
-from ace_langchain.outcome import failed, is_wrong_use, outcome_of, problem_of
+from ace_langchain.outcome import Outcome, failed, is_wrong_use, outcome_of, problem_of
 from ace_langchain.result import LangChainResult
 from ace_langchain.steps import words_of
 
@@ -36,11 +36,17 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable, RunnableConfig
 
+    from ace_langchain.recorder import Recorder, SearchGuard
     from ace_langchain.recording import Recording
 
 __all__ = ["Inject", "LangChainExecuteStep"]
 
 _logger = logging.getLogger(__name__)
+
+_MOST_PAUSED = 10_000
+"""How many interrupted runs are remembered until they are resumed."""
+_NAMED_BY_US = "ace_new_thread"
+"""Marks a run whose thread the step has named, in its metadata."""
 
 Inject = Literal["input", "middleware"] | Callable[[Any, str], Any]
 
@@ -64,6 +70,9 @@ class LangChainExecuteStep:
             likes); `stream` gathers what `astream` yields.
         on_chunk: With `call="stream"`: gets every chunk. Those of a graph are pairs: `values` with a state, or
             `messages` with a token.
+        on_interrupt: Answers a graph that interrupts itself, such as for an approval: it gets what the graph asks, and
+            returns what to resume it with. Without it, the run ends there: its result has `waits_for`, and is not
+            learned from before a `Command` resumes its thread, which makes one trace of both.
         config: A `RunnableConfig` with callbacks, tags, metadata and so on, or a function that makes one of the input.
             A graph with a checkpointer gets a new `thread_id` for each run where it has none.
         options: Further arguments of the call, such as `context` of a graph.
@@ -90,6 +99,7 @@ class LangChainExecuteStep:
         output_key: str | None = None,
         call: Call = "async",
         on_chunk: Callable[[Any], None] | None = None,
+        on_interrupt: Callable[[Sequence[Any]], Any] | None = None,
         config: RunnableConfig | Callable[[Any], RunnableConfig] | None = None,
         options: Mapping[str, Any] | None = None,
         recursion_limit: int | None = 50,
@@ -115,7 +125,9 @@ class LangChainExecuteStep:
                 "added to what its models are shown instead. To choose the place, give the prompt a variable %r",
                 SKILL_FIELDS[0],
             )
+        self._paused: dict[str, _Begun] = {}
         self.inject = inject
+        self.on_interrupt = on_interrupt
         self.input_key = input_key
         self.output_key = output_key
         self.call: Call = call
@@ -152,32 +164,28 @@ class LangChainExecuteStep:
 
         skills = wrap_skillbook_for_external_agent(skillbook, self.budget_tokens)
         plain = shaped(self.runnable, item, self.input_key)
-        recorder = Recorder()
         guard = SearchGuard(skills) if skills else None
-        config = self._config(item, [recorder] if guard is None else [recorder, guard])
-        stored = await self._stored_messages(config) if self.inject == "input" else []
-        runnable, value = self._with_skills(plain, skills, stored)
-        problem_before = lacking(runnable, value) if kind_of(runnable) == "simple" else None
-        if problem_before is not None:
-            raise ValueError(problem_before)
-        start = time.monotonic()
+        config = self._config(item, [] if guard is None else [guard])
+        thread = str(config.get("configurable", {}).get("thread_id") or "")
+        is_resumed = is_resuming(plain)
+        begun = await self._begun(plain, thread, config) if is_resumed else _Begun(plain, Recorder(), self.input_key)
+        recorder = begun.recorder
+        config = _merge_configs(config, {"callbacks": [recorder]})
+        runnable, value = self.runnable, plain
+        if not is_resumed:
+            stored = await self._stored_messages(config) if self.inject == "input" else []
+            runnable, value = self._with_skills(plain, skills, stored)
+            problem_before = lacking(runnable, value) if kind_of(runnable) == "simple" else None
+            if problem_before is not None:
+                raise ValueError(problem_before)
         # A middleware of the agent must not show them a second time.
         with offering(skills if self.inject == "middleware" else "") as offer:
-            try:
-                running = call_runnable(runnable, value, config, self.options, self.call, self.on_chunk)
-                returned = await watched(running, self.timeout_seconds, cancel_token_var.get())
-            except (PipelineCancelled, asyncio.CancelledError):
-                raise
-            except Exception as error:
-                if guard is not None and guard.error is not None:
-                    raise guard.error from None
-                if is_wrong_use(error):
-                    raise ValueError(f"{recorder.place_of(error) or 'the chain'}: {error}") from error
-                outcome, failed_at = failed(error), recorder.place_of(error)
-            else:
-                outcome, failed_at = outcome_of(returned, kind_of(self.runnable), value, self.output_key), ""
-        if guard is not None and guard.error is not None:  # the runnable has caught it
-            raise guard.error
+            outcome, failed_at = await self._outcome(runnable, value, config, recorder, guard)
+            while outcome.waits_for and self.on_interrupt is not None:
+                answer = self.on_interrupt(outcome.interrupts)
+                command = load("langgraph.types", needed_by="on_interrupt").Command(resume=answer)
+                recorder.see_decision(answer)
+                outcome, failed_at = await self._outcome(runnable, command, config, recorder, guard)
         recorder.see_results(outcome.messages)
         recording = recorder.recording()
         if self.inject == "middleware" and recording.answers and not offer.is_taken:
@@ -185,23 +193,74 @@ class LangChainExecuteStep:
                 "the agent called a model without the skills: inject='middleware' needs an agent that was made with "
                 "create_agent(..., middleware=[skillbook_middleware(skillbook)])"
             )
-        problem = outcome.problem or next(filter(None, map(problem_of, recording.answers[-1:])), None)
+        if outcome.waits_for and thread:
+            self._paused[thread] = begun
+            while len(self._paused) > _MOST_PAUSED:
+                self._paused.pop(next(iter(self._paused)), None)
+        problem = outcome.problem
+        if not outcome.waits_for and problem is None:
+            problem = next(filter(None, map(problem_of, recording.answers[-1:])), None)
         return LangChainResult(
-            task=task_of(plain, self.input_key),
+            task=begun.task,
             output=outcome.output,
             result_type=outcome.result_type,
-            success=problem is None,
+            success=None if outcome.waits_for else problem is None,
             error=problem,
             intermediate_steps=recording.tool_uses,
             messages=outcome.messages or recording.answers,
             raw_result=outcome.returned,
             failed_at=failed_at,
             steps=recording.steps,
-            context=conversation_before(plain),
+            context=begun.context,
             skill_ids=_cited(recording, skillbook),
             usage=recording.usage,
-            duration_seconds=time.monotonic() - start,
+            duration_seconds=begun.seconds(),
+            thread_id=thread,
+            waits_for=outcome.waits_for,
         )
+
+    async def _outcome(
+        self,
+        runnable: Runnable[Any, Any],
+        value: object,
+        config: RunnableConfig,
+        recorder: Recorder,
+        guard: SearchGuard | None,
+    ) -> tuple[Outcome, str]:
+        """Call the runnable once, and return what came of it and where it failed."""
+        try:
+            running = call_runnable(runnable, value, config, self.options, self.call, self.on_chunk)
+            returned = await watched(running, self.timeout_seconds, cancel_token_var.get())
+        except (PipelineCancelled, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            if guard is not None and guard.error is not None:
+                raise guard.error from None
+            if is_wrong_use(error):
+                raise ValueError(f"{recorder.place_of(error) or 'the chain'}: {error}") from error
+            return failed(error), recorder.place_of(error)
+        if guard is not None and guard.error is not None:  # the runnable has caught it
+            raise guard.error
+        return outcome_of(returned, kind_of(self.runnable), value, self.output_key), ""
+
+    async def _begun(self, command: object, thread: str, config: RunnableConfig) -> _Begun:
+        """Return the run that a command resumes: as this step has seen it, or as its thread tells it."""
+        from ace_langchain.recorder import Recorder
+
+        named = config.get("metadata", {}).get(_NAMED_BY_US)
+        if not thread or named:
+            raise ValueError(
+                "a Command resumes a thread; name it: config={'configurable': {'thread_id': ...}}, or a function of "
+                "the input. The result of the run that was interrupted has its name as thread_id"
+            )
+        begun = self._paused.pop(thread, None)
+        if begun is None:
+            messages = [restored(message) for message in await self._stored_messages(config)]
+            asked = max((place for place, each in enumerate(messages) if each.type == "human"), default=0)
+            begun = _Begun({"messages": messages[: asked + 1]}, Recorder(), None)
+            begun.recorder.recall(messages[asked + 1 :])
+        begun.recorder.see_decision(getattr(command, "resume", None))
+        return begun
 
     async def _stored_messages(self, config: RunnableConfig) -> list[BaseMessage]:
         """Return the messages of the thread that a run continues."""
@@ -231,18 +290,40 @@ class LangChainExecuteStep:
 
     def _config(self, item: object, handlers: list[BaseCallbackHandler]) -> RunnableConfig:
         """Return the config of one run: the caller's, with our handlers beside the caller's callbacks."""
-        merge = load("langchain_core.runnables.config", needed_by="LangChainExecuteStep").merge_configs
         given = self.config(item) if callable(self.config) else self.config
         bound: Mapping[str, Any] = getattr(self.runnable, "config", None) or {}
-        ours: dict[str, Any] = {"callbacks": handlers}
+        ours: RunnableConfig = {"callbacks": handlers}
         if self.recursion_limit is not None and "recursion_limit" not in (given or {}):
             ours["recursion_limit"] = min(self.recursion_limit, bound.get("recursion_limit", self.recursion_limit))
-        config: RunnableConfig = merge(given, ours)
+        config = _merge_configs(given, ours)
         if getattr(unwrapped(self.runnable), "checkpointer", None):
             # Runs that share a thread would see each other's conversations.
             named = {**bound.get("configurable", {}), **config.get("configurable", {})}
             config["configurable"] = {"thread_id": str(uuid.uuid4()), **named}
+            if "thread_id" not in named:
+                config["metadata"] = {**config.get("metadata", {}), _NAMED_BY_US: True}
         return config
+
+
+class _Begun:
+    """A run that was begun: what was asked, and what was seen until it was interrupted."""
+
+    def __init__(self, given: object, recorder: Recorder, input_key: str | None) -> None:
+        self.task = task_of(given, input_key)
+        self.context = conversation_before(given)
+        self.recorder = recorder
+        self._start = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return how long ago it began."""
+        return time.monotonic() - self._start
+
+
+def _merge_configs(*configs: RunnableConfig | None) -> RunnableConfig:
+    merged: RunnableConfig = load("langchain_core.runnables.config", needed_by="LangChainExecuteStep").merge_configs(
+        *configs
+    )
+    return merged
 
 
 def _check_runnable(runnable: object) -> None:

@@ -11,7 +11,7 @@ __all__ = ["REQUIREMENT", "load"]
 
 REQUIREMENT = "langchain-core>=1.6,<2"
 
-_REQUIREMENTS = {"langchain_core": REQUIREMENT, "langchain": "langchain>=1.4,<2"}
+_REQUIREMENTS = {"langchain_core": REQUIREMENT, "langchain": "langchain>=1.4,<2", "langgraph": "langgraph>=1.1,<2"}
 
 
 def load(module: str, *, needed_by: str) -> ModuleType:

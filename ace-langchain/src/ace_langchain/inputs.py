@@ -10,7 +10,16 @@ from ace_langchain.framework import load
 from ace_langchain.kinds import kind_of, prompt_variables, state_fields
 from ace_langchain.messages import PlainMessage, plain_message, text_of
 
-__all__ = ["SKILL_FIELDS", "TEXT_FIELDS", "conversation_before", "holds_messages", "messages_of", "shaped", "task_of"]
+__all__ = [
+    "SKILL_FIELDS",
+    "TEXT_FIELDS",
+    "conversation_before",
+    "holds_messages",
+    "is_resuming",
+    "messages_of",
+    "shaped",
+    "task_of",
+]
 
 TEXT_FIELDS = ("input", "question", "query", "task", "prompt", "user_input")
 """Names under which chains usually take the text that is asked."""
@@ -109,6 +118,15 @@ def messages_of(value: object) -> list[Any]:
     given = value if isinstance(value, Sequence) else [value]
     convert = load("langchain_core.messages", needed_by="ace-langchain").convert_to_messages
     return list(convert(list(given)))
+
+
+def is_resuming(value: object) -> bool:
+    """Tell whether an input is a `Command` that resumes an interrupted graph.
+
+    Args:
+        value: The shaped input.
+    """
+    return type(value).__name__ == "Command" and getattr(value, "resume", None) is not None
 
 
 def _plain(value: object) -> list[PlainMessage]:

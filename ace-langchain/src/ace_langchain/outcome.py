@@ -44,6 +44,13 @@ class Outcome(NamedTuple):
     """The conversation, where the runnable returned it."""
     returned: object = None
     """What it returned, as it came."""
+    interrupts: tuple[object, ...] = ()
+    """What an interrupted graph asks."""
+
+    @property
+    def waits_for(self) -> str:
+        """What an interrupted graph asks, as text."""
+        return ", ".join(map(text_of, self.interrupts))
 
 
 def outcome_of(returned: object, kind: Kind, given: object = None, output_key: str | None = None) -> Outcome:
@@ -70,8 +77,8 @@ def outcome_of(returned: object, kind: Kind, given: object = None, output_key: s
     answer = _answer(returned, kind, given, output_key)
     output = _answer_text(answer)
     if interrupts:
-        asked = ", ".join(text_of(getattr(interrupt, "value", interrupt)) for interrupt in interrupts)
-        return Outcome(kind, output, f"it was interrupted, and waits for an answer to: {asked}", messages, raw)
+        asked = tuple(getattr(interrupt, "value", interrupt) for interrupt in interrupts)
+        return Outcome(kind, "", None, messages, raw, asked)
     return Outcome(kind, output, _problem(returned, answer, output), messages, raw)
 
 

@@ -66,6 +66,7 @@ class Recorder(BaseCallbackHandler):
         self._steps: list[TraceStep] = []
         self._uses: list[ToolUse] = []
         self._open_uses: dict[UUID, ToolUse] = {}
+        self._open_calls: dict[UUID, tuple[str, str]] = {}
         self._answers: list[PlainMessage] = []
         self._unanswered: dict[str, str] = {}
         self._failed: list[tuple[BaseException, str]] = []
@@ -95,6 +96,30 @@ class Recorder(BaseCallbackHandler):
                     return place
             seen = seen.__cause__ or seen.__context__
         return ""
+
+    def see_decision(self, decision: object) -> None:
+        """Take in what somebody answered an interrupted graph.
+
+        Args:
+            decision: What the graph is resumed with.
+        """
+        with self._lock:
+            self._add("message", "user", text_of(decision), "")
+
+    def recall(self, messages: Sequence[object]) -> None:
+        """Take in what an interrupted run of another process did.
+
+        Args:
+            messages: The messages of its thread behind the question.
+        """
+        with self._lock:
+            for message in messages:
+                answer = plain_message(message)
+                self._steps += steps_of_message(answer, self._place(""))
+                if answer["type"] == "ai":
+                    self._answers.append(answer)
+                    self._unanswered.update({call["id"]: call["name"] for call in answer["tool_calls"] if call["id"]})
+                self._unanswered.pop(answer["tool_call_id"], None)
 
     def see_results(self, messages: Sequence[object]) -> None:
         """Take in results of tools that no tool reported: of unknown ones, or of those that a middleware answers.
@@ -185,7 +210,9 @@ class Recorder(BaseCallbackHandler):
             use = ToolUse(tool=name, input=given, output="", error=None)
             self._uses.append(use)
             self._open_uses[run_id] = use
-            if self._unanswered.pop(self._call_id(name, kwargs.get("tool_call_id")), None) is None:
+            call_id = self._call_id(name, kwargs.get("tool_call_id"))
+            self._open_calls[run_id] = (call_id, name)
+            if self._unanswered.pop(call_id, None) is None:
                 self._add("call", name, arguments_text(given), self._tree.parent_path(run_id))
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
@@ -204,9 +231,13 @@ class Recorder(BaseCallbackHandler):
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """Record that a tool raised."""
         with self._lock:
-            if _is_control_flow(error):
-                return
             use = self._open_uses.pop(run_id, None)
+            if _is_control_flow(error):
+                # The graph will run it again when it is resumed.
+                self._unanswered.update([self._open_calls.pop(run_id, ("", ""))])
+                self._uses = [each for each in self._uses if each is not use]
+                self._usage["tool_calls"] -= use is not None
+                return
             if use is not None:
                 use["error"] = _told(error)
             self._fail(error, self._tree.path(run_id), self._tree.name(run_id))

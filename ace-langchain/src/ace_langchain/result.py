@@ -40,7 +40,7 @@ class LangChainResult:
     result_type: ResultType
     """What ran: `simple` (any Runnable), `agent` (an AgentExecutor), `langgraph`; or `error` if it broke off."""
     success: bool | None
-    """Whether it came to its end with an answer; None of a record that does not tell."""
+    """Whether it came to its end with an answer; None of a record that does not tell, and of a run that waits."""
     error: str | None = None
     """What went wrong."""
     intermediate_steps: tuple[ToolUse, ...] = ()
@@ -61,6 +61,10 @@ class LangChainResult:
     """Model calls, tool calls and tokens, as far as they are reported."""
     duration_seconds: float = 0.0
     """How long it took."""
+    thread_id: str = ""
+    """The thread of a graph with a checkpointer, to resume it."""
+    waits_for: str = ""
+    """What a graph asks that has interrupted itself; empty if it has not."""
     feedback: str = ""
     """What people or evaluators said of it, where a record tells it."""
 

@@ -18,7 +18,8 @@ __all__ = ["LangChainToTrace", "result_to_trace"]
 class LangChainToTrace:
     """Turns the `LangChainResult` on the trace into the standard trace dict.
 
-    Where the input was a sample with a ground truth, the trace has it too.
+    Where the input was a sample with a ground truth, the trace has it too. A run that waits for an answer is not
+    learned from: its resumption has the trace of both.
     """
 
     requires = frozenset({"trace"})
@@ -33,6 +34,9 @@ class LangChainToTrace:
         trace = result_to_trace(ctx.trace)
         if isinstance(ctx.sample, ACESample) and ctx.sample.ground_truth is not None:
             trace["ground_truth"] = ctx.sample.ground_truth
+        if trace["metadata"].get("waits_for"):
+            # The steps behind skip such a sample: what there is to learn is in the trace of its resumption.
+            return ctx.replace(trace=trace, metadata={**ctx.metadata, "already_learned": True})
         return ctx.replace(trace=trace)
 
 
@@ -77,13 +81,17 @@ def result_to_trace(record: object) -> StandardTraceDict:
             "result_type": result.result_type,
             "error": result.error,
             "failed_at": result.failed_at,
+            **({"thread_id": result.thread_id} if result.thread_id else {}),
+            **({"waits_for": result.waits_for} if result.waits_for else {}),
         },
     )
 
 
 def _feedback(result: LangChainResult, steps: list[TraceStep]) -> str:
     """Say how the run ended, and which parts of it failed."""
-    if result.success is None:
+    if result.waits_for:
+        ended = f"The run is paused, and waits for an answer to: {result.waits_for}. This is not a failure."
+    elif result.success is None:
         ended = "This is a record; whether the task was done is not known."
     elif result.success:
         ended = "The run came to its end with an answer."
