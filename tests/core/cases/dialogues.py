@@ -451,6 +451,17 @@ CORRECTED = (
         fails=("RAL 7016", "RAL 6018"),
     ),
     corrected(
+        "corrected-twice-then-dictated",
+        "Title of the plan for the bridge?",
+        "Plan for the bridge",
+        "no, plans start with LU PLAN",
+        "LU PLAN Plan for the bridge",
+        "Without the words behind it. It's LU PLAN: bridge",
+        "LU PLAN: bridge",
+        passes=("LU PLAN: bridge",),
+        fails=("Plan for the bridge", "LU PLAN Plan for the bridge"),
+    ),
+    corrected(
         "agent-insists",
         "Which VAT rate for a print book?",
         "19 percent",

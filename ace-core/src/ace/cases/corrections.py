@@ -246,6 +246,8 @@ def corrections_in(steps: Sequence[TraceStep]) -> list[TraceCorrection]:
     for exchange in _exchanges(steps):
         latest = objections[-1].answer if objections and objections[-1].answer else asked.answer if asked else ""
         verdict = _verdict(question, latest, exchange) if asked is not None and asked.answer else "task"
+        if verdict == "task" and objections and _dictates(exchange):
+            verdict = "correction"  # the answer that was corrected just now is stated in full
         if verdict == "correction":
             objections.append(exchange)
         elif verdict == "task":
@@ -567,6 +569,12 @@ def _points_without_answer(question: str, wrong: str, said: str, *, acknowledged
     ):
         return points + 2  # a code that is made from the question
     return points + (2 if _shapes(stated) & _shapes(wrong) else 0)
+
+
+def _dictates(exchange: _Exchange) -> bool:
+    """Whether what the agent answered is a part of what the person said, and that was not a question."""
+    said, right = exchange.said.strip(), accepted_answer(exchange.answer)
+    return bool(right) and not said.endswith("?") and not _TASK.match(said) and _bare(right) in _bare(said)
 
 
 def _proposes(question: str, wrong: str) -> bool:
