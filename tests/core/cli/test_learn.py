@@ -61,7 +61,7 @@ def test_the_json_report_says_the_same_and_nothing_else_is_printed(
     assert report["schema"] == 1
     assert set(report) == {
         *("schema", "command", "skillbook", "dry_run", "model", "place", "run", "stopped_by", "given_up"),
-        *("traces", "failures", "skills", "left_out", "new_skills", "model_use"),
+        *("traces", "failures", "skills", "left_out", "new_skills", "model_use", "proofs"),
     }
     counts = {"read": 7, "learned": 6, "already_learned": 0, "failed": 2, "unreadable": 1, "not_begun": 0}
     assert report["traces"] == counts
@@ -193,11 +193,11 @@ def test_fail_fast_stops_and_resume_goes_on(here: Run, logs: Path, model: list[s
 
 def test_a_limit_on_the_cost_stops_the_run(here: Run, logs: Path, server: ScriptedServer) -> None:
     priced = ["--model", "openai/gpt-4o-mini", "--api-base", server.api_base]
-    done = here("learn", "logs", "--json", "--lag", "0", "--max-cost", "0.0001", *priced)
+    done = here("learn", "logs", "--json", "--lag", "0", "--max-cost", "0.0003", *priced)
     assert done.code == 1
     assert done.data["stopped_by"] == "max_cost"
     assert 0 < done.data["traces"]["learned"] < 6
-    assert done.data["model_use"]["cost"] > 0.0001
+    assert done.data["model_use"]["cost"] > 0.0003
 
 
 def test_a_limit_on_the_cost_needs_a_price(here: Run, logs: Path, model: list[str]) -> None:
