@@ -363,3 +363,55 @@ def test_a_small_change_of_an_old_skill_is_tried_on_its_older_cases() -> None:
         ApplyStep(book)(ctx)
     assert book.skills()[0].content == before.content
     assert book.skills()[0].proof == "proven"
+
+
+UNLIKE = Lesson(
+    "Which label for broken crates?",
+    "broken",
+    "Refused. Broken crates: label K7-RED.",
+    "K7-RED",
+    "Broken crates: label K7-RED.",
+    "label K7-RED",
+)
+
+
+@pytest.mark.parametrize("final_test", [True, False])
+def test_the_final_test_finds_what_the_calls_of_a_lesson_did_not_reach(final_test: bool) -> None:
+    book = Skillbook()
+    script = correcting_script(PAYER, TIDE, UNLIKE, broken_by={TIDE.question: UNLIKE.rule})
+    learned(book, script, chats([PAYER, TIDE, UNLIKE]), final_test=final_test)
+    tide = book.skills()[1]
+    if not final_test:
+        assert (tide.content, tide.proof) == (TIDE.rule, "proven")
+        return
+    example = f"Example: {TIDE.question} -> {TIDE.right} (not: {TIDE.wrong})"
+    assert tide.content == f"{TIDE.rule} {example}"
+    # The script spoils the answer whatever the first skill says: the test says so.
+    assert tide.proof == "failing"
+
+
+def test_what_an_overlapping_sample_has_added_meanwhile_is_not_added_again() -> None:
+    book = Skillbook()
+    script = correcting_script(TIDE)
+    learned(book, script, chats([TIDE]))
+    case = SkillCase.make(
+        "When is high water in Husum?",
+        CaseCheck("contains", "14h30"),
+        wrong="2 pm",
+        correction=TIDE.correction,
+        expected="14h30",
+    )
+    operation = UpdateOperation("ADD", section="house", content=TIDE.rule, cases=(case,))
+    with ScriptedServer(script) as server:
+        step = ProveStep(Agent(client_for(server)))
+        for holders, types in (({case.id: ()}, ["UPDATE"]), ({case.id: (book.skills()[0].id,)}, ["ADD"])):
+            metadata = {"cases": (case,), "case_holders": holders, "known_cases": {}}
+            batch = UpdateBatch("", [operation])
+            ctx = ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch).replace(metadata=metadata)
+            before = len(server.requests)
+            output = step(ctx).skill_manager_output
+            assert output is not None
+            assert [each.type for each in output.operations] == types
+            if types == ["UPDATE"]:
+                assert len(server.requests) == before, "no call is made for it"
+                assert output.operations[0].skill_id == book.skills()[0].id
