@@ -16,7 +16,7 @@ from tests.support.scripted_server import ScriptedRequest
 
 pytestmark = pytest.mark.thorough
 
-OPTIONS = ["--environment", "exact", "--lag", "0", "--no-merge", "--validation-interval", "2"]
+OPTIONS = ["--no-prove", "--environment", "exact", "--lag", "0", "--no-merge", "--validation-interval", "2"]
 
 
 def write(path: Path, samples: Sequence[Sample]) -> None:

@@ -56,7 +56,17 @@ def server(moving: MovesTheFolder) -> Iterator[ScriptedServer]:
 def test_a_store_is_gone_on_with_later(
     here: Run, tmp_path: Path, server: ScriptedServer, moving: MovesTheFolder
 ) -> None:
-    learn = ("learn", "log.jsonl", "--skillbook", "books/skills.db", "--lag", "0", "--model", "openai/scripted")
+    learn = (
+        "learn",
+        "log.jsonl",
+        "--skillbook",
+        "books/skills.db",
+        "--lag",
+        "0",
+        "--no-prove",
+        "--model",
+        "openai/scripted",
+    )
     done = here(*learn, "--api-base", server.api_base)
     assert done.code == 1
     assert "Traceback" not in done.err
@@ -77,7 +87,17 @@ def test_a_store_is_gone_on_with_later(
 
 
 def test_a_json_file_is_saved_elsewhere(tmp_path: Path, server: ScriptedServer) -> None:
-    learn = ("learn", "log.jsonl", "--skillbook", "books/skills.json", "--lag", "0", "--model", "openai/scripted")
+    learn = (
+        "learn",
+        "log.jsonl",
+        "--skillbook",
+        "books/skills.json",
+        "--lag",
+        "0",
+        "--no-prove",
+        "--model",
+        "openai/scripted",
+    )
     done = ace(*learn, "--api-base", server.api_base, folder=tmp_path, environ={"TMPDIR": str(tmp_path)})
     assert done.code == 1
     assert "Traceback" not in done.err
@@ -89,7 +109,7 @@ def test_a_json_file_is_saved_elsewhere(tmp_path: Path, server: ScriptedServer) 
 
 
 def learn_into(skillbook: str, tmp_path: Path, server: ScriptedServer) -> Done:
-    learn = ("learn", "log.jsonl", "--skillbook", skillbook, "--model", "openai/scripted")
+    learn = ("learn", "log.jsonl", "--skillbook", skillbook, "--no-prove", "--model", "openai/scripted")
     return ace(*learn, "--api-base", server.api_base, folder=tmp_path)
 
 
