@@ -39,7 +39,9 @@ def test_agents_run_together_on_the_loop_of_the_caller() -> None:
         ended.append(result.index)
 
     async def main(server: ScriptedServer) -> None:
-        runner = LangChain.from_model(agent_of(chat_model(server)), ace_llm=LangChainLLMClient(chat_model(server)))
+        runner = LangChain.from_model(
+            agent_of(chat_model(server)), ace_llm=LangChainLLMClient(chat_model(server)), check_key=False
+        )
         results, _ = await asyncio.gather(
             runner.arun(TASKS, workers=len(TASKS), on_sample_done=tell, on_sample_end=tell), gate.open()
         )
@@ -70,7 +72,7 @@ def test_a_cancelled_task_ends_the_agents_and_nothing_is_learned() -> None:
                 cleaned_up.append(question)
 
         waiting: Any = RunnableLambda(asking)
-        runner = LangChain.from_model(waiting, ace_llm=LangChainLLMClient(chat_model(server)))
+        runner = LangChain.from_model(waiting, ace_llm=LangChainLLMClient(chat_model(server)), check_key=False)
         runner.skillbook.add_skill("tides", "Look twice.")
         task = asyncio.create_task(runner.arun(TASKS, workers=3))
         await gate.filled()

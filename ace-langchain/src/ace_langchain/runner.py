@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ace.protocols import LLMAuthenticationError, LLMCallError
 from ace.runners import IntegrationRunner
 from ace_langchain.execute import LangChainExecuteStep
 from ace_langchain.to_trace import LangChainToTrace
@@ -11,10 +14,24 @@ from ace_langchain.to_trace import LangChainToTrace
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
-    from ace import ACEStepContext, Skillbook, StepProtocol
+    from ace import ACEStepContext, SampleResult, Skillbook, StepProtocol
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
+    from ace.providers import LiteLLMClient
+    from ace_langchain.llm_client import LangChainLLMClient
 
 __all__ = ["LangChain"]
+
+_logger = logging.getLogger(__name__)
+_ASKED = "Reply with OK."
+_MOST_TOKENS = 16
+
+
+def _checked_clients() -> tuple[type[LiteLLMClient], type[LangChainLLMClient]]:
+    """Return the clients that have a key; a local model, for one, has none, and is slow to ask."""
+    from ace.providers import LiteLLMClient
+    from ace_langchain.llm_client import LangChainLLMClient
+
+    return LiteLLMClient, LangChainLLMClient
 
 
 class LangChain(IntegrationRunner):
@@ -31,6 +48,8 @@ class LangChain(IntegrationRunner):
     """
 
     integration: ClassVar[str] = "langchain"
+    _unchecked: object = None
+    """The client whose key is to be checked before the first run."""
     execute_step = LangChainExecuteStep
     to_trace = LangChainToTrace
 
@@ -64,6 +83,7 @@ class LangChain(IntegrationRunner):
         *,
         reflector: ReflectorLike,
         skill_manager: SkillManagerLike,
+        check_key: bool = True,
         **options: Any,
     ) -> Self:
         """Make a runner of two roles; the runnable is the third.
@@ -72,6 +92,9 @@ class LangChain(IntegrationRunner):
             runnable: A Runnable, an agent of `create_agent`, a compiled graph, or a legacy AgentExecutor.
             reflector: Who finds out what a run teaches.
             skill_manager: Who turns that into operations.
+            check_key: Whether the first run begins with one short request to the reflector's model (at most 16 tokens),
+                if that is behind a `LiteLLMClient` or a `LangChainLLMClient`: a key that is refused is told before the
+                runnable has cost anything.
             **options: Those of `LangChainExecuteStep`, such as inject, input_key, call, config and timeout_seconds;
                 and those of every runner, such as skillbook_path and dedup_config; see `ace.runners.LearningSettings`.
 
@@ -79,7 +102,34 @@ class LangChain(IntegrationRunner):
             TypeError: This is no runnable, or there is no such option.
             ValueError: An option makes no sense, or two exclude each other.
         """
-        return super().from_roles(runnable, reflector=reflector, skill_manager=skill_manager, **options)
+        runner = super().from_roles(runnable, reflector=reflector, skill_manager=skill_manager, **options)
+        runner._unchecked = getattr(reflector, "llm", None) if check_key else None
+        return runner
+
+    def _run(self, items: Iterable[Any], *, epochs: int, **kwargs: Any) -> list[SampleResult[ACEStepContext]]:
+        client, self._unchecked = self._unchecked, None
+        if isinstance(client, _checked_clients()):
+            try:
+                client.complete(_ASKED, max_tokens=_MOST_TOKENS)
+            except LLMCallError as error:
+                self._look_at(error, client)
+        return super()._run(items, epochs=epochs, **kwargs)
+
+    async def _arun(self, items: Iterable[Any], *, epochs: int, **kwargs: Any) -> list[SampleResult[ACEStepContext]]:
+        client, self._unchecked = self._unchecked, None
+        if isinstance(client, _checked_clients()):
+            try:
+                await client.acomplete(_ASKED, max_tokens=_MOST_TOKENS)
+            except LLMCallError as error:
+                self._look_at(error, client)
+        return await super()._arun(items, epochs=epochs, **kwargs)
+
+    def _look_at(self, error: LLMCallError, client: object) -> None:
+        """Raise what tells that the key is refused; of anything else, a lost request for one, the run will tell."""
+        if isinstance(error, LLMAuthenticationError):
+            self._unchecked = client
+            raise error
+        _logger.debug("The check of the learner's key was not answered: %s", error)
 
     @classmethod
     def from_model(
