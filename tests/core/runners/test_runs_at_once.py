@@ -109,7 +109,17 @@ def test_two_resuming_commands_pay_once_and_report_no_false_failure(tmp_path: Pa
         text = f'{{"question": "{trace["question"]}", "ground_truth": "{trace["ground_truth"]}"}}'
         (tmp_path / "t" / f"{number:02}.json").write_text(text, encoding="utf-8")
     with ScriptedServer(script) as server:
-        command = [str(ACE), "learn", "t", "--model", "openai/x", "--api-base", server.api_base, "--resume"]
+        command = [
+            str(ACE),
+            "learn",
+            "t",
+            "--model",
+            "openai/x",
+            "--api-base",
+            server.api_base,
+            "--resume",
+            "--no-prove",
+        ]
         environ = command_environment(tmp_path, {"OPENAI_API_KEY": "k"})
 
         def start() -> subprocess.Popen[str]:

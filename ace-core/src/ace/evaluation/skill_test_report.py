@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from ace.arguments import checked_arguments
 from ace.evaluation.call_costs import Spent
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ class SkillTestReport:
         }
 
 
+@checked_arguments()
 def junit_xml(report: SkillTestReport, name: str = "skillbook") -> str:
     """Return a report in the XML format of JUnit, which CI services show.
 

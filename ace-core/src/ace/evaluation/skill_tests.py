@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
-from ace.arguments import checked_class
+from ace.arguments import checked_arguments, checked_class
 from ace.cases import answer_passes, why_not
 from ace.environments import Sample
 from ace.evaluation.answer_file import AnswerFile
@@ -554,6 +554,7 @@ class _Run:
         return _Given(outcome.answer, outcome.passed, outcome.shown, why_failed, seconds=seconds)
 
 
+@checked_arguments()
 def case_samples(book: Skillbook) -> list[Sample]:
     """Return the cases of the active skills as samples, for evaluations and training; each case once.
 
