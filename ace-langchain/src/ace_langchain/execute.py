@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
+from ace import extract_cited_skill_ids
 from ace.arguments import checked_class
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import PipelineCancelled, cancel_token_var
@@ -26,7 +26,7 @@ from ace_langchain.injection import at_model, restored, with_skills
 from ace_langchain.inputs import SKILL_FIELDS, conversation_before, is_resuming, shaped, task_of
 from ace_langchain.kinds import kind_of, prompt_variables, unwrapped
 from ace_langchain.messages import is_message
-from ace_langchain.offer import offering
+from ace_langchain.offer import offering, skills_text
 from ace_langchain.outcome import Outcome, failed, is_wrong_use, outcome_of, problem_of
 from ace_langchain.result import LangChainResult
 from ace_langchain.steps import words_of
@@ -162,7 +162,7 @@ class LangChainExecuteStep:
         """
         from ace_langchain.recorder import Recorder, SearchGuard
 
-        skills = wrap_skillbook_for_external_agent(skillbook, self.budget_tokens)
+        skills = skills_text(skillbook, "", self.budget_tokens)
         plain = shaped(self.runnable, item, self.input_key)
         guard = SearchGuard(skills) if skills else None
         config = self._config(item, [] if guard is None else [guard])
@@ -178,8 +178,11 @@ class LangChainExecuteStep:
             problem_before = lacking(runnable, value) if kind_of(runnable) == "simple" else None
             if problem_before is not None:
                 raise ValueError(problem_before)
-        # A middleware of the agent must not show them a second time.
-        with offering(skills if self.inject == "middleware" else "") as offer:
+        # What is in the input already must not be shown a second time by a middleware.
+        is_only_own = self.inject != "middleware"
+        with offering(
+            lambda agent: skills_text(skillbook, agent, self.budget_tokens, is_only_own=is_only_own)
+        ) as offer:
             outcome, failed_at = await self._outcome(runnable, value, config, recorder, guard)
             while outcome.waits_for and self.on_interrupt is not None:
                 answer = self.on_interrupt(outcome.interrupts)

@@ -1,27 +1,40 @@
-"""A middleware with which an agent of `create_agent` sees the skills."""
+"""A middleware with which an agent of `create_agent` sees the skills, and with which its runs are recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ace import wrap_skillbook_for_external_agent
 from ace.arguments import checked_arguments
 from ace.protocols import SkillbookReader
 from ace_langchain.framework import load
 from ace_langchain.injection import restored
-from ace_langchain.offer import offered_skills
+from ace_langchain.offer import offered_skills, skills_text
+from ace_langchain.outcome import failed
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
 
 __all__ = ["skillbook_middleware"]
 
+Record = Callable[[dict[str, object]], object]
+
 
 @checked_arguments()
-def skillbook_middleware(skillbook: SkillbookReader | Callable[[], str] | None = None) -> AgentMiddleware[Any, Any]:
-    """Return a middleware that puts the skills into the system prompt of every model call.
+def skillbook_middleware(
+    skillbook: SkillbookReader | Callable[[], str] | None = None,
+    *,
+    agent: str = "",
+    record: str | Path | Record | None = None,
+) -> AgentMiddleware[Any, Any]:
+    """Return a middleware that puts the skills into the system prompt of every model call, and may record the runs.
 
     The skills are not stored in the state of the agent, so a conversation that goes on sees them once, and as they
     are now. In a run of `LangChainExecuteStep` the agent sees the skills of that run.
@@ -29,6 +42,10 @@ def skillbook_middleware(skillbook: SkillbookReader | Callable[[], str] | None =
     Args:
         skillbook: The book, or a function that returns the text to show; None for an agent that learns in our runner
             only, with `inject="middleware"`.
+        agent: The name of the agent or sub-agent. Skills in the section `agent:NAME` are shown to that agent only.
+        record: Where the runs of the agent are recorded, so that it teaches without our runner: a file, to which each
+            run adds a line for `ace learn FILE` or `records_in`; or a function that gets each record. A run that fails
+            in a model or a tool is recorded with its error. Of a thread that continues, the newest record counts.
 
     Raises:
         ImportError: `langchain` is not installed; the text says how to.
@@ -38,14 +55,38 @@ def skillbook_middleware(skillbook: SkillbookReader | Callable[[], str] | None =
         >>> type(skillbook_middleware(Skillbook())).__name__
         'SkillbookMiddleware'
     """
+    made = _middleware_class() if record is None else _recording_class()
+    middleware: AgentMiddleware[Any, Any] = made(_text_of(skillbook, agent), agent, _recorder(record))
+    return middleware
+
+
+def _text_of(skillbook: SkillbookReader | Callable[[], str] | None, agent: str) -> Callable[[], str]:
+    """Return what tells the skills outside of our runner."""
     if isinstance(skillbook, SkillbookReader):
-        reader = skillbook
-        return _middleware_class()(lambda: wrap_skillbook_for_external_agent(reader))
-    return _middleware_class()(skillbook or (lambda: ""))
+        return lambda: skills_text(skillbook, agent)
+    return skillbook or (lambda: "")
+
+
+def _recorder(record: str | Path | Record | None) -> Record:
+    if callable(record):
+        return record
+    path = "" if record is None else os.fspath(record)
+
+    def append(line: dict[str, object]) -> None:
+        # One write of one line: agents that run side by side do not mix theirs.
+        data = json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            while data:
+                data = data[os.write(file, data) :]
+        finally:
+            os.close(file)
+
+    return append
 
 
 @lru_cache(maxsize=1)
-def _middleware_class() -> Callable[[Callable[[], str]], AgentMiddleware[Any, Any]]:
+def _middleware_class() -> Any:
     """Make the class on first use: its base comes from `langchain`, which other runnables do without."""
     base = load("langchain.agents.middleware", needed_by="skillbook_middleware").AgentMiddleware
     system_message = load("langchain_core.messages", needed_by="skillbook_middleware").SystemMessage
@@ -53,9 +94,11 @@ def _middleware_class() -> Callable[[Callable[[], str]], AgentMiddleware[Any, An
     class SkillbookMiddleware(base):  # type: ignore[misc, valid-type]  # a class that is loaded on first use
         """Puts the skills into the system prompt of every model call."""
 
-        def __init__(self, skills: Callable[[], str]) -> None:
+        def __init__(self, skills: Callable[[], str], agent: str, record: Record) -> None:
             super().__init__()
             self._skills = skills
+            self._agent = agent
+            self._record = record
 
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
             return handler(self._with_skills(request))
@@ -64,24 +107,94 @@ def _middleware_class() -> Callable[[Callable[[], str]], AgentMiddleware[Any, An
             return await handler(self._with_skills(request))
 
         def _with_skills(self, request: Any) -> Any:
-            offered = offered_skills()
+            offered = offered_skills(self._agent)
             skills = self._skills() if offered is None else offered
             if not skills:
                 return request
             # Earlier turns of the thread may hold skills of runs that put them into the input.
-            request = request.override(messages=[restored(message) for message in request.messages])
+            if offered is None or self._agent == "":
+                request = request.override(messages=[restored(message) for message in request.messages])
             first = request.messages[0] if request.messages else None
             if request.system_message is None and isinstance(first, system_message):
                 # The caller gave it with the input; a second one would be refused by some models.
-                merged = first.model_copy(update={"content": joined(first.content, skills)})
+                merged = first.model_copy(update={"content": _joined(first.content, skills)})
                 return request.override(messages=[merged, *request.messages[1:]])
             own = None if request.system_message is None else request.system_message.content
-            return request.override(system_message=system_message(content=joined(own, skills)))
+            return request.override(system_message=system_message(content=_joined(own, skills)))
 
-    def joined(own: str | list[Any] | None, skills: str) -> str | list[Any]:
-        if own is None or isinstance(own, str):
-            return f"{own}\n\n{skills}" if own else skills
-        return [*own, {"type": "text", "text": skills}]
+    return SkillbookMiddleware
 
-    made: Callable[[Callable[[], str]], AgentMiddleware[Any, Any]] = SkillbookMiddleware
-    return made
+
+@lru_cache(maxsize=1)
+def _recording_class() -> Any:
+    """Make the class of those that record, which adds a node to the graph of the agent."""
+    base = _middleware_class()
+    messages_to_dict = load("langchain_core.messages", needed_by="skillbook_middleware").messages_to_dict
+
+    class RecordingSkillbookMiddleware(base):  # type: ignore[misc, valid-type]  # a class that is made on first use
+        """Records each run of the agent, too."""
+
+        def after_agent(self, state: Any, runtime: Any) -> None:
+            self._keep(state)
+
+        async def aafter_agent(self, state: Any, runtime: Any) -> None:
+            self._keep(state)
+
+        def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+            with self._failures(request.state, "model"):
+                return super().wrap_model_call(request, handler)
+
+        async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+            with self._failures(request.state, "model"):
+                return await super().awrap_model_call(request, handler)
+
+        def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+            with self._failures(request.state, f"tools/{request.tool_call['name']}"):
+                return handler(request)
+
+        async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+            with self._failures(request.state, f"tools/{request.tool_call['name']}"):
+                return await handler(request)
+
+        @contextmanager
+        def _failures(self, state: Any, place: str) -> Iterator[None]:
+            """Record a run that ends here: no later hook is called of one that fails."""
+            try:
+                yield
+            except Exception as error:
+                if not any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__):
+                    self._keep(state, {"name": place, "error": failed(error).problem})
+                raise
+
+        def _keep(self, state: Any, *tasks: Mapping[str, object]) -> None:
+            held = [restored(message) for message in state["messages"]]
+            self._record(_snapshot(messages_to_dict(held), self._agent, tasks))
+
+    return RecordingSkillbookMiddleware
+
+
+def _snapshot(
+    messages: list[dict[str, object]], agent: str, tasks: Sequence[Mapping[str, object]]
+) -> dict[str, object]:
+    """Return what `StateSnapshot._asdict()` would give: the newest one of a thread is learned from."""
+    from langgraph.config import get_config
+
+    named = get_config().get("configurable", {}).get("thread_id")
+    # Sub-agents may run in the thread of the agent that calls them, with messages of their own.
+    first = messages[0].get("data") if messages else None
+    begun = first.get("id") if isinstance(first, Mapping) else None
+    thread = f"{named or uuid.uuid4()} {agent} {begun or ''}".rstrip()
+    return {
+        "values": {"messages": messages},
+        "next": [str(task["name"]) for task in tasks],
+        "config": {"configurable": {"thread_id": thread}},
+        "metadata": {"step": len(messages), **({"agent": agent} if agent else {})},
+        "created_at": f"{time.time():.6f}",
+        "tasks": [dict(task) for task in tasks],
+    }
+
+
+def _joined(own: str | list[Any] | None, skills: str) -> str | list[Any]:
+    if own is None or isinstance(own, str):
+        return f"{own}\n\n{skills}" if own else skills
+    return [*own, {"type": "text", "text": skills}]
