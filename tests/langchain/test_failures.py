@@ -135,6 +135,7 @@ def test_an_agent_that_gives_up() -> None:
     result = run(legacy, "Add.")
     assert (result.success, result.result_type) == (False, "agent")
     assert result.error == "it gave up: Agent stopped due to max iterations."
+    assert result_to_trace(result)["feedback"].endswith("Agent stopped due to max iterations.")
     limited = create_agent(model, [add], middleware=[ModelCallLimitMiddleware(run_limit=1)])
     assert run(limited, "Add.").error == "it gave up: Model call limits exceeded: run limit (1/1)"
 

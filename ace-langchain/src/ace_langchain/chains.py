@@ -6,6 +6,7 @@ A chain is what `|`, dicts, `assign`, `bind`, `with_fallbacks` and branches comp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from ace_langchain.framework import load
@@ -15,7 +16,14 @@ from ace_langchain.kinds import class_names, unwrapped
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
-__all__ = ["has_later_place", "holds_retriever", "lacking", "with_skills_at_models", "with_skills_in_prompts"]
+__all__ = [
+    "has_later_place",
+    "holds_retriever",
+    "lacking",
+    "with_clean_history",
+    "with_skills_at_models",
+    "with_skills_in_prompts",
+]
 
 _Change = Callable[[Any], Any]
 
@@ -69,6 +77,55 @@ def with_skills_at_models(runnable: Runnable[Any, Any], add: Callable[[Any], Any
         return before | part if "langchain_core:BaseLanguageModel" in class_names(unwrapped(part)) else part
 
     return _changed(runnable, change) if has_model else None
+
+
+def with_clean_history(runnable: Any, clean: Callable[[Any], Any]) -> Any:
+    """Return a runnable whose `RunnableWithMessageHistory`, if it is one, stores messages without the skills.
+
+    Args:
+        runnable: The runnable. It is not changed.
+        clean: Returns a message without the skills.
+    """
+    names = class_names(runnable)
+    if "langchain_core:RunnableWithMessageHistory" in names:
+        return runnable.model_copy(update={"get_session_history": _cleaning(runnable.get_session_history, clean)})
+    if "langchain_core:RunnableBindingBase" in names:
+        inner = with_clean_history(runnable.bound, clean)
+        return runnable if inner is runnable.bound else runnable.model_copy(update={"bound": inner})
+    return runnable
+
+
+def _cleaning(get_session_history: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
+    class CleanHistory:
+        """Hands everything on to the user's history, and cleans what is stored there."""
+
+        def __init__(self, history: Any) -> None:
+            self._history = history
+
+        @property
+        def messages(self) -> Any:
+            return self._history.messages
+
+        async def aget_messages(self) -> Any:
+            return await self._history.aget_messages()
+
+        def add_messages(self, messages: Sequence[Any]) -> None:
+            self._history.add_messages([clean(message) for message in messages])
+
+        async def aadd_messages(self, messages: Sequence[Any]) -> None:
+            await self._history.aadd_messages([clean(message) for message in messages])
+
+        def clear(self) -> None:
+            self._history.clear()
+
+        async def aclear(self) -> None:
+            await self._history.aclear()
+
+    @wraps(get_session_history)  # LangChain goes by the names of its arguments
+    def get_clean_history(*args: Any, **kwargs: Any) -> Any:
+        return CleanHistory(get_session_history(*args, **kwargs))
+
+    return get_clean_history
 
 
 def lacking(runnable: object, value: object) -> str | None:

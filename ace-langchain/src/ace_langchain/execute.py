@@ -18,11 +18,12 @@ from ace_langchain.chains import (
     has_later_place,
     holds_retriever,
     lacking,
+    with_clean_history,
     with_skills_at_models,
     with_skills_in_prompts,
 )
 from ace_langchain.framework import load
-from ace_langchain.injection import at_model, restored, with_skills
+from ace_langchain.injection import at_model, cleaned, restored, with_skills
 from ace_langchain.inputs import SKILL_FIELDS, conversation_before, is_resuming, shaped, task_of
 from ace_langchain.kinds import kind_of, prompt_variables, unwrapped
 from ace_langchain.messages import is_message
@@ -289,7 +290,8 @@ class LangChainExecuteStep:
                 chain = with_skills_at_models(self.runnable, lambda shown: at_model(shown, skills))
                 if chain is not None:
                     return chain, value
-        return self.runnable, with_skills(self.runnable, value, skills, self.input_key, stored)
+        given = with_skills(self.runnable, value, skills, self.input_key, stored)
+        return with_clean_history(self.runnable, lambda message: cleaned(message, skills)), given
 
     def _config(self, item: object, handlers: list[BaseCallbackHandler]) -> RunnableConfig:
         """Return the config of one run: the caller's, with our handlers beside the caller's callbacks."""

@@ -13,7 +13,7 @@ from ace_langchain.messages import PLAIN_CONTENT
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-__all__ = ["at_model", "restored", "with_skills"]
+__all__ = ["at_model", "cleaned", "restored", "with_skills"]
 
 
 def with_skills(
@@ -141,6 +141,19 @@ def at_model(value: object, skills: str) -> object:
     if messages and isinstance(messages[0], system_message):
         return [_merged(messages[0], skills, is_before=False), *messages[1:]]
     return [system_message(content=skills), *messages]
+
+
+def cleaned(message: BaseMessage, skills: str) -> BaseMessage:
+    """Return a message without the skills that an input brought into it.
+
+    Args:
+        message: A message that is about to be stored.
+        skills: The skills as text.
+    """
+    plain = restored(message)
+    if skills and isinstance(plain.content, str) and plain.content.startswith(_before(skills, "")):
+        return plain.model_copy(update={"content": plain.content.removeprefix(_before(skills, ""))})
+    return plain
 
 
 def restored(message: BaseMessage) -> BaseMessage:
