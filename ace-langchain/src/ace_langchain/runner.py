@@ -43,8 +43,8 @@ class LangChain(IntegrationRunner):
         >>> from ace import LiteLLMClient
         >>> from langchain_core.runnables import RunnableLambda
         >>> runner = LangChain.from_model(RunnableLambda(str.upper), ace_llm=LiteLLMClient("gpt-4o-mini"))
-        >>> [type(step).__name__ for step in runner.pipeline.steps[:3]]
-        ['LangChainExecuteStep', 'LangChainToTrace', 'ReflectStep']
+        >>> [type(step).__name__ for step in runner.pipeline.steps[:2]]
+        ['LangChainExecuteStep', 'LangChainToTrace']
     """
 
     integration: ClassVar[str] = "langchain"
