@@ -14,7 +14,7 @@ import pytest
 
 from ace.context import ACEStepContext, SkillbookView
 from ace.environments import EnvironmentResult, Sample, TaskEnvironment
-from ace.implementations import Agent
+from ace.implementations import Agent, SmallModelAgent
 from ace.outputs import AgentOutput
 from ace.pipeline import CancellationToken, PipelineCancelled
 from ace.protocols import DeduplicationConfig, SkillbookReader
@@ -61,7 +61,7 @@ def test_an_inverted_rule_is_replaced_by_the_correction_with_its_worked_example(
     book = Skillbook()
     calls, proofs = learned(book, correcting_script(inverted), chats([inverted]))
     (skill,) = book.skills()
-    example = f"Example: {PAYER.question} -> {PAYER.right} (not: {PAYER.wrong})"
+    example = f"Example: {PAYER.question} -> {PAYER.right}"
     assert skill.content == f"{PAYER.correction} {example}"
     assert skill.proof == "proven"
     assert proofs[0].retries > 0
@@ -338,7 +338,9 @@ def test_a_correction_without_a_value_is_proven_by_a_judge() -> None:
             return {"passes": "Good morning" in request.text.partition("# Answer")[2].partition("# Requirement")[0]}
         return correcting_script(polite)(request)
 
-    case = SkillCase.make(polite.question, CaseCheck("judge", "Is it polite?"), wrong=polite.wrong)
+    case = SkillCase.make(
+        polite.question, CaseCheck("judge", "Is it polite?"), wrong=polite.wrong, correction=polite.correction
+    )
     with ScriptedServer(script) as server:
         client = client_for(server)
         book = Skillbook()
@@ -346,9 +348,13 @@ def test_a_correction_without_a_value_is_proven_by_a_judge() -> None:
         ctx = ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=UpdateBatch("", [operation]))
         judged = ProveStep(Agent(client), judge=client)(ctx).skill_manager_output
         left = ProveStep(Agent(client))(ctx).skill_manager_output
-    assert judged is not None and left is not None
+        small = ProveStep(SmallModelAgent(client))(ctx).skill_manager_output
+    assert judged is not None and left is not None and small is not None
     assert [each.cases[0].last_result for each in judged.operations] == ["passed"]
     assert [each.cases[0].last_result for each in left.operations] == ["not_run"], "nothing is proven without a judge"
+    assert [each.content for each in left.operations] == [polite.rule]
+    [words] = [each.content or "" for each in small.operations]
+    assert words.startswith(polite.correction), "the rule of a small model that nothing has proven is not trusted"
 
 
 def test_a_small_change_of_an_old_skill_is_tried_on_its_older_cases() -> None:
@@ -384,7 +390,7 @@ def test_the_final_test_finds_what_the_calls_of_a_lesson_did_not_reach(final_tes
     if not final_test:
         assert (tide.content, tide.proof) == (TIDE.rule, "proven")
         return
-    example = f"Example: {TIDE.question} -> {TIDE.right} (not: {TIDE.wrong})"
+    example = f"Example: {TIDE.question} -> {TIDE.right}"
     assert tide.content == f"{TIDE.rule} {example}"
     # The script spoils the answer whatever the first skill says: the test says so.
     assert tide.proof == "failing"

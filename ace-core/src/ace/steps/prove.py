@@ -294,7 +294,8 @@ class _BatchProofs:
                 break
             attempt = await self._attempt(operation, better, is_rule=True)
         fallback = _with_example(text, operation.cases[0])
-        if attempt.passed is False and fallback != attempt.text and not self._is_guarded(operation, fallback):
+        is_better = fallback != attempt.text and not self._is_guarded(operation, fallback)
+        if is_better and (attempt.passed is False or self._is_untrusted(operation, attempt)):
             retries += 1
             attempt = await self._attempt(operation, fallback)
         if attempt.passed is False and self._step.unproven == "drop":
@@ -306,6 +307,11 @@ class _BatchProofs:
                 self._drop(operation, attempt, retries, broken)
                 return
         self._keep(operation, old, attempt, text, retries)
+
+    def _is_untrusted(self, operation: UpdateOperation, attempt: _Attempt) -> bool:
+        """Tell whether a rule was neither proven nor refuted, and comes from a small model, which distorts many."""
+        was_judged = attempt.passed is not None
+        return not was_judged and self._prover.shows_examples and was_corrected(operation.cases[0])
 
     async def _attempt(self, operation: UpdateOperation, text: str, *, is_rule: bool = False) -> _Attempt:
         """Try one text in the book; a rule also for what it holds, and alone if there are calls left for that."""
