@@ -146,5 +146,5 @@ def test_the_address_of_the_model_that_learns(claude: str, project: Path) -> Non
     runner: Any = ClaudeCode.from_model(
         working_dir=project, claude=claude, ace_model="openai/x", api_base="http://127.0.0.1:1", api_key="k"
     )
-    [reflect] = [step for step in runner.pipeline.steps if hasattr(step, "reflector")]
+    reflect = next(step for step in runner.pipeline.steps if hasattr(step, "reflector"))
     assert reflect.reflector.llm.config.api_base == "http://127.0.0.1:1"
