@@ -230,3 +230,12 @@ def test_numbers_of_any_text_are_numbers(text: str) -> None:
     assert all(number.is_finite() for number in numbers_in(text))
     value = number_in(text)
     assert value is None or value in numbers_in(f"It is {text.strip()}")
+
+
+def test_a_case_without_a_known_answer_has_no_worked_example() -> None:
+    rubric = CaseCheck("judge", "Is it polite?")
+    assert worked_example(SkillCase.make("How do we greet?", rubric, wrong="Hey")) == ""
+    assert (
+        worked_example(SkillCase.make("How do we greet?", rubric, expected="Hello"))
+        == "Example: How do we greet? -> Hello"
+    )

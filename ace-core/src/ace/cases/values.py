@@ -282,7 +282,7 @@ def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
 
 
 def worked_example(case: SkillCase) -> str:
-    """Return the case as one line that shows how its question is answered.
+    """Return the case as one line that shows how its question is answered; empty if the answer is not known.
 
     Long texts are cut: of an answer, the line that the check looks for stays. The incorrect answer is not shown: small
     models copy it.
@@ -297,7 +297,7 @@ def worked_example(case: SkillCase) -> str:
     """
     values = case.check.value.splitlines() if case.check.kind in ("contains", "any_of", "numeric", "exact") else []
     answer = _shown(case.expected, values) or _shown(" ".join(values), ())
-    return f"Example: {_shown(case.question, ())} -> {answer}"
+    return f"Example: {_shown(case.question, ())} -> {answer}" if answer else ""
 
 
 def content_words(text: str) -> list[str]:
