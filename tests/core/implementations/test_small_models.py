@@ -296,7 +296,7 @@ def test_an_agent_shows_the_three_skills_that_fit_with_their_examples_and_withou
     answer = agent.generate(question, None, book)
     assert (answer.skill_ids, answer.reasoning) == ([], "")
     assert answer.final_answer == (
-        "Times in the tide table look like 14h30. Example: When is high water? -> 14h30; "
+        "Times in the tide table look like 14h30. Example: When is high water? -> 14h30 (not: 2:30 pm); "
         "Hoist the flag at high water.; The water is a matter for Tove."
     )
     text = server.requests[0].text
@@ -376,26 +376,6 @@ def test_a_calculation_comes_before_the_answer_where_there_are_numbers_to_calcul
     with ScriptedServer(lambda request: {"reasoning": "10 / 5 = 2", "final_answer": "2"}) as server:
         SmallModelAgent(client_for(server)).generate(question, "", Skillbook())
         assert ("The calculation with its numbers" in server.requests[0].text) == calculates
-
-
-@pytest.mark.parametrize(
-    ("rule", "question", "compares"),
-    [
-        ("Boats longer than 9 metres moor at pier C.", "Where does a boat of 14 metres moor?", True),
-        ("An outage of 20 minutes or less is P4.", "The shop was down for 12 minutes, which outage is it?", True),
-        ("From 50 pieces on there is a discount of 7 percent.", "A club orders 80 pieces. Which discount?", True),
-        ("Boats longer than 9 metres moor at pier C.", "Where does a long boat moor?", False),
-        ("Boats of members moor at pier 4.", "Where does boat 12 moor?", False),
-    ],
-)
-def test_numbers_are_compared_before_the_answer_where_the_rule_has_a_threshold(
-    rule: str, question: str, compares: bool
-) -> None:
-    book = Skillbook()
-    book.add_skill("rules", rule)
-    with ScriptedServer(lambda request: {"reasoning": "14 is more than 9", "final_answer": "C"}) as server:
-        SmallModelAgent(client_for(server)).generate(question, "", book)
-        assert ("compares the numbers" in server.requests[0].text) == compares
 
 
 def test_an_agents_template_of_ones_own_keeps_its_placeholders(server: ScriptedServer) -> None:

@@ -61,7 +61,7 @@ def test_an_inverted_rule_is_replaced_by_the_correction_with_its_worked_example(
     book = Skillbook()
     calls, proofs = learned(book, correcting_script(inverted), chats([inverted]))
     (skill,) = book.skills()
-    example = f"Example: {PAYER.question} -> {PAYER.right}"
+    example = f"Example: {PAYER.question} -> {PAYER.right} (not: {PAYER.wrong})"
     assert skill.content == f"{PAYER.correction} {example}"
     assert skill.proof == "proven"
     assert proofs[0].retries > 0
@@ -390,7 +390,7 @@ def test_the_final_test_finds_what_the_calls_of_a_lesson_did_not_reach(final_tes
     if not final_test:
         assert (tide.content, tide.proof) == (TIDE.rule, "proven")
         return
-    example = f"Example: {TIDE.question} -> {TIDE.right}"
+    example = f"Example: {TIDE.question} -> {TIDE.right} (not: {TIDE.wrong})"
     assert tide.content == f"{TIDE.rule} {example}"
     # The script spoils the answer whatever the first skill says: the test says so.
     assert tide.proof == "failing"

@@ -282,10 +282,9 @@ def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
 
 
 def worked_example(case: SkillCase) -> str:
-    """Return the case as one line that shows how its question is answered; empty if the answer is not known.
+    """Return the case as one line that shows how its question is answered, and how it is not.
 
-    Long texts are cut: of an answer, the line that the check looks for stays. The incorrect answer is not shown: small
-    models copy it.
+    Long texts are cut: of an answer, the line that the check looks for stays. Without a known answer it is empty.
 
     Args:
         case: The case.
@@ -297,7 +296,11 @@ def worked_example(case: SkillCase) -> str:
     """
     values = case.check.value.splitlines() if case.check.kind in ("contains", "any_of", "numeric", "exact") else []
     answer = _shown(case.expected, values) or _shown(" ".join(values), ())
-    return f"Example: {_shown(case.question, ())} -> {answer}" if answer else ""
+    if not answer:
+        return ""
+    example = f"Example: {_shown(case.question, ())} -> {answer}"
+    wrong = " ".join(case.wrong.split())
+    return f"{example} (not: {wrong})" if wrong and len(wrong) <= _LONGEST_EXAMPLE // 2 else example
 
 
 def content_words(text: str) -> list[str]:

@@ -133,7 +133,7 @@ class Agent:
                 calling,
                 self.llm,
                 prompt,
-                self._answer_type(question, skillbook),
+                self._answer_type(question),
                 problem_with,
                 role="Agent",
                 max_retries=self.max_retries,
@@ -145,7 +145,7 @@ class Agent:
             raise EmptyAnswerError(_EMPTY, cited, raw_answers=error.raw_answers, role=error.role) from error
         return output.model_copy(update={"skill_ids": _cited(output.reasoning, skillbook)})
 
-    def _answer_type(self, question: str, skillbook: SkillbookReader) -> type[AgentOutput]:
+    def _answer_type(self, question: str) -> type[AgentOutput]:
         return self.answer_type
 
     def _prompt(self, question: str, context: str, skillbook: SkillbookReader, reflection: str) -> str:

@@ -30,12 +30,6 @@ _LONGEST_QUERY: Final = 2000
 _NUMBER: Final = re.compile(r"(?<![\w.:/-])[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?(?![\w:/-])")
 _NUMBERS_TO_CALCULATE_WITH: Final = 3
 """A date, a time or a place with its floor holds two; one can seldom calculate with fewer than three."""
-_THRESHOLD: Final = re.compile(
-    r"\b(above|below|over|under|more|less|fewer|least|most|up to|than|from|until|beyond|exceeds?|or)\b[^.]{0,40}\d"
-    r"|\d[^.]{0,20}\b(or (more|less|fewer|above|below|over|under)|and (more|above|up))\b|\d[^.]{0,20}\bon\b",
-    re.IGNORECASE,
-)
-"""A number that a rule compares with, such as "above 9 metres", "20 minutes or less" and "from 50 pieces on"."""
 _RELATIVE_TIME: Final = re.compile(
     r"\b(today|tonight|tomorrow|yesterday|now|current(ly)?|date|ago|(this|next|last) (day|week|month|quarter|year))\b",
     re.IGNORECASE,
@@ -65,15 +59,6 @@ class _CalculatedAnswer(_AnswerOnly):
     )
 
 
-class _ComparedAnswer(_AnswerOnly):
-    """An answer after a comparison of numbers, for rules with a threshold: such a model often takes the wrong side."""
-
-    reasoning: Text = Field(
-        description="One short sentence that compares the numbers, such as: 9 kilos is less than 12 kilos.",
-        json_schema_extra={"maxLength": 100},
-    )
-
-
 @checked_class
 class SmallModelAgent(Agent):
     """Answers questions with a small model.
@@ -81,9 +66,8 @@ class SmallModelAgent(Agent):
     The model sees the three skills that fit the question best, each with the worked example of its first case where
     there is room for it (some 225 tokens for all of them), and no ids, which it would copy into its answers:
     `shown_skills` tells which skills it sees. It is asked for the answer alone; where the question holds three numbers
-    or more, for the calculation before it; where it holds a number and the best skill a threshold, for their
-    comparison. A section of the template for which there is nothing is omitted, and so is the date where neither
-    question nor context speaks of time.
+    or more, for the calculation before it. A section of the template for which there is nothing is omitted, and so is
+    the date where neither question nor context speaks of time.
 
     Args:
         llm: A client.
@@ -125,14 +109,9 @@ class SmallModelAgent(Agent):
         relevant = {skill.id for skill, score in zip(skills, self._ranker(query, skills), strict=True) if score > 0}
         return [skill for skill in best if skill.id in relevant]
 
-    def _answer_type(self, question: str, skillbook: SkillbookReader) -> type[AgentOutput]:
-        numbers = len(_NUMBER.findall(question))
-        if not numbers or self.answer_type is not _AnswerOnly:
-            return self.answer_type
-        if numbers >= _NUMBERS_TO_CALCULATE_WITH:
-            return _CalculatedAnswer
-        has_threshold = any(_THRESHOLD.search(skill.content) for skill in self.shown_skills(question, skillbook)[:1])
-        return _ComparedAnswer if has_threshold else _AnswerOnly
+    def _answer_type(self, question: str) -> type[AgentOutput]:
+        calculates = len(_NUMBER.findall(question)) >= _NUMBERS_TO_CALCULATE_WITH
+        return _CalculatedAnswer if calculates and self.answer_type is _AnswerOnly else self.answer_type
 
     def _prompt(self, question: str, context: str, skillbook: SkillbookReader, reflection: str) -> str:
         speaks_of_time = _RELATIVE_TIME.search(question) or _RELATIVE_TIME.search(context)
