@@ -29,7 +29,7 @@ class BrowserUse(IntegrationRunner):
         >>> from ace import LiteLLMClient
         >>> runner = BrowserUse.from_model("gpt-4o-mini", ace_llm=LiteLLMClient("gpt-4o-mini"))
         >>> [type(step).__name__ for step in runner.pipeline.steps[:3]]
-        ['BrowserExecuteStep', 'BrowserToTrace', 'ReflectStep']
+        ['BrowserExecuteStep', 'BrowserToTrace', 'KnownStep']
     """
 
     integration: ClassVar[str] = "browser_use"
