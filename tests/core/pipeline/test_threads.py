@@ -15,9 +15,10 @@ from .sample_steps import Do, Gate, pages, variant, wait_until
 
 
 def engine_threads() -> list[str]:
-    """The names of the engine's threads, without the event loop, which serves the whole process."""
+    """The names of the engine's threads, without the event loop and its pool, which serve the whole process."""
     names = [thread.name for thread in threading.enumerate()]
-    return [name for name in names if name.startswith("ace-pipeline-") and name != "ace-pipeline-loop"]
+    kept = ("ace-pipeline-loop", "ace-pipeline-pool")
+    return [name for name in names if name.startswith("ace-pipeline-") and not name.startswith(kept)]
 
 
 class Watcher:
