@@ -34,28 +34,33 @@ class ProgramFailedError(RuntimeError):
     """The program of another method ended with an error; the text is the end of what it printed."""
 
 
-def program_method(name: str, title: str, module: str) -> Method:
+def program_method(name: str, title: str, module: str, *arguments: str) -> Method:
     """Return a method that runs a program.
 
     Args:
         name: The name on the command line.
         title: The title in tables.
         module: The module of the program.
+        *arguments: Its arguments.
     """
 
     def run(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
         with model_server(bench.client) as server:
-            return _run(bench, each, traces, order, name, module, server)
+            return _run(bench, each, traces, order, name, (module, *arguments), server)
 
     return Method(name, title, run)
 
 
+_PROGRAMS = "benchmarks.learning_quality.programs"
 ADAPTERS = [
     program_method(
-        "dspy-bootstrap", "DSPy, few-shot random search", "benchmarks.learning_quality.programs.dspy_bootstrap"
+        "dspy-bootstrap",
+        "DSPy, few-shot random search",
+        f"{_PROGRAMS}.dspy_program",
+        "bootstrap",
     ),
-    program_method("dspy-gepa", "DSPy, GEPA", "benchmarks.learning_quality.programs.dspy_gepa"),
-    program_method("ace-framework", "ace-framework, offline", "benchmarks.learning_quality.programs.ace_framework"),
+    program_method("dspy-gepa", "DSPy, GEPA", f"{_PROGRAMS}.dspy_program", "gepa"),
+    program_method("ace-framework", "ace-framework, offline", f"{_PROGRAMS}.ace_framework"),
 ]
 
 
@@ -65,7 +70,7 @@ def _run(
     traces: Sequence[RecordedTrace],
     order: int,
     name: str,
-    module: str,
+    program_line: Sequence[str],
     server: ModelServer,
 ) -> Outcome:
     job = {
@@ -75,7 +80,7 @@ def _run(
         "max_calls": CALLS_PER_TRACE * len(traces),
     }
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-        command = [bench.adapter_python, "-m", module]
+        command = [bench.adapter_python, "-m", *program_line]
         with subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, encoding="utf-8"
         ) as program:
@@ -90,7 +95,7 @@ def _run(
     if program.returncode == NOT_INSTALLED:
         return Outcome(name, each.name, order, skipped=errors.strip().splitlines()[-1])
     if program.returncode or not second:
-        raise ProgramFailedError(f"{module} ended with {program.returncode}: {errors[-2000:]}")
+        raise ProgramFailedError(f"{program_line[0]} ended with {program.returncode}: {errors[-2000:]}")
     used = server.usage
     answering = Usage(
         calls=used.calls - learning.calls,

@@ -70,7 +70,7 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
 def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     """Turn a session into one standard trace for each prompt of the user.
 
-    What the user said next stands in the feedback: a correction is what teaches most. `corrections` has it in the turn
+    The feedback holds what the user said next: a correction is what teaches most. `corrections` has it in the turn
     in which it was said, so that it is learned from though the turn before was learned from already.
 
     The `trace_id` of a turn names its prompt and its content; so a session that has grown has new ids for its new

@@ -11,7 +11,9 @@ __all__ = [
     "PlainMessage",
     "ToolCall",
     "is_message",
+    "mapping",
     "messages_in",
+    "parsed",
     "plain_json",
     "plain_message",
     "text_of",
@@ -90,11 +92,11 @@ def plain_message(message: object) -> PlainMessage:
     fields = _fields(message)
     if fields is None:
         raise TypeError(f"a {type(message).__name__} is no LangChain message")
-    metadata = _mapping(fields.get("response_metadata"))
+    metadata = mapping(fields.get("response_metadata"))
     stop_reasons = (metadata.get("finish_reason"), metadata.get("stop_reason"), fields.get("stop_reason"))
     return PlainMessage(
         type=_speaker(fields),
-        content=_content_text(_mapping(fields.get("additional_kwargs")).get(PLAIN_CONTENT, fields.get("content"))),
+        content=_content_text(mapping(fields.get("additional_kwargs")).get(PLAIN_CONTENT, fields.get("content"))),
         thought=_thought(fields),
         name=str(fields.get("name") or ""),
         tool_calls=_tool_calls(fields),
@@ -117,8 +119,8 @@ def messages_in(value: object) -> list[PlainMessage]:
         [('human', '2+2?')]
     """
     if isinstance(value, str):
-        held = _json_in(value)
-        return [] if held is None else messages_in(held)
+        held = parsed(value)
+        return [] if isinstance(held, str) else messages_in(held)
     if is_message(value) or _has_role(value):
         return [plain_message(value)]
     if isinstance(value, Mapping):
@@ -135,7 +137,7 @@ def _messages_in_fields(fields: Mapping[object, object]) -> list[PlainMessage]:
     generations = fields.get("generations")
     if isinstance(generations, list) and generations:
         first = generations[0]
-        chosen = [_mapping(each) for each in (first[:1] if isinstance(first, list) else [first])]
+        chosen = [mapping(each) for each in (first[:1] if isinstance(first, list) else [first])]
         return [
             plain_message(each.get("message") or {"type": "ai", "content": each.get("text") or ""}) for each in chosen
         ]
@@ -163,14 +165,19 @@ def _has_role(value: object) -> bool:
     return value.get("role") in speakers and ("content" in value or "tool_calls" in value)
 
 
-def _json_in(text: str) -> object:
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        held: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return held
+def parsed(value: object) -> object:
+    """Return what a text holds as a JSON object or list, and everything else as it is.
+
+    Args:
+        value: Any value; tracers store inputs and outputs as texts.
+    """
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            held: object = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return held
+    return value
 
 
 def _speaker(fields: Mapping[str, object]) -> str:
@@ -250,13 +257,13 @@ def _fields(value: object) -> Mapping[str, object] | None:
     """Return the fields of a message, whatever its form."""
     if isinstance(value, Mapping):
         if isinstance(value.get("__lc_escaped__"), Mapping):  # was serialised before LangChain serialised it again
-            value = _mapping(value["__lc_escaped__"])
+            value = mapping(value["__lc_escaped__"])
         if value.get("lc") == 1 and isinstance(value.get("kwargs"), Mapping):
-            kwargs = _mapping(value["kwargs"])
+            kwargs = mapping(value["kwargs"])
             name = str((_sequence(value.get("id")) or [""])[-1]).lower()
             return {"type": name.removesuffix("chunk").removesuffix("message"), **kwargs}
         if isinstance(value.get("data"), Mapping) and "type" in value:
-            return {"type": value["type"], **_mapping(value["data"])}
+            return {"type": value["type"], **mapping(value["data"])}
         return value
     if not hasattr(value, "content") or not hasattr(value, "type"):
         return None
@@ -280,7 +287,7 @@ def _content_text(content: object) -> str:
 def _block_text(block: object) -> str:
     if isinstance(block, str):
         return block
-    fields = _mapping(block)
+    fields = mapping(block)
     kind = fields.get("type")
     if kind in ("text", "output_text", "input_text") or (kind is None and "text" in fields):
         return str(fields.get("text") or "")
@@ -292,34 +299,36 @@ def _block_text(block: object) -> str:
 
 
 def _thought(fields: Mapping[str, object]) -> str:
-    blocks = [_mapping(block) for block in _sequence(fields.get("content"))]
+    blocks = [mapping(block) for block in _sequence(fields.get("content"))]
     found = [str(block.get(_THOUGHTS[str(block["type"])]) or "") for block in blocks if block.get("type") in _THOUGHTS]
-    beside = _mapping(fields.get("additional_kwargs")).get("reasoning_content") or fields.get("thought")
+    beside = mapping(fields.get("additional_kwargs")).get("reasoning_content") or fields.get("thought")
     return "\n".join(text for text in [*found, str(beside or "")] if text)
 
 
 def _tool_calls(fields: Mapping[str, object]) -> list[ToolCall]:
     calls = [*_sequence(fields.get("tool_calls")), *_sequence(fields.get("invalid_tool_calls"))]
-    return [_tool_call(_mapping(call)) for call in calls]
+    return [_tool_call(mapping(call)) for call in calls]
 
 
 def _tool_call(call: Mapping[str, object]) -> ToolCall:
-    function = _mapping(call.get("function"))  # as the API of OpenAI writes it
+    function = mapping(call.get("function"))  # as the API of OpenAI writes it
     arguments = call.get("args", call.get("arguments", function.get("arguments")))
-    if isinstance(arguments, str):
-        held = _json_in(arguments)
-        arguments = arguments if held is None else held
     name = call.get("name") or function.get("name") or ""
-    return ToolCall(id=str(call.get("id") or ""), name=str(name), args=arguments)
+    return ToolCall(id=str(call.get("id") or ""), name=str(name), args=parsed(arguments))
 
 
 def _usage(fields: Mapping[str, object]) -> dict[str, int]:
-    usage = _mapping(fields.get("usage_metadata") or fields.get("usage"))
+    usage = mapping(fields.get("usage_metadata") or fields.get("usage"))
     names = ("input_tokens", "output_tokens", "total_tokens")
     return {name: count for name in names if isinstance(count := usage.get(name), int)}
 
 
-def _mapping(value: object) -> Mapping[str, object]:
+def mapping(value: object) -> Mapping[str, object]:
+    """Return a JSON object as it is, and an empty one for anything else.
+
+    Args:
+        value: Any value.
+    """
     return value if isinstance(value, Mapping) else {}
 
 

@@ -6,12 +6,11 @@ LangSmith (`gen_ai.prompt`) or in the numbered ones of OpenLLMetry (`gen_ai.prom
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from ace_langchain.messages import PlainMessage, messages_in, plain_message, text_of
+from ace_langchain.messages import PlainMessage, mapping, messages_in, parsed, plain_message, text_of
 from ace_langchain.recorded_runs import PartKind, RunPart
 
 __all__ = ["is_genai_span", "is_otlp", "key_of_span", "parts_of_spans", "spans_in"]
@@ -84,7 +83,7 @@ def key_of_span(span: Mapping[str, object]) -> str:
     Args:
         span: The span.
     """
-    context = _mapping(span.get("context"))
+    context = mapping(span.get("context"))
     return str(span.get("traceId") or span.get("trace_id") or context.get("trace_id"))
 
 
@@ -103,7 +102,7 @@ def _part(span: Mapping[str, object]) -> RunPart:
     tool = attributes.get("gen_ai.tool.name") or attributes.get("traceloop.entity.name")
     name = str((tool if kind == "tool" else None) or attributes.get("langsmith.trace.name") or span.get("name") or kind)
     given, returned = _input(attributes, span, kind), _output(attributes, span, kind)
-    context = _mapping(span.get("context"))
+    context = mapping(span.get("context"))
     return RunPart(
         id=str(span.get("spanId") or span.get("span_id") or context.get("span_id")),
         parent=str(span.get("parentSpanId") or span.get("parent_span_id") or span.get("parent_id") or ""),
@@ -145,14 +144,14 @@ def _output(attributes: Mapping[str, object], span: Mapping[str, object], kind: 
 
 def _first(attributes: Mapping[str, object], names: Sequence[str]) -> object:
     found = next((attributes[name] for name in names if attributes.get(name) not in (None, "")), None)
-    return _with_parts(_parsed(found))
+    return _with_parts(parsed(found))
 
 
 def _answers(returned: object, attributes: Mapping[str, object]) -> tuple[PlainMessage, ...]:
     answers = messages_in(returned)
     if not answers and isinstance(returned, str):
         answers = [plain_message({"type": "ai", "content": returned})]
-    reasons = _parsed(attributes.get("gen_ai.response.finish_reasons"))
+    reasons = parsed(attributes.get("gen_ai.response.finish_reasons"))
     stop = str(reasons[0]) if isinstance(reasons, list) and reasons else ""
     return tuple(
         PlainMessage(**{**answer, "stop_reason": answer["stop_reason"] or stop})
@@ -169,7 +168,7 @@ def _with_parts(value: object) -> object:
 
 
 def _messages_of_parts(value: object) -> Iterator[object]:
-    message = _mapping(value)
+    message = mapping(value)
     if not isinstance(message.get("parts"), list):
         yield value
         return
@@ -218,8 +217,8 @@ def _event_messages(span: Mapping[str, object], which: str) -> list[object]:
         name, attributes = str(event.get("name") or ""), _attributes(event)
         role = _EVENT_ROLES.get(name.removeprefix("gen_ai.").removesuffix(".message"))
         if name == "gen_ai.choice" and which == "completion":
-            message = _parsed(attributes.get("message")) or attributes
-            found.append({"role": "assistant", "content": "", **_mapping(message)})
+            message = parsed(attributes.get("message")) or attributes
+            found.append({"role": "assistant", "content": "", **mapping(message)})
         elif role is not None and which == "prompt":
             found.append({"role": role, "content": "", **attributes})
         elif name in ("gen_ai.content.prompt", "gen_ai.content.completion") and name.endswith(which):
@@ -235,7 +234,7 @@ def _listed(value: object) -> list[object]:
 
 
 def _error(span: Mapping[str, object], attributes: Mapping[str, object]) -> str:
-    status = _mapping(span.get("status"))
+    status = mapping(span.get("status"))
     code = status.get("code", status.get("status_code"))
     if code not in (2, "2", "STATUS_CODE_ERROR", "ERROR"):
         return ""
@@ -265,8 +264,8 @@ def _order(start: object) -> str:
 
 
 def _is_span(record: object) -> bool:
-    fields = _mapping(record)
-    context = _mapping(fields.get("context"))
+    fields = mapping(record)
+    context = mapping(fields.get("context"))
     ids = (fields.get("spanId") or fields.get("span_id") or context.get("span_id"), key_of_span(fields))
     return bool(ids[0]) and ids[1] != "None" and "name" in fields and isinstance(fields.get("attributes"), list | dict)
 
@@ -280,28 +279,16 @@ def _attributes(holder: Mapping[str, object]) -> dict[str, object]:
 
 
 def _value(value: object) -> object:
-    fields = _mapping(value)
+    fields = mapping(value)
     if "intValue" in fields:
         with suppress(ValueError):
             return int(str(fields["intValue"]))  # 64-bit numbers are texts in JSON
     if "arrayValue" in fields:
-        return [_value(each) for each in _mappings(_mapping(fields["arrayValue"]).get("values"))]
+        return [_value(each) for each in _mappings(mapping(fields["arrayValue"]).get("values"))]
     if "kvlistValue" in fields:
-        listed = _mappings(_mapping(fields["kvlistValue"]).get("values"))
+        listed = _mappings(mapping(fields["kvlistValue"]).get("values"))
         return {str(each.get("key")): _value(each.get("value")) for each in listed}
     return next(iter(fields.values()), None) if fields else value
-
-
-def _parsed(value: object) -> object:
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):
-            held: object = json.loads(value)
-            return held
-    return value
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _mappings(value: object) -> list[Mapping[str, object]]:

@@ -5,15 +5,13 @@ Each of them is first turned into `RunPart`s, one for each model call, tool call
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ace import extract_cited_skill_ids
 from ace.traces import TraceStep, trace_step
-from ace_langchain.messages import PlainMessage, messages_in, plain_json, plain_message, text_of
+from ace_langchain.messages import PlainMessage, mapping, messages_in, parsed, plain_json, plain_message, text_of
 from ace_langchain.outcome import outcome_of
 from ace_langchain.result import LangChainResult, ToolUse
 from ace_langchain.steps import arguments_text, steps_of_message, words_of
@@ -347,8 +345,8 @@ def _run_fields(run: object) -> Mapping[str, object]:
 
 def _part_of_run(run: Mapping[str, object], above: str) -> RunPart:
     kind = _RUN_KINDS.get(str(run.get("run_type")), "chain")
-    extra = _mapping(run.get("extra"))
-    call_id = extra.get("tool_call_id") or _mapping(extra.get("metadata")).get("tool_call_id")
+    extra = mapping(run.get("extra"))
+    call_id = extra.get("tool_call_id") or mapping(extra.get("metadata")).get("tool_call_id")
     tokens = {"input_tokens": run.get("prompt_tokens"), "output_tokens": run.get("completion_tokens")}
     part = RunPart(
         id=str(run.get("id")),
@@ -382,8 +380,8 @@ def _with_answers(part: RunPart, streamed: str = "") -> RunPart:
 def _feedback_text(stats: object) -> str:
     """Return the scores that a run of LangSmith was given, such as `user_score: 0.0 (average of 2)`."""
     lines = []
-    for key, value in _mapping(stats).items():
-        fields = _mapping(value)
+    for key, value in mapping(stats).items():
+        fields = mapping(value)
         said = fields.get("comments") or fields.get("values")
         score = fields.get("avg", fields.get("score"))
         if score is not None:
@@ -400,9 +398,9 @@ def _short_error(error: str) -> str:
 
 
 def _question_of(given: object) -> str:
-    fields = _mapping(_parsed(given))
+    fields = mapping(parsed(given))
     if not fields:
-        return text_of(_parsed(given))
+        return text_of(parsed(given))
     named = next((fields[name] for name in _QUESTION_FIELDS if fields.get(name) not in (None, "")), None)
     if named is not None:
         asked = messages_in(named)
@@ -413,17 +411,17 @@ def _question_of(given: object) -> str:
 def _answer_of(root: RunPart) -> str:
     if root.answers:
         return root.answers[-1]["content"]
-    returned = _parsed(root.returned)
+    returned = parsed(root.returned)
     if returned is None:
         return ""
-    structured = _mapping(returned).get("structured_response")
+    structured = mapping(returned).get("structured_response")
     if structured is not None:
         return text_of(structured)
     said = [message for message in messages_in(returned) if message["type"] == "ai"]
     if said:
         return said[-1]["content"]
     answer = _answer(returned)
-    return answer if isinstance(answer, str) else outcome_of(returned, "simple", _parsed(root.given)).output
+    return answer if isinstance(answer, str) else outcome_of(returned, "simple", parsed(root.given)).output
 
 
 def _last_words(root: RunPart, answers: Sequence[PlainMessage]) -> str:
@@ -433,28 +431,15 @@ def _last_words(root: RunPart, answers: Sequence[PlainMessage]) -> str:
 
 def _answer(returned: object) -> object:
     """Return what is in the field that tracers put an output without fields into."""
-    fields = _mapping(returned)
+    fields = mapping(returned)
     return next((fields[name] for name in ("output", "answer", "text", "content") if name in fields), returned)
 
 
 def _output_text(returned: object) -> str:
-    fields = _mapping(returned)
+    fields = mapping(returned)
     held = fields.get("documents", _answer(returned))
-    if isinstance(held, list) and held and all("page_content" in _mapping(each) for each in held):
-        return "\n\n".join(text_of(_mapping(each)["page_content"]) for each in held)
+    if isinstance(held, list) and held and all("page_content" in mapping(each) for each in held):
+        return "\n\n".join(text_of(mapping(each)["page_content"]) for each in held)
     if isinstance(held, list | tuple) and held and all(hasattr(each, "page_content") for each in held):
         return "\n\n".join(map(text_of, held))
     return text_of(held)
-
-
-def _parsed(value: object) -> object:
-    """Return what a text holds as JSON; tracers may store inputs and outputs as texts."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):
-            parsed: object = json.loads(value)
-            return parsed
-    return value
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -18,6 +18,7 @@ from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.redaction import redactor_for
 from ace.protocols.skillbook import SkillbookReader
+from ace.skill import SkillCase
 
 __all__ = ["Reflector"]
 
@@ -27,6 +28,17 @@ _BYTES_PER_TOKEN = 3
 _TOKENS_FOR_UNKNOWN_MODEL = 32_000
 _MOST_TOKENS = 200_000
 _SHARE_OF_INPUT = 0.6
+
+
+class Execution(NamedTuple):
+    """What a reflector is told of one execution."""
+
+    question: str
+    agent_output: AgentOutput
+    ground_truth: str
+    feedback: str
+    trace: object
+    cases: Sequence[SkillCase] | None
 
 
 class _Record(NamedTuple):
@@ -88,6 +100,8 @@ class Reflector:
         skillbook: SkillbookReader,
         ground_truth: str | None = None,
         feedback: str | None = None,
+        *,
+        cases: Sequence[SkillCase] | None = None,
         **kwargs: Any,
     ) -> ReflectorOutput:
         """Reflect on one execution.
@@ -98,6 +112,7 @@ class Reflector:
             skillbook: The skills that the agent had.
             ground_truth: The right answer, where it is known.
             feedback: The judgement of an environment, where there is one.
+            cases: The cases to learn from, where they are known; only `SmallModelReflector` uses them.
             **kwargs: `trace` is the whole trace, of any type; everything else is not sent to the model.
 
         Returns:
@@ -107,8 +122,8 @@ class Reflector:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
         """
-        trace = kwargs.get("trace")
-        return finished(self._reflect(BLOCKING, question, agent_output, skillbook, ground_truth, feedback, trace))
+        told = Execution(question, agent_output, ground_truth or "", feedback or "", kwargs.get("trace"), cases)
+        return finished(self._reflected(BLOCKING, told, skillbook))
 
     async def areflect(
         self,
@@ -117,6 +132,8 @@ class Reflector:
         skillbook: SkillbookReader,
         ground_truth: str | None = None,
         feedback: str | None = None,
+        *,
+        cases: Sequence[SkillCase] | None = None,
         **kwargs: Any,
     ) -> ReflectorOutput:
         """Reflect on one execution from asynchronous code; otherwise like `reflect`.
@@ -129,40 +146,33 @@ class Reflector:
             skillbook: The skills that the agent had.
             ground_truth: The right answer, where it is known.
             feedback: The judgement of an environment, where there is one.
+            cases: The cases to learn from, where they are known; only `SmallModelReflector` uses them.
             **kwargs: `trace` is the whole trace, of any type; everything else is not sent to the model.
 
         Raises:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
         """
-        trace = kwargs.get("trace")
-        return await self._reflect(ON_LOOP, question, agent_output, skillbook, ground_truth, feedback, trace)
+        told = Execution(question, agent_output, ground_truth or "", feedback or "", kwargs.get("trace"), cases)
+        return await self._reflected(ON_LOOP, told, skillbook)
 
-    async def _reflect(
-        self,
-        calling: Calling,
-        question: str,
-        agent_output: AgentOutput,
-        skillbook: SkillbookReader,
-        ground_truth: str | None,
-        feedback: str | None,
-        trace: object,
-    ) -> ReflectorOutput:
+    async def _reflected(self, calling: Calling, told: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
+        output = told.agent_output
         fields = {
-            "question": question,
-            "reasoning": agent_output.reasoning,
-            "answer": agent_output.final_answer,
-            "ground_truth": ground_truth or "",
-            "feedback": feedback or "",
+            "question": told.question,
+            "reasoning": output.reasoning,
+            "answer": output.final_answer,
+            "ground_truth": told.ground_truth,
+            "feedback": told.feedback,
         }
         # Reading a large trace takes long enough to hold up an event loop.
-        record = await calling.function(lambda: self._record(fields, read_trace(trace)))
-        excerpt = make_skillbook_excerpt(skillbook, agent_output.skill_ids)
+        record = await calling.function(lambda: self._record(fields, read_trace(told.trace)))
+        excerpt = make_skillbook_excerpt(skillbook, output.skill_ids)
         prompt = self._template.fill({**_fenced(record.values), "skillbook_excerpt": format_optional(excerpt)})
-        output = await self._ask(calling, prompt, agent_output.skill_ids)
+        reflection = await self._ask(calling, prompt, output.skill_ids)
         if not record.cut_characters:
-            return output
-        return output.model_copy(update={"raw": {**output.raw, "cut_characters": record.cut_characters}})
+            return reflection
+        return reflection.model_copy(update={"raw": {**reflection.raw, "cut_characters": record.cut_characters}})
 
     async def _ask(self, calling: Calling, prompt: str, cited: Sequence[str]) -> ReflectorOutput:
         return await usable_answer(

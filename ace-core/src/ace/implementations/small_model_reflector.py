@@ -12,13 +12,13 @@ from ace.implementations.asking import usable_answer
 from ace.implementations.fence import Fence
 from ace.implementations.helpers import format_optional, make_skillbook_excerpt
 from ace.implementations.prompts import SMALL_MODEL_REFLECTOR_PROMPT
-from ace.implementations.reflector import Reflector
+from ace.implementations.reflector import Execution, Reflector
 from ace.implementations.repeated_words import first_repeated, word_runs
 from ace.implementations.small_model_outputs import Lesson
 from ace.implementations.trace_reading import StandardTrace, read_trace
 from ace.implementations.trace_reading.fitting import cut_middle, fit
-from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.outputs import ExtractedLearning, ReflectorOutput
+from ace.protocols.calling import Calling
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.redaction import redactor_for
 from ace.protocols.skillbook import SkillbookReader
@@ -74,83 +74,11 @@ class SmallModelReflector(Reflector):
     ) -> None:
         super().__init__(llm, prompt_template, max_retries=max_retries, max_trace_tokens=max_trace_tokens)
 
-    def reflect(
-        self,
-        question: str,
-        agent_output: AgentOutput,
-        skillbook: SkillbookReader,
-        ground_truth: str | None = None,
-        feedback: str | None = None,
-        *,
-        cases: Sequence[SkillCase] | None = None,
-        **kwargs: Any,
-    ) -> ReflectorOutput:
-        """Reflect on one execution: one call of the model for each correction.
-
-        Args:
-            question: The question or task; empty if it is not known.
-            agent_output: The answer of the agent.
-            skillbook: The skills that the agent had.
-            ground_truth: The right answer, where it is known.
-            feedback: The judgement of an environment, where there is one.
-            cases: The cases to learn from, where they are known; by default those of the trace.
-            **kwargs: `trace` is the whole trace, of any type; everything else is not used.
-
-        Returns:
-            The reflection, with one learning for each correction; its `case_id` names the case. Without a correction
-            it is empty, and its reasoning says so.
-
-        Raises:
-            UnusableAnswerError: The model gave no usable answer.
-            LLMCallError: The model could not be reached.
-        """
-        told = _told(question, agent_output, ground_truth, feedback)
-        return finished(self._reflected(BLOCKING, told, agent_output, skillbook, kwargs.get("trace"), cases))
-
-    async def areflect(
-        self,
-        question: str,
-        agent_output: AgentOutput,
-        skillbook: SkillbookReader,
-        ground_truth: str | None = None,
-        feedback: str | None = None,
-        *,
-        cases: Sequence[SkillCase] | None = None,
-        **kwargs: Any,
-    ) -> ReflectorOutput:
-        """Reflect on one execution from asynchronous code; otherwise like `reflect`.
-
-        With a client that has `acomplete_structured`, no thread waits for the answer.
-
-        Args:
-            question: The question or task; empty if it is not known.
-            agent_output: The answer of the agent.
-            skillbook: The skills that the agent had.
-            ground_truth: The right answer, where it is known.
-            feedback: The judgement of an environment, where there is one.
-            cases: The cases to learn from, where they are known; by default those of the trace.
-            **kwargs: `trace` is the whole trace, of any type; everything else is not used.
-
-        Raises:
-            UnusableAnswerError: The model gave no usable answer.
-            LLMCallError: The model could not be reached.
-        """
-        told = _told(question, agent_output, ground_truth, feedback)
-        return await self._reflected(ON_LOOP, told, agent_output, skillbook, kwargs.get("trace"), cases)
-
-    async def _reflected(
-        self,
-        calling: Calling,
-        told: dict[str, str],
-        agent_output: AgentOutput,
-        skillbook: SkillbookReader,
-        trace: object,
-        cases: Sequence[SkillCase] | None,
-    ) -> ReflectorOutput:
+    async def _reflected(self, calling: Calling, told: Execution, skillbook: SkillbookReader) -> ReflectorOutput:
         # Reading a large trace takes long enough to hold up an event loop.
-        found = await calling.function(lambda: _corrected_cases(read_trace(told if trace is None else trace), cases))
-        excerpt = make_skillbook_excerpt(skillbook, agent_output.skill_ids)
-        lessons = [await self._lesson(calling, case, agent_output.reasoning, excerpt) for case in found]
+        found = await calling.function(lambda: _corrected_cases(_trace_of(told), told.cases))
+        excerpt = make_skillbook_excerpt(skillbook, told.agent_output.skill_ids)
+        lessons = [await self._lesson(calling, case, told.agent_output.reasoning, excerpt) for case in found]
         return _reflection(lessons)
 
     async def _lesson(self, calling: Calling, case: SkillCase, reasoning: str, excerpt: str) -> _Lesson:
@@ -223,13 +151,11 @@ class _Lesson(NamedTuple):
         return f"The answer {fields['Wrong answer']!r} was corrected: {said}{doubts}"
 
 
-def _told(question: str, output: AgentOutput, ground_truth: str | None, feedback: str | None) -> dict[str, str]:
-    return {
-        "question": question,
-        "answer": output.final_answer,
-        "ground_truth": ground_truth or "",
-        "feedback": feedback or "",
-    }
+def _trace_of(told: Execution) -> StandardTrace:
+    if told.trace is not None:
+        return read_trace(told.trace)
+    given = {"question": told.question, "answer": told.agent_output.final_answer}
+    return read_trace({**given, "ground_truth": told.ground_truth, "feedback": told.feedback})
 
 
 def _corrected_cases(trace: StandardTrace, given: Sequence[SkillCase] | None) -> Sequence[SkillCase]:

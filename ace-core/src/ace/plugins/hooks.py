@@ -44,7 +44,7 @@ def ace_execute_steps() -> Iterable[ExecuteStepSpec]:
                 summary="Run tasks with Acme agents",
             )
     """
-    raise NotImplementedError
+    return ()
 
 
 @_hookspec
@@ -61,7 +61,7 @@ def ace_trace_converters() -> Iterable[TraceConverterSpec]:
                 recognises="ace_acme.recognise:score",
             )
     """
-    raise NotImplementedError
+    return ()
 
 
 @_hookspec
@@ -73,7 +73,7 @@ def ace_runners() -> Iterable[RunnerSpec]:
         def ace_runners():
             yield RunnerSpec(name="acme", target="ace_acme.runner:Acme", requires=("acme-agent>=2,<3",))
     """
-    raise NotImplementedError
+    return ()
 
 
 @_hookspec
@@ -85,7 +85,7 @@ def ace_llm_clients() -> Iterable[LLMClientSpec]:
         def ace_llm_clients():
             yield LLMClientSpec(name="acme", target="ace_acme.llm:AcmeLLMClient")
     """
-    raise NotImplementedError
+    return ()
 
 
 @_hookspec
@@ -97,7 +97,7 @@ def ace_commands() -> Iterable[CommandSpec]:
         def ace_commands():
             yield CommandSpec(name="acme", target="ace_acme.cli:app", summary="Look at what Acme agents did")
     """
-    raise NotImplementedError
+    return ()
 
 
 @_hookspec
@@ -109,7 +109,7 @@ def ace_observers() -> Iterable[ObserverSpec]:
         def ace_observers():
             yield ObserverSpec(name="acme", target="ace_acme.observe:send_event")
     """
-    raise NotImplementedError
+    return ()
 
 
 @_hookspec
@@ -121,7 +121,7 @@ def ace_stores() -> Iterable[StoreSpec]:
         def ace_stores():
             yield StoreSpec(name="acme", target="ace_acme.store:AcmeStore", schemes=("acme",))
     """
-    raise NotImplementedError
+    return ()
 
 
 @_hookspec
@@ -133,7 +133,7 @@ def ace_embedders() -> Iterable[EmbedderSpec]:
         def ace_embedders():
             yield EmbedderSpec(name="acme", target="ace_acme.embed:AcmeEmbedder")
     """
-    raise NotImplementedError
+    return ()
 
 
 HOOKS: Final = {

@@ -1,4 +1,4 @@
-"""How far an evaluation is: the answers that are there."""
+"""How far an evaluation, or a test of a skillbook, is: the answers that are there."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from ace.cli.wording import counted
 if TYPE_CHECKING:
     from ace.evaluation import JudgedAnswer
 
-__all__ = ["answers_shown"]
+__all__ = ["AnswerTally", "answers_shown"]
 
 
 @final
-class _AnswerTally:
-    def __init__(self, total: int) -> None:
+class AnswerTally:
+    """The answers so far, as `displayed` shows them.
+
+    Args:
+        total: How many there will be.
+    """
+
+    def __init__(self, total: int = 0) -> None:
         self.total = total
         self.ended = 0
         self.skipped = 0
@@ -26,6 +32,7 @@ class _AnswerTally:
 
     @property
     def text(self) -> str:
+        """The numbers in words."""
         failed = f", {self.failed} failed" if self.failed else ""
         return f"{self.ended} of {counted(self.total, 'answer')}{failed}"
 
@@ -38,7 +45,7 @@ def answers_shown(total: int, *, quiet: bool = False) -> Iterator[Callable[[Judg
         total: How many there will be.
         quiet: Whether to show nothing.
     """
-    tally = _AnswerTally(total)
+    tally = AnswerTally(total)
     begun = time.monotonic()
     with displayed(tally, quiet=quiet) as display:
 

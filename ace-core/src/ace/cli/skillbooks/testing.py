@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from ace.cli.clock import clock_from_environment
 from ace.cli.console import note
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
+from ace.cli.learning.answer_progress import AnswerTally
 from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.progress import displayed
 from ace.cli.model_choice import announce, answers_depend_on, check_model, chosen_model, client_from_settings
@@ -150,26 +151,10 @@ def code_of_stop(report: SkillTestReport, how_to_continue: str) -> int:
     return INTERRUPTED if report.stopped_by == "cancelled" else WITH_FAILURES
 
 
-@final
-class _AnswerCount:
-    """The answers so far, as `displayed` shows them."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self.ended = 0
-        self.skipped = 0
-        self.failed = 0
-
-    @property
-    def text(self) -> str:
-        failed = f", {counted(self.failed, 'failed case')}" if self.failed else ""
-        return f"{self.ended} of {counted(self.total, 'answer')}{failed}"
-
-
 @contextmanager
 def _shown(*, quiet: bool) -> Iterator[Callable[[SkillTestProgress], None]]:
     """Show how far a test is while the block runs."""
-    tally = _AnswerCount()
+    tally = AnswerTally()
     with displayed(tally, quiet=quiet) as display:
 
         def show(progress: SkillTestProgress) -> None:
