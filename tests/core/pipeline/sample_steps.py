@@ -21,6 +21,13 @@ class PageContext(StepContext):
     words: int | None = None
 
 
+def engine_threads() -> list[str]:
+    """The names of the engine's threads, without the event loop and its pool, which serve the whole process."""
+    names = [thread.name for thread in threading.enumerate()]
+    kept = ("ace-pipeline-loop", "ace-pipeline-pool")
+    return [name for name in names if name.startswith("ace-pipeline-") and not name.startswith(kept)]
+
+
 def pages(count: int) -> list[PageContext]:
     return [PageContext(sample=number) for number in range(count)]
 

@@ -15,6 +15,7 @@ from .sample_steps import (
     Gate,
     PageContext,
     Read,
+    engine_threads,
     pages,
     samples_of,
     variant,
@@ -226,8 +227,7 @@ def test_close_drains_and_gives_back_the_threads_and_the_pipeline_still_works() 
     with Pipeline([variant(Do, boundary=True, max_workers=3)(seen.append)]) as pipeline:
         pipeline.run(pages(5))
     assert sorted(seen) == [0, 1, 2, 3, 4]
-    names = [thread.name for thread in threading.enumerate() if thread.name.startswith("ace-pipeline-")]
-    assert set(names) <= {"ace-pipeline-loop"}  # started by another test; it serves the whole process
+    assert engine_threads() == []
     pipeline.run(pages(2))
     pipeline.close()
     assert len(seen) == 7

@@ -11,14 +11,7 @@ import pytest
 from ace.pipeline import Pipeline
 from ace.pipeline.threads import ThreadCache
 
-from .sample_steps import Do, Gate, pages, variant, wait_until
-
-
-def engine_threads() -> list[str]:
-    """The names of the engine's threads, without the event loop and its pool, which serve the whole process."""
-    names = [thread.name for thread in threading.enumerate()]
-    kept = ("ace-pipeline-loop", "ace-pipeline-pool")
-    return [name for name in names if name.startswith("ace-pipeline-") and not name.startswith(kept)]
+from .sample_steps import Do, Gate, engine_threads, pages, variant, wait_until
 
 
 class Watcher:
