@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -313,6 +313,55 @@ def test_the_question_of_a_case_brings_its_skill_up_as_soon_as_the_skill_has_it(
     for cases, shown in (((), []), ((case,), ["b-1"]), ((), [])):
         book = book_with(*others, pier.replace(cases=cases))
         assert [skill.id for skill in agent.shown_skills("Shall ketches moor?", book)] == shown
+
+
+def sided(identifier: str, text: str, question: str, answer: str) -> Skill:
+    case = SkillCase.make(question, CaseCheck("contains", answer), correction=text, expected=answer)
+    return Skill(identifier, "office", text, cases=(case,))
+
+
+SMALL_REFUND = sided("small", "Up to 75 euros the shift lead signs a refund.", "Refund of 40 euros, who signs?", "lead")
+LARGE_REFUND = sided("large", "Refunds above 75 euros go to Marek.", "Who signs a refund of 120 euros?", "Marek")
+DISCOUNT = sided("some", "From 50 pieces on the discount is 7 percent.", "Discount for 60 notebooks?", "7 percent")
+NO_DISCOUNT = sided("none", "Only from 50 pieces on is a discount given.", "Discount for 30 pens?", "0 percent")
+
+
+@pytest.mark.parametrize(
+    ("skills", "question", "shown"),
+    [
+        ((SMALL_REFUND, LARGE_REFUND), "Who signs a refund of 210 euros?", {"large"}),
+        ((SMALL_REFUND, LARGE_REFUND), "Who signs a refund of €30?", {"small"}),
+        ((SMALL_REFUND, LARGE_REFUND), "Who signs a refund of 30 euros on floor 99?", {"small"}),
+        # The threshold itself is on neither side, and a question without a number, or with two, has none.
+        ((SMALL_REFUND, LARGE_REFUND), "Who signs a refund of 75 euros?", {"small", "large"}),
+        ((SMALL_REFUND, LARGE_REFUND), "Who signs a refund?", {"small", "large"}),
+        ((SMALL_REFUND, LARGE_REFUND), "Who signs refunds of 30 euros and 200 euros?", {"small", "large"}),
+        # Pieces are neither mugs nor notebooks, so the only number is compared.
+        ((DISCOUNT, NO_DISCOUNT), "Which discount for 1,200 mugs?", {"some"}),
+        ((DISCOUNT, NO_DISCOUNT), "Which discount for 20 mugs?", {"none"}),
+        # Without a counterpart, a rule is all that is known; a number of its answer is not a threshold.
+        ((SMALL_REFUND,), "Who signs a refund of 210 euros?", {"small"}),
+        ((DISCOUNT,), "Which discount for 5 mugs?", {"some"}),
+        # Of another measure with the same number nothing is known.
+        (
+            (SMALL_REFUND, sided("tide", "Above 75 cm you sign the book.", "Sign at 90 cm?", "Yes")),
+            "Who signs at 20 cm, the lead?",
+            {"small", "tide"},
+        ),
+        # A skill with cases on both sides holds on both.
+        (
+            (SMALL_REFUND.replace(cases=(*SMALL_REFUND.cases, *LARGE_REFUND.cases)), LARGE_REFUND),
+            "Who signs a refund of 210 euros?",
+            {"small", "large"},
+        ),
+    ],
+)
+def test_of_the_two_sides_of_a_threshold_the_one_of_the_question_is_shown(
+    server: ScriptedServer, skills: Sequence[Skill], question: str, shown: set[str]
+) -> None:
+    others = [Skill(f"others-{n}", "others", "An orchard needs bees.") for n in range(8)]
+    agent = SmallModelAgent(client_for(server))
+    assert {skill.id for skill in agent.shown_skills(question, book_with(*others, *skills))} == shown
 
 
 def test_what_was_shown_is_noted_also_where_a_retrieval_chose_more_before(server: ScriptedServer) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Final, NamedTuple
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from ace.arguments import checked_class
 from ace.cases import worked_example
+from ace.cases.values import number_in
 from ace.implementations.agent import Agent, today
 from ace.implementations.prompts import SMALL_MODEL_AGENT_PROMPT
 from ace.outputs import AgentOutput
@@ -30,6 +32,8 @@ _LONGEST_QUERY: Final = 2000
 _NUMBER: Final = re.compile(r"(?<![\w.:/-])[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?(?![\w:/-])")
 _NUMBERS_TO_CALCULATE_WITH: Final = 3
 """A date, a time or a place with its floor holds two; one can seldom calculate with fewer than three."""
+_QUANTITY: Final = re.compile(r"(?<![\w.:/-])([$€£]?)(\d[\d,]*(?:\.\d+)?)(?:\s?([%€])|\s+([^\W\d_]+))?(?![\w:/-])")
+_CURRENCIES: Final = {"$": "dollar", "€": "euro", "£": "pound"}
 _RELATIVE_TIME: Final = re.compile(
     r"\b(today|tonight|tomorrow|yesterday|now|current(ly)?|date|ago|(this|next|last) (day|week|month|quarter|year))\b",
     re.IGNORECASE,
@@ -89,7 +93,9 @@ class SmallModelAgent(Agent):
     def shown_skills(self, question: str, skillbook: SkillbookReader) -> Sequence[Skill]:
         """Return the skills that the model gets to see with a question, the best first.
 
-        They are at most three, chosen by their words and those of the questions of their cases.
+        They are at most three, chosen by their words and those of the questions of their cases. Of two skills that hold
+        on different sides of a number, such as "Up to 75 euros Ann signs." and "Above 75 euros Ben signs.", it is the
+        one whose case is on the side of the question.
 
         Args:
             question: The question or task.
@@ -105,9 +111,9 @@ class SmallModelAgent(Agent):
             ['Divide metres by 1000.']
         """
         query, skills = question[:_LONGEST_QUERY], skillbook.skills()
-        best = self._ranker.best(query, skills, _MOST_SHOWN)
+        best = self._ranker.best(query, skills, len(skills))
         relevant = {skill.id for skill, score in zip(skills, self._ranker(query, skills), strict=True) if score > 0}
-        return [skill for skill in best if skill.id in relevant]
+        return _without_other_sides(query, [skill for skill in best if skill.id in relevant])[:_MOST_SHOWN]
 
     def _answer_type(self, question: str) -> type[AgentOutput]:
         calculates = len(_NUMBER.findall(question)) >= _NUMBERS_TO_CALCULATE_WITH
@@ -124,6 +130,70 @@ class SmallModelAgent(Agent):
                 "current_date": today() if speaks_of_time else "",
             }
         )
+
+
+class _Quantity(NamedTuple):
+    """A number of a text and the word after it, which is its unit where it has one."""
+
+    value: Decimal
+    unit: str
+
+
+def _quantities(text: str) -> list[_Quantity]:
+    found = []
+    for sign, digits, mark, word in _QUANTITY.findall(text):
+        value = number_in(digits.rstrip(","))
+        if value is not None:
+            unit = sign or mark or word.lower().rstrip("s")
+            found.append(_Quantity(value, _CURRENCIES.get(unit, unit)))
+    return found
+
+
+def _without_other_sides(question: str, skills: Sequence[Skill]) -> list[Skill]:
+    """Return the skills without those whose number separates them from the question, where another skill fits.
+
+    Two skills with the same threshold are equally similar to a question, and a small model compares numbers badly: it
+    follows either. No word such as "above" is read here: a case is on the side of its threshold where its skill holds.
+    """
+    sides = {skill.id: _sides_of(skill, question) for skill in skills}
+    fitting = {threshold for same in sides.values() for threshold, is_same in same.items() if is_same}
+    return [
+        skill
+        for skill in skills
+        if not any(threshold in fitting and not is_same for threshold, is_same in sides[skill.id].items())
+    ]
+
+
+def _sides_of(skill: Skill, question: str) -> Mapping[Decimal, bool]:
+    """Return for each number of a skill that may be a threshold whether question and cases are on the same side."""
+    asked = _quantities(question)
+    sides: dict[Decimal, bool] = {}
+    if not asked:
+        return sides
+    unclear: set[Decimal] = set()
+    for case in skill.cases:
+        answers = {quantity.value for quantity in _quantities(case.expected)}
+        for threshold in _quantities(skill.content.replace(worked_example(case), "")):
+            if threshold.value in answers:
+                continue
+            is_same = _is_same_side(threshold, _quantities(case.question), asked)
+            if is_same is None:
+                continue
+            if sides.setdefault(threshold.value, is_same) != is_same:
+                unclear.add(threshold.value)  # the skill has cases on both sides
+    return {value: is_same for value, is_same in sides.items() if value not in unclear}
+
+
+def _is_same_side(threshold: _Quantity, known: Sequence[_Quantity], asked: Sequence[_Quantity]) -> bool | None:
+    """Tell whether the numbers of two questions are on the same side of a threshold; None if that is not clear."""
+    measured = [quantity for quantity in known if quantity.unit and quantity.unit == threshold.unit]
+    if measured:
+        compared = [quantity for quantity in asked if quantity.unit == threshold.unit]
+    else:  # such as mugs and notebooks, of which a rule says "from 50 pieces on"
+        measured, compared = list(known), list(asked)
+    if len(measured) != 1 or len(compared) != 1 or threshold.value in (measured[0].value, compared[0].value):
+        return None
+    return (measured[0].value < threshold.value) == (compared[0].value < threshold.value)
 
 
 def _as_lines(skills: Sequence[Skill]) -> str:
