@@ -62,12 +62,12 @@ def test_the_second_epoch_uses_what_the_first_one_learned(kind: str) -> None:
         client = LangChainLLMClient(chat_model(server))
         if kind == "agent with middleware":
             agent = agent_of(model, middleware=[skillbook_middleware()])
-            runner = LangChain.from_model(agent, ace_llm=client, inject="middleware", prove=False, check_key=False)
+            runner = LangChain.from_model(agent, ace_llm=client, inject="middleware", check_key=False)
         elif kind == "agent":
-            runner = LangChain.from_model(agent_of(model), ace_llm=client, prove=False, check_key=False)
+            runner = LangChain.from_model(agent_of(model), ace_llm=client, check_key=False)
         else:
             call = "stream" if kind == "streamed graph" else "async"
-            runner = LangChain.from_model(graph_of(model), ace_llm=client, call=call, prove=False, check_key=False)
+            runner = LangChain.from_model(graph_of(model), ace_llm=client, call=call, check_key=False)
         results = runner.run([harbour.SAMPLE], epochs=2)
         requests = server.requests
     first, second = map(trace_of, results)

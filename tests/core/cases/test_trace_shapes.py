@@ -164,6 +164,47 @@ def test_what_a_tool_said_after_a_correction_is_not_a_case() -> None:
     assert cases_of(trace) == ()
 
 
+WITH_A_TOOL: dict[str, Any] = {
+    "steps": [
+        {"role": "user", "content": "Book a berth for Ada."},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": "no form"},
+        {"role": "assistant", "content": "I see no form."},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "judgement",
+    [
+        {"ground_truth": "Berth 7"},
+        {"ground_truth": "Berth 7", "feedback": "Incorrect, it should be Berth 7."},
+        {"check": {"kind": "environment", "value": "Harbour"}, "feedback": "No berth was booked."},
+        {"check": {"kind": "exact", "value": "Berth 7"}, "ground_truth": "Berth 7", "metrics": {"correct": 0.0}},
+    ],
+    ids=["ground truth", "ground truth and feedback", "environment", "check"],
+)
+def test_a_judged_answer_that_needed_tools_is_a_case_only_for_the_agent_that_has_them(
+    judgement: dict[str, Any],
+) -> None:
+    trace = read_trace({**WITH_A_TOOL, **judgement})
+    assert cases_of(trace) == ()
+    [case] = cases_of(trace, can_be_asked_again=True)
+    assert (case.question, case.wrong) == ("Book a berth for Ada.", "I see no form.")
+    without_tools = [step for step in WITH_A_TOOL["steps"] if step["role"] != "tool" and step["content"]]
+    assert len(cases_of(read_trace({**judgement, "steps": without_tools}))) == 1
+
+
+def test_what_a_person_corrects_is_a_case_also_where_the_run_was_judged_and_used_tools() -> None:
+    said = [
+        {"role": "user", "content": "No, boats of 9 metres get berth B4."},
+        {"role": "assistant", "content": "B4"},
+    ]
+    trace = read_trace({"steps": [*WITH_A_TOOL["steps"], *said], "check": {"kind": "environment", "value": "Harbour"}})
+    [case] = cases_of(trace)
+    assert (case.wrong, case.check) == ("I see no form.", CaseCheck("contains", "B4"))
+
+
 def test_a_trace_that_is_read_again_keeps_corrections_and_check() -> None:
     trace = read_trace({**CORRECTED["messages in a field"], "check": {"kind": "exact", "value": "SEK"}})
     assert len(trace["corrections"]) == 1

@@ -155,6 +155,16 @@ def test_a_correction_that_yields_no_case_is_learned_from_without_one(server: Sc
     assert "Right answer" not in record_in(server.requests[0])
 
 
+@pytest.mark.parametrize("given", [None, ()])
+def test_a_judged_run_with_tools_is_learned_from_without_a_case(server: ScriptedServer, given: Any) -> None:
+    call = {"kind": "call", "name": "tides", "content": "{}", "is_error": False, "place": "1"}
+    run = {"question": "When is high water?", "answer": "2:30 pm", "ground_truth": "14h30", "steps": [call]}
+    trace = {**run, "schema": 1, "feedback": "The tide table has 14h30."}
+    found = SmallModelReflector(client_for(server)).reflect("", OUTPUT, Skillbook(), trace=trace, cases=given)
+    (learning,) = found.extracted_learnings
+    assert (learning.learning, learning.case_id) == ("When asked: The tide table has 14h30.", "")
+
+
 def test_feedback_that_objects_to_an_answer_is_a_correction(server: ScriptedServer) -> None:
     trace = {"question": "Name the branch.", "answer": "fix", "feedback": "Rejected by the hook: start with t512-."}
     found = SmallModelReflector(client_for(server)).reflect("", OUTPUT, Skillbook(), trace=trace)

@@ -17,29 +17,38 @@ _LEAST_WORDS_TO_JUDGE = 3
 """Words of a correction, beyond function words, without which a judge would not know what to look for."""
 
 
-def cases_of(trace: Mapping[str, Any], *, trace_id: str = "", made_at: str = "") -> tuple[SkillCase, ...]:
+def cases_of(
+    trace: Mapping[str, Any], *, trace_id: str = "", made_at: str = "", can_be_asked_again: bool = False
+) -> tuple[SkillCase, ...]:
     """Return the cases of a standard trace, in order. No model is asked.
 
     Each correction yields one; a trace without corrections yields one if it was judged, by an environment or against
-    a ground truth. A correction whose right answer came from a tool yields none: without the tool it cannot be asked
-    again. Where code cannot tell the right answer from the wrong one, the check is left to a judge.
+    a ground truth. Without its tools, a question that was answered with tools cannot be asked again. So a judged trace
+    with tool calls yields no case, and neither does a correction whose right answer came from a tool. Where code cannot
+    tell the right answer from the wrong one, the check is left to a judge.
 
     Args:
         trace: What `read_trace` returns.
         trace_id: The name of the trace, kept with each case.
         made_at: The time, kept with each case: ISO 8601, UTC.
+        can_be_asked_again: Whether the agent that made the trace, with its tools, will be asked the questions of the
+            cases. Then a judged trace yields a case in spite of its tool calls.
 
     Example:
         >>> [case.check for case in cases_of({"question": "6*7?", "answer": "41", "ground_truth": "42"})]
         [CaseCheck(kind='numeric', value='42')]
     """
     corrections: Sequence[TraceCorrection] = trace.get("corrections") or ()
+    steps: Sequence[TraceStep] = trace.get("steps") or ()
     truth, check = trace.get("ground_truth") or "", _check_in(trace)
-    if trace.get("question") and (check is not None or (truth and not _by_dialogue(corrections))):
-        found: list[SkillCase | None] = [_judged(trace, truth, check)]
+    is_judged = bool(trace.get("question")) and (check is not None or bool(truth and not _by_dialogue(corrections)))
+    found: list[SkillCase | None]
+    if is_judged and (can_be_asked_again or not any(step["kind"] == "call" for step in steps)):
+        found = [_judged(trace, truth, check)]
     else:
-        steps: Sequence[TraceStep] = trace.get("steps") or ()
-        found = [_corrected(each, steps, trace.get("context") or "") for each in corrections]
+        # The feedback of a judged trace may be the judge's, who saw what the tools did; what was said in it is not.
+        said = [each for each in corrections if not is_judged or each["place"] != "feedback"]
+        found = [_corrected(each, steps, trace.get("context") or "") for each in said]
     unique = {case.id: case for case in found if case is not None}
     return tuple(_placed(case, trace_id, made_at) for case in unique.values())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ace.arguments import checked_class
@@ -159,9 +160,17 @@ def _trace_of(told: Execution) -> StandardTrace:
 
 
 def _corrected_cases(trace: StandardTrace, given: Sequence[SkillCase] | None) -> Sequence[SkillCase]:
-    """Return the cases whose answer was incorrect, and one for each correction that yields none."""
+    """Return the cases whose answer was incorrect, and one without an id for all else that teaches something.
+
+    That is each correction that yields no case, and the judgement of an answer that cannot be asked for again.
+    """
     of_trace = cases_of(trace)
     with_case = {case.question for case in of_trace}
+    judged = [
+        replace(case, id="")
+        for case in (() if of_trace or given else cases_of(trace, can_be_asked_again=True))
+        if not trace["corrections"]
+    ]
     without = [
         SkillCase(
             "",
@@ -174,7 +183,7 @@ def _corrected_cases(trace: StandardTrace, given: Sequence[SkillCase] | None) ->
         for each in trace["corrections"]
         if each["question"] not in with_case
     ]
-    cases = [*(of_trace if given is None else given), *without]
+    cases = [*(of_trace if given is None else given), *judged, *without]
     return [case for case in cases if case.wrong.strip()]
 
 

@@ -80,7 +80,9 @@ class KnownStep:
         with asking(ctx, PROVE_ROLE, allow=self.allow):
             redactor = redactor_for(getattr(self.agent, "llm", None))
             read = await calling.function(lambda: read_trace(trace))
-            ctx = await calling.function(partial(with_cases, ctx, read, redactor))
+            # An agent that answered in this run is the one that proves what the run teaches.
+            again = ctx.agent_output is not None
+            ctx = await calling.function(partial(with_cases, ctx, read, redactor, can_be_asked_again=again))
             known: dict[str, str] = {}
             holders: dict[str, tuple[str, ...]] = {}
             before: dict[str, str] = {}

@@ -35,7 +35,9 @@ _LEAST_WORDS = 3
 """Words of a correction, beyond function words, with which it says more than that something was wrong."""
 
 
-def with_cases(ctx: ACEStepContext, read: StandardTrace, redactor: Redactor) -> ACEStepContext:
+def with_cases(
+    ctx: ACEStepContext, read: StandardTrace, redactor: Redactor, *, can_be_asked_again: bool = False
+) -> ACEStepContext:
     """Return the context with the cases of its trace in `metadata["cases"]`, unless they are there already.
 
     They have no time yet: the skillbook notes it when they are written. What is kept of a case holds no personal data
@@ -45,11 +47,13 @@ def with_cases(ctx: ACEStepContext, read: StandardTrace, redactor: Redactor) -> 
         ctx: The context.
         read: Its trace.
         redactor: Finds personal data and keys.
+        can_be_asked_again: Whether the agent that made the trace proves what it teaches; see `ace.cases.cases_of`.
     """
     if "cases" in ctx.metadata:
         return ctx
     trace_id = str(ctx.metadata.get("trace_id", ""))
-    found = (redacted_case(_replaced(case, trace_id=trace_id), redactor) for case in _cases(ctx, read))
+    cases_found = _cases(ctx, read, can_be_asked_again)
+    found = (redacted_case(_replaced(case, trace_id=trace_id), redactor) for case in cases_found)
     placed = [case for case in found if case is not None]
     cases = tuple({case.id: case for case in placed}.values())
     return ctx.replace(metadata={**ctx.metadata, "cases": cases})
@@ -144,7 +148,7 @@ def holds_values(skill: Skill, values: Sequence[str]) -> bool:
     return bool(values) and all(value.lower() in lowered for value in values)
 
 
-def _cases(ctx: ACEStepContext, read: StandardTrace) -> list[SkillCase]:
+def _cases(ctx: ACEStepContext, read: StandardTrace, can_be_asked_again: bool) -> list[SkillCase]:
     spoken = {each["correction"] for each in read["corrections"] if each["place"] != "feedback"}
     judged = isinstance(ctx.trace, Mapping) and (ctx.trace.get("metrics") or ctx.trace.get("check"))
     return [
@@ -154,7 +158,7 @@ def _cases(ctx: ACEStepContext, read: StandardTrace) -> list[SkillCase]:
         and case.correction not in spoken
         and (judged or says_only_the_truth(case.correction, case.expected))
         else case
-        for case in cases_of(read)
+        for case in cases_of(read, can_be_asked_again=can_be_asked_again)
     ]
 
 
