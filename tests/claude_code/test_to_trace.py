@@ -334,4 +334,5 @@ def test_what_the_user_says_besides_is_not_a_correction(records: list[tuple[str,
 
 def test_of_all_samples_only_the_ones_with_an_objection_hold_a_correction() -> None:
     found = {path.name for path in EVERY_SAMPLE if transcript_to_trace(path)["corrections"]}
-    assert found == {"resumed-and-compacted.jsonl"}  # it says "no, in one sentence"
+    # The users say "no, in one sentence", "Too long" and "No! never touch prod.env".
+    assert found == {"resumed-and-compacted.jsonl", "slash-commands.jsonl", "typed-while-working.jsonl"}

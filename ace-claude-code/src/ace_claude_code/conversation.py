@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ace.json_fields import Record, mapping_in, text_in
-from ace_claude_code.messages import called_tools, is_said, is_spoken, prompt_in, tool_results
+from ace_claude_code.messages import (
+    called_tools,
+    is_said,
+    is_spoken,
+    prompt_in,
+    tool_results,
+    typed_in,
+    was_typed_meanwhile,
+    with_typed_messages,
+)
 from ace_claude_code.records import Records
 
 __all__ = ["Conversation", "Line", "Turn", "read_conversation"]
@@ -30,7 +39,9 @@ class Turn:
     number: int
     """From 1."""
     prompt: str
-    """What the user asked; empty where the records do not tell it."""
+    """What the user asked, with what a slash command stands for; empty where the records do not tell it."""
+    typed: str
+    """The same as the user typed it: a slash command without its expansion."""
     lines: tuple[Line, ...]
     """The messages, those of sub-agents in the same file included."""
 
@@ -60,7 +71,7 @@ def read_conversation(records: Records) -> Conversation:
     Args:
         records: The records.
     """
-    items = records.items
+    items = with_typed_messages(records.items)
     is_stream = any(_is_event(record) for record in items)
     chosen = set(range(len(items))) if is_stream else _main_line(items)
     said = [at for at, record in enumerate(items) if is_said(record)]
@@ -134,15 +145,19 @@ def _is_main(record: Record) -> bool:
 
 
 def _turns(lines: Sequence[Line], is_stream: bool) -> Iterator[Turn]:
-    starts = [at for at, line in enumerate(lines) if prompt_in(line.record) and not line.of_subagent]
+    starts = [at for at, line in enumerate(lines) if _begins_turn(line)]
     if not starts:
         if lines:
-            yield Turn(1, "", tuple(lines))
+            yield Turn(1, "", "", tuple(lines))
         return
     # What a stream shows before a prompt belongs to the prompt, which it may repeat late.
     if is_stream:
         starts[0] = 0
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True), 1):
         own = tuple(lines[start:end])
-        prompt = next(found for line in own if not line.of_subagent and (found := prompt_in(line.record)))
-        yield Turn(number, prompt, own)
+        prompt = next(line.record for line in own if _begins_turn(line))
+        yield Turn(number, prompt_in(prompt), typed_in(prompt), own)
+
+
+def _begins_turn(line: Line) -> bool:
+    return bool(prompt_in(line.record)) and not line.of_subagent and not was_typed_meanwhile(line.record)

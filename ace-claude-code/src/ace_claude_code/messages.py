@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from ace.json_fields import Record, list_in, mapping_in, text_in
 from ace.traces import TraceStep, trace_step
@@ -21,6 +22,9 @@ __all__ = [
     "spoken_text",
     "steps_in",
     "tool_results",
+    "typed_in",
+    "was_typed_meanwhile",
+    "with_typed_messages",
 ]
 
 _INTERRUPTED = "[Request interrupted by user"
@@ -38,6 +42,101 @@ _NOT_THE_USERS = re.compile(
     r"command-args|task-notification|bash-input|bash-stdout|bash-stderr)>.*?</\1>",
     re.DOTALL,
 )
+_CLIENTS_OUTPUT = re.compile(r"<local-command-std(out|err)>")
+_COMMAND = re.compile(r"<command-name>\s*(?P<name>/.+?)\s*</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>(?P<arguments>.*?)</command-args>", re.DOTALL)
+# What `with_typed_messages` adds to a record; Claude Code has no such fields.
+_TYPED = "ace_typed"
+_MEANWHILE = "ace_typed_meanwhile"
+
+
+def with_typed_messages(items: Sequence[Record]) -> list[Record]:
+    """Return the records, with everything that the user typed in one shape: that of a plain prompt.
+
+    Claude Code stores a slash command as tags, and what it stands for as a note of the client after it; here the
+    command and its expansion become one message. A message that the user typed while the model worked is stored as an
+    attachment. Built-in commands such as `/compact`, which no model sees, stay as they are.
+
+    Args:
+        items: The records of a stream or a transcript.
+
+    Returns:
+        As many records, in the same order.
+
+    Example:
+        >>> command = {"type": "user", "message": {"content": "<command-name>/fix</command-name>"}}
+        >>> expansion = {"type": "user", "isMeta": True, "message": {"content": "Fix the bug."}}
+        >>> prompt_in(with_typed_messages([command, expansion])[0])
+        '/fix\\n\\nFix the bug.'
+    """
+    found = list(items)
+    for at, record in enumerate(items):
+        if record.get("type") == "attachment":
+            found[at] = _as_message(record)
+        elif (command := _command_in(record)) and (expansion := _expansion_of(items, at)):
+            found[at] = _as_prompt(record, f"{command}\n\n{expansion}", {_TYPED: command})
+    return found
+
+
+def _as_message(record: Record) -> Record:
+    """Return what the user typed while the model worked as a message; any other attachment as it is."""
+    attachment = mapping_in(record, "attachment")
+    is_typed = attachment.get("type") == "queued_command" and text_in(attachment, "commandMode") in ("", "prompt")
+    if not is_typed or attachment.get("isMeta"):
+        return record
+    return _as_prompt(record, attachment.get("prompt"), {_MEANWHILE: True, "origin": attachment.get("origin")})
+
+
+def _as_prompt(record: Record, content: object, more: Record) -> Record:
+    return {**record, "type": "user", "message": {"role": "user", "content": content}, **more}
+
+
+def _command_in(record: Record) -> str:
+    """Return a slash command as it was typed; empty for a skill that the model loads, whose name has no slash."""
+    if record.get("type") != "user" or record.get("isMeta"):
+        return ""
+    text = spoken_text(record)
+    name = _COMMAND.search(text)
+    if name is None:
+        return ""
+    arguments = _ARGUMENTS.search(text)
+    return " ".join([name["name"], *([arguments["arguments"].strip()] if arguments else [])]).strip()
+
+
+def _expansion_of(items: Sequence[Record], at: int) -> str:
+    """Return what the model was told in place of a command; empty for a command that the client ran by itself."""
+    own = _NOT_THE_USERS.sub("", spoken_text(items[at])).strip()  # some releases put it into the same record
+    parts = [own] if own else []
+    leading = {text_in(items[at], "uuid"), ""}
+    for record in islice(items, at + 1, None):
+        if _CLIENTS_OUTPUT.search(spoken_text(record) or text_in(record, "content")):
+            return ""
+        if record.get("type") == "assistant" or (record.get("type") == "user" and not record.get("isMeta")):
+            break
+        text = _NOT_THE_USERS.sub("", spoken_text(record)).strip()
+        is_own = text_in(record, "parentUuid") in leading and not text_in(record, "sourceToolUseID")
+        if record.get("type") == "user" and is_own and text and not text.startswith("Caveat:"):
+            parts.append(text)
+            leading.add(text_in(record, "uuid"))
+    return "\n".join(parts)
+
+
+def typed_in(record: Record) -> str:
+    """Return what the user typed in a record: a slash command without its expansion, else the prompt.
+
+    Args:
+        record: A record that `with_typed_messages` returned.
+    """
+    return text_in(record, _TYPED) or prompt_in(record)
+
+
+def was_typed_meanwhile(record: Record) -> bool:
+    """Tell whether the user typed a message while the model worked, so that it belongs to the turn under way.
+
+    Args:
+        record: A record that `with_typed_messages` returned.
+    """
+    return bool(record.get(_MEANWHILE))
 
 
 def is_spoken(record: Record) -> bool:
@@ -191,7 +290,9 @@ def dialogue_of(records: Sequence[tuple[str, Record]]) -> list[TraceStep]:
                 steps.append(trace_step("message", "user", "The user rejected the call.", place, is_error=True))
                 steps.append(trace_step("message", "user", reason, place))
             after_rejection = True
-        elif prompt := prompt_in(record):
+        elif prompt := typed_in(record):
+            if was_typed_meanwhile(record) and steps and steps[-1]["name"] == "user" and calls:
+                steps.append(trace_step("message", "assistant", list(calls.values())[-1], place))
             steps.append(trace_step("message", "user", prompt, place))
             calls, after_rejection = {}, False
         elif record.get("type") == "assistant":

@@ -14,7 +14,7 @@ from ace.json_fields import Record, list_in, mapping_in, text_in
 from ace.traces import TraceCorrection, TraceStep, failed_steps, steps_as_text
 from ace_claude_code.account import metrics_of_lines, metrics_of_result, metrics_of_steps
 from ace_claude_code.conversation import Conversation, Line, Turn, read_conversation
-from ace_claude_code.messages import called_tools, dialogue_of, steps_in
+from ace_claude_code.messages import called_tools, dialogue_of, prompt_in, steps_in, was_typed_meanwhile
 from ace_claude_code.outcome import Outcome, outcome_of_lines, outcome_of_result
 from ace_claude_code.records import Records, TranscriptError, TranscriptSource, read_records
 from ace_claude_code.result import ClaudeCodeResult
@@ -94,12 +94,12 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     for place, turn in enumerate(asked):
         is_last = place + 1 == len(asked)
         outcome = _outcome(conversation, turn.lines) if is_last else outcome_of_lines(turn.lines)
-        context = "\n".join(f"Earlier in this session the user asked: {before.prompt}" for before in asked[:place])
+        context = "\n".join(f"Earlier in this session the user asked: {before.typed}" for before in asked[:place])
         steps = _steps(turn.lines, subagents)
         trace = _trace(turn.prompt, context, outcome, steps, turn.lines, conversation, records)
         metadata = {**_metadata(conversation, records, turn.lines), "turn": turn.number}
         if not is_last:
-            _add_feedback(trace, f"The user's next message: {asked[place + 1].prompt}")
+            _add_feedback(trace, f"The user's next message: {asked[place + 1].typed}")
         places = {line.place for line in turn.lines}
         own = [each for each in corrections if each["place"] in places]
         traces.append({**trace, "corrections": own, "metadata": metadata, "trace_id": _turn_id(turn)})
@@ -179,6 +179,8 @@ def _trace(
 ) -> Trace:
     own = [each for each in steps if each["kind"] in ("thought", "message") and each["name"] != "user"]
     words = "\n".join(each["content"] for each in own)
+    typed = [prompt_in(line.record) for line in lines if was_typed_meanwhile(line.record) and not line.of_subagent]
+    objected = [f"While the agent worked, the user said: {text}" for text in typed if text]
     metrics = metrics_of_result(conversation.results[-1]) if conversation.results else metrics_of_lines(lines)
     return {
         "schema": 1,
@@ -187,7 +189,7 @@ def _trace(
         "reasoning": steps_as_text(steps),
         "answer": outcome.answer,
         "skill_ids": extract_cited_skill_ids(words),
-        "feedback": "\n".join([*outcome.problems, *failed_steps(steps)]),
+        "feedback": "\n".join([*outcome.problems, *failed_steps(steps), *objected]),
         "ground_truth": None,
         "success": outcome.success,
         "steps": steps,
