@@ -66,6 +66,7 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks
 	python -m benchmarks.skillbook
 	python -m benchmarks.learning
+	python -m benchmarks.transcripts
 	python -m benchmarks.similarity
 	python -m benchmarks.comparison
 

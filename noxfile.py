@@ -171,6 +171,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks", *session.posargs)
     session.run("python", "-m", "benchmarks.skillbook")
     session.run("python", "-m", "benchmarks.learning", "--quick")
+    session.run("python", "-m", "benchmarks.transcripts", "--quick")
     session.run("python", "-m", "benchmarks.similarity")
     session.run("python", "-m", "benchmarks.comparison")
 

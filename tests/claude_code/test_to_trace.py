@@ -336,3 +336,56 @@ def test_of_all_samples_only_the_ones_with_an_objection_hold_a_correction() -> N
     found = {path.name for path in EVERY_SAMPLE if transcript_to_trace(path)["corrections"]}
     # The users say "no, in one sentence", "Too long" and "No! never touch prod.env".
     assert found == {"resumed-and-compacted.jsonl", "slash-commands.jsonl", "typed-while-working.jsonl"}
+
+
+class CountedRecord(dict[str, Any]):
+    """A record that counts how often anything is looked up in any of them."""
+
+    looked_up = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        CountedRecord.looked_up += 1
+        return super().get(key, default)
+
+
+def session_of(turns: int, *, lost: bool = False) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    for number in range(turns):
+        # Where lines were lost, no message knows the one before it.
+        parent = f"lost{number}" if lost else (f"a{number - 1}" if number else None)
+        records.append(user(f"No, do task {number}.", f"u{number}", parent))
+        records.append(assistant("Done.", f"a{number}", f"u{number}"))
+        records.append({"type": "attachment", "attachment": {"type": "prompt_snapshot"}})
+    return [CountedRecord(record) for record in records]
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["whole", "with lost lines"])
+def test_four_times_as_many_turns_are_four_times_the_work(lost: bool) -> None:
+    looked_up, written = [], []
+    for turns in (50, 200):
+        records = session_of(turns, lost=lost)
+        CountedRecord.looked_up = 0
+        traces = transcript_to_turn_traces(records)
+        assert len(traces) == turns
+        looked_up.append(CountedRecord.looked_up)
+        written.append(len(json.dumps(traces)))
+    assert looked_up[1] < 4.2 * looked_up[0]
+    assert written[1] < 4.8 * written[0]  # the first turns have less that went before
+
+
+def test_the_context_of_a_turn_holds_the_answer_that_it_may_correct() -> None:
+    session = [("user", "Explain the build."), ("assistant", "It runs make."), ("user", "Too long!")]
+    _, turn = transcript_to_turn_traces(chained(*session, ("assistant", "Make.")))
+    assert turn["context"] == (
+        "Earlier in this session the user asked: Explain the build.\nThe agent answered: It runs make."
+    )
+
+
+def test_the_context_of_a_late_turn_says_what_is_omitted_and_what_is_cut() -> None:
+    before = [pair for number in range(30) for pair in (("user", f"Task {number}."), ("assistant", "Yes. " * 2000))]
+    turns = transcript_to_turn_traces(chained(*before, ("user", "Too long!"), ("assistant", "Yes.")))
+    context = str(turns[-1]["context"])
+    assert context.startswith("20 earlier prompts of this session are omitted.\n")
+    assert "asked: Task 20." in context and "asked: Task 19." not in context
+    assert len(context) < 12_000
+    assert context.endswith("Yes. [cut]")

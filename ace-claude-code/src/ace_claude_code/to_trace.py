@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ace import extract_cited_skill_ids
 from ace.arguments import checked_arguments
@@ -23,6 +24,18 @@ from ace_claude_code.subagents import subagent_steps
 __all__ = ["ClaudeCodeToTrace", "transcript_to_trace", "transcript_to_turn_traces"]
 
 Trace = dict[str, object]
+
+# What a turn is told of those before it is limited, or the traces of a long session would grow with its square.
+_TURNS_IN_CONTEXT = 10
+_LENGTH_IN_CONTEXT = 400
+_LENGTH_OF_PRECEDING = 4_000
+
+
+class _Said(NamedTuple):
+    """What was asked and answered in a turn."""
+
+    question: str
+    answer: str
 
 
 @checked_arguments()
@@ -60,7 +73,8 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
     asked = question or "\n\n".join(prompts)
     outcome = _outcome(conversation, lines)
     steps = _steps(lines, subagent_steps(records.path))
-    trace = {**_trace(asked, "", outcome, steps, lines, conversation, records), "corrections": _corrections(lines)}
+    facts = _session_facts(conversation, records)
+    trace = {**_trace(asked, "", outcome, steps, lines, conversation, facts), "corrections": _corrections(lines)}
     if not asked:
         _add_feedback(trace, "The records hold no prompt of a user, so the task is not known.")
     return {**trace, "trace_id": f"{_digest(lines)}@{conversation.session_id or records.name or 'records'}"}
@@ -71,7 +85,8 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     """Turn a session into one standard trace for each prompt of the user.
 
     The feedback holds what the user said next: a correction is what teaches most. `corrections` has it in the turn
-    in which it was said, so that it is learned from though the turn before was learned from already.
+    in which it was said, and the context holds what was asked and answered before. So a correction is learned from
+    together with what it corrects, also when the session was resumed after the turn before had been learned from.
 
     The `trace_id` of a turn names its prompt and its content; so a session that has grown has new ids for its new
     turns only, and a forked session has the old ids for the turns that it took over.
@@ -88,21 +103,25 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     records = read_records(source)
     conversation = read_conversation(records)
     subagents = subagent_steps(records.path)
+    facts = _session_facts(conversation, records)
     asked = [turn for turn in conversation.turns if turn.prompt]
-    corrections = _corrections([line for turn in conversation.turns for line in turn.lines])
+    corrections: dict[str, list[TraceCorrection]] = {}
+    for each in _corrections([line for turn in conversation.turns for line in turn.lines]):
+        corrections.setdefault(each["place"], []).append(each)
     traces = []
+    said: list[_Said] = []
     for place, turn in enumerate(asked):
         is_last = place + 1 == len(asked)
         outcome = _outcome(conversation, turn.lines) if is_last else outcome_of_lines(turn.lines)
-        context = "\n".join(f"Earlier in this session the user asked: {before.typed}" for before in asked[:place])
         steps = _steps(turn.lines, subagents)
-        trace = _trace(turn.prompt, context, outcome, steps, turn.lines, conversation, records)
-        metadata = {**_metadata(conversation, records, turn.lines), "turn": turn.number}
+        trace = _trace(turn.prompt, _context(said), outcome, steps, turn.lines, conversation, facts)
         if not is_last:
             _add_feedback(trace, f"The user's next message: {asked[place + 1].typed}")
-        places = {line.place for line in turn.lines}
-        own = [each for each in corrections if each["place"] in places]
+        places = dict.fromkeys(line.place for line in turn.lines)
+        own = [each for name in places for each in corrections.get(name, ())]
+        metadata = {**_object(trace["metadata"]), "turn": turn.number}
         traces.append({**trace, "corrections": own, "metadata": metadata, "trace_id": _turn_id(turn)})
+        said.append(_Said(turn.typed, outcome.answer))
     return traces
 
 
@@ -175,7 +194,7 @@ def _trace(
     steps: list[TraceStep],
     lines: Sequence[Line],
     conversation: Conversation,
-    records: Records,
+    facts: dict[str, object],
 ) -> Trace:
     own = [each for each in steps if each["kind"] in ("thought", "message") and each["name"] != "user"]
     words = "\n".join(each["content"] for each in own)
@@ -194,7 +213,7 @@ def _trace(
         "success": outcome.success,
         "steps": steps,
         "metrics": {**metrics, **metrics_of_steps(steps)},
-        "metadata": _metadata(conversation, records, lines),
+        "metadata": _with_model(facts, lines),
     }
 
 
@@ -204,21 +223,41 @@ def _empty(question: str) -> Trace:
     return {**blank, **judged, "steps": [], "corrections": [], "metrics": {}, "metadata": {}}
 
 
-def _metadata(conversation: Conversation, records: Records, lines: Sequence[Line]) -> dict[str, object]:
+def _context(before: Sequence[_Said]) -> str:
+    """Return what was asked and answered before a turn; of the answers that the user may mean, the whole."""
+    shown = before[-_TURNS_IN_CONTEXT:]
+    omitted = len(before) - len(shown)
+    parts = [f"{omitted} earlier prompts of this session are omitted."] if omitted else []
+    for at, (question, answer) in enumerate(shown, 1):
+        length = _LENGTH_OF_PRECEDING if at == len(shown) else _LENGTH_IN_CONTEXT
+        parts.append(
+            f"Earlier in this session the user asked: {_cut(question, length)}\n"
+            f"The agent answered: {_cut(answer or '(nothing)', length)}"
+        )
+    return "\n".join(parts)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length].rstrip()} [cut]"
+
+
+def _session_facts(conversation: Conversation, records: Records) -> dict[str, object]:
+    """Return the metadata that all turns of a session share. It reads all records, so it is called once."""
+    attachments = [mapping_in(record, "attachment") for record in records.items if record.get("type") == "attachment"]
     instructions = [
         file
-        for record in records.items
-        for file in list_in(mapping_in(record, "attachment"), "files")
-        if mapping_in(record, "attachment").get("type") == "instructions" and isinstance(file, dict)
+        for attachment in attachments
+        if attachment.get("type") == "instructions"
+        for file in list_in(attachment, "files")
+        if isinstance(file, dict)
     ]
     shown = extract_cited_skill_ids("\n".join(text_in(file, "content") for file in instructions))
-    found: dict[str, object] = {
+    return {
         "integration": "claude_code",
         "session_id": conversation.session_id,
         "source": records.name,
         "cwd": _first(records.items, "cwd"),
         "version": _first(records.items, "version", "claude_code_version"),
-        "model": next((model for line in lines if (model := _model(line.record))), ""),
         "instruction_files": list(dict.fromkeys(text_in(file, "path") for file in instructions)),
         "shown_skill_ids": shown,
         "skipped_lines": records.skipped_lines,
@@ -226,6 +265,10 @@ def _metadata(conversation: Conversation, records: Records, lines: Sequence[Line
         "abandoned_messages": conversation.abandoned_messages,
         "compactions": conversation.compactions,
     }
+
+
+def _with_model(facts: dict[str, object], lines: Sequence[Line]) -> dict[str, object]:
+    found = {**facts, "model": next((model for line in lines if (model := _model(line.record))), "")}
     return {name: value for name, value in found.items() if value not in ("", 0, [], {})}
 
 
