@@ -30,6 +30,12 @@ from tests.support.corrected_chats import CODE, PAYER, TIDE, Lesson, chat, chats
 from tests.support.scripted_server import Script, ScriptedRequest, ScriptedServer
 
 
+class SmallClient(LiteLLMClient):
+    """A client of a small model."""
+
+    is_small_model = True
+
+
 def learned(
     book: Skillbook, script: Script, traces: Sequence[Any], **options: Any
 ) -> tuple[dict[str, int], list[SkillProven]]:
@@ -197,9 +203,6 @@ def test_a_run_of_agents_that_are_not_ours_asks_them_nothing_unless_told_to() ->
 
 
 def test_a_small_model_takes_at_most_five_calls_per_trace() -> None:
-    class Small(LiteLLMClient):
-        is_small_model = True
-
     lessons = [lesson_number(number) for number in range(1, 17)]
 
     def script(request: ScriptedRequest) -> Mapping[str, Any]:
@@ -216,7 +219,7 @@ def test_a_small_model_takes_at_most_five_calls_per_trace() -> None:
     book = Skillbook()
     events: list[Event] = []
     with ScriptedServer(script) as server, observing(events.append):
-        client = Small("openai/scripted", api_base=server.api_base, api_key="k" * 9)
+        client = SmallClient("openai/scripted", api_base=server.api_base, api_key="k" * 9)
         TraceAnalyser.from_client(client, skillbook=book).run(chats(lessons), max_in_flight=1)
         assert len(server.requests) <= 5 * len(lessons)
     assert {skill.proof for skill in book.skills()} == {"proven"}
@@ -394,6 +397,42 @@ def test_the_final_test_finds_what_the_calls_of_a_lesson_did_not_reach(final_tes
     assert tide.content == f"{TIDE.rule} {example}"
     # The script spoils the answer whatever the first skill says: the test says so.
     assert tide.proof == "failing"
+
+
+def test_cases_that_fail_beside_each_other_are_parted_and_no_skill_is_left_without_its_case() -> None:
+    times = [
+        SkillCase.make(
+            question, CaseCheck("contains", "14h30"), wrong="2:30 pm", correction=TIDE.correction, expected="14h30"
+        )
+        for question in (TIDE.question, "When is low water in Husum?")
+    ]
+    crates = SkillCase.make("Which label for broken crates?", CaseCheck("contains", "K7-RED"), expected="K7-RED")
+    has_ended = False
+
+    def script(request: ScriptedRequest) -> Mapping[str, Any]:
+        if "crates" in request.text.rpartition("# Task")[2]:
+            return {"final_answer": "K7-RED"}
+        return {"final_answer": "2:30 pm" if has_ended else "14h30"}
+
+    book = Skillbook()
+    for number in range(4):
+        book.add_skill("house", f"The shelf of ware{number} is S-{number}.")
+    with ScriptedServer(script) as server:
+        client = SmallClient("openai/scripted", api_base=server.api_base, api_key="k" * 9)
+        step = ProveStep(SmallModelAgent(client), skillbook=book, regression_cases=0)
+        for text, cases in ((TIDE.rule, times), ("When water is high or low: label K7-RED.", [crates])):
+            batch = UpdateBatch("", [UpdateOperation("ADD", section="house", content=text, cases=tuple(cases))])
+            ApplyStep(book)(step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch)))
+        has_ended = True
+        step.end_run(1)
+    held = {case.question: skill for skill in book.skills() for case in skill.cases}
+    assert len(held) == sum(len(skill.cases) for skill in book.skills()) == 3
+    assert not [skill for skill in book.skills() if "Example: " in skill.content and not skill.cases]
+    first, second = (held[case.question] for case in times)
+    assert first.id != second.id
+    for case, skill in zip(times, (first, second), strict=True):
+        assert f"Example: {case.question} -> 14h30" in skill.content
+        assert skill.content.count("Example: ") == 1
 
 
 def test_what_an_overlapping_sample_has_added_meanwhile_is_not_added_again() -> None:

@@ -612,8 +612,15 @@ class _FinalTest:
         if text != skill.content:
             # A new text resets the results: what failed is asked again in the next round.
             return [UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=join_cases(skill.cases, results))]
-        left = tuple(case for case in results if case.id not in {each.id for each in own})
-        operations = [UpdateOperation("UPDATE", skill_id=skill.id, cases=left)] if left else []
+        operations: list[UpdateOperation] = []
+        if own and len(own) == len(skill.cases):
+            # The skill keeps its first case, alone: without one, it would mislead with a text that nothing proves.
+            kept = own.pop(0)
+            text = _with_example(skill.content.partition(worked_example(skill.cases[0]))[0].strip(), kept)
+            operations.append(UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=(kept,)))
+        left = tuple(case for case in results if case.id not in {each.id for each in own} and not operations)
+        if left:
+            operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=left))
         if own:
             self._book.remove_cases(skill.id, [case.id for case in own])
         return [*operations, *(self._as_own_skill(skill, case) for case in own)]
