@@ -192,6 +192,32 @@ def test_the_accepted_answer_passes_its_own_check_and_the_wrong_one_does_not(
     right_values(question, wrong, said, right)
 
 
+@pytest.mark.parametrize(
+    ("question", "wrong", "said", "right", "values"),
+    [
+        (
+            "At which level is an expired card logged?",
+            "WARNING",
+            "NOTICE for every failed payment. ERROR only if data is lost.",
+            "NOTICE",
+            ("NOTICE", "ERROR"),
+        ),
+        ("Which queue gets it?", "B4", "It belongs into C7, unless Ines is away.", "C7", ("C7", "Ines")),
+        # What was rejected does not decide.
+        ("At which level is it logged?", "ERROR", "NOTICE. ERROR only if data is lost.", "NOTICE", ("NOTICE",)),
+        # A remark is not a condition.
+        ("Which queue gets it?", "B4", "Ines has told you. It belongs into C7.", "C7", ("C7",)),
+    ],
+)
+def test_the_values_of_a_condition_decide_as_well(
+    question: str, wrong: str, said: str, right: str, values: tuple[str, ...]
+) -> None:
+    check = check_of_correction(question, wrong, said, right)
+    assert check is not None
+    case = SkillCase.make(question, check, wrong=wrong, correction=said, expected=right)
+    assert deciding_values(case) == values
+
+
 @given(value=ANSWERS.filter(lambda text: bool(text.strip(" .!,;:"))))
 def test_a_ground_truth_passes_its_own_check(value: str) -> None:
     assume(value.strip())

@@ -441,15 +441,18 @@ def _without_calculation(text: str) -> str:
 def _judged_sentences(correction: str, right: Sequence[str]) -> list[tuple[str, bool]]:
     """Return the sentences that hold deciding values, and whether they say what is right.
 
-    Those that only compare, such as "Pier C is kept for boats longer than 9 metres", keep their numbers only.
+    They do also where they say when something else is right, such as "ERROR only if data is lost". Those that only
+    compare, such as "Pier C is kept for boats longer than 9 metres", keep their numbers only.
     """
     sentences = [each for each in _SENTENCE_END.split(correction) if each.strip()]
     decisive = {each for each in sentences if any(holds(each, value) for value in right)}
     if not decisive:
         return [(each, True) for each in sentences]
+    decisive |= {each for each in sentences if _CONDITION.search(each)}
     return [(each, each in decisive) for each in sentences if each in decisive or _COMPARISON.search(each)]
 
 
+_CONDITION: Final = re.compile(r"\b(only (if|when|where|for|in|on)|unless|except)\b", re.IGNORECASE)
 _COMPARISON: Final = re.compile(
     r"\b(than|above|over|under|below|least|most|up to|more|less|fewer|from|until|before|after|within|between|per|"
     r"every|older|younger|longer|shorter|exceed\w*|minimum|maximum|divide\w*|multipl\w*|times|add|minus|plus)\b|%",
