@@ -1,6 +1,7 @@
 """What Claude Code calls at the start and the end of a session: `python -m ace_claude_code.sessions.hook start|end`.
 
-The end only puts the session into the queue and starts the learner, which outlives Claude Code.
+The end only puts the session into the queue and starts the learner, which outlives Claude Code. Both also look for
+sessions that never came to an end, because Claude Code was killed or the power failed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from ace.json_fields import text_in
 from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.sessions.detached import start_learner
 from ace_claude_code.sessions.home import skillbook_path, state_folder
-from ace_claude_code.sessions.jobs import Job, add_job
+from ace_claude_code.sessions.jobs import Job, add_job, waiting_jobs
+from ace_claude_code.sessions.open_sessions import (
+    OpenSession,
+    forget_open_session,
+    note_open_session,
+    queue_lost_sessions,
+)
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings
 
 __all__ = ["main"]
@@ -48,6 +55,7 @@ def main(arguments: list[str], standard_input: str) -> int:
         if settings is None or not settings.takes(Path(os.environ.get("CLAUDE_PROJECT_DIR") or text_in(event, "cwd"))):
             return 0
         if arguments == ["start"]:
+            _begin(event, state)
             _show_skills(event, state, settings)
         else:
             _hand_over(event, state)
@@ -84,12 +92,23 @@ def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSett
         sys.stdout.write(json.dumps({"hookSpecificOutput": shown}))
 
 
+def _begin(event: Mapping[str, object], state: Path) -> None:
+    """Note that a session is open, and learn from those that were lost or could not be learned from before."""
+    queue_lost_sessions(state, besides=text_in(event, "session_id"))
+    opened = OpenSession(text_in(event, "transcript_path"), text_in(event, "session_id"), os.getppid())
+    note_open_session(state, opened)
+    if waiting_jobs(state):
+        start_learner(state)
+
+
 def _hand_over(event: Mapping[str, object], state: Path) -> None:
-    transcript = text_in(event, "transcript_path")
-    if not Path(transcript).is_file():  # a session that is not stored, such as one without a prompt
-        return
-    add_job(state, Job(transcript=transcript, session_id=text_in(event, "session_id")))
-    start_learner(state)
+    transcript, session_id = text_in(event, "transcript_path"), text_in(event, "session_id")
+    queue_lost_sessions(state, besides=session_id)
+    if Path(transcript).is_file():  # else it is not stored, such as a session without a prompt
+        add_job(state, Job(transcript=transcript, session_id=session_id))
+    forget_open_session(state, session_id)
+    if waiting_jobs(state):
+        start_learner(state)
 
 
 if __name__ == "__main__":

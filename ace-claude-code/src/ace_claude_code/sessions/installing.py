@@ -100,7 +100,8 @@ def _remove_plugin(plugin: Path) -> None:
 def _clear(state: Path, *, keep_skills: bool, on_wait: Callable[[], None] | None) -> None:
     # Without settings and queue, a learner at work ends after its session.
     (state / "settings.json").unlink(missing_ok=True)
-    shutil.rmtree(state / "queue", ignore_errors=True)
+    for name in ("queue", "open"):
+        shutil.rmtree(state / name, ignore_errors=True)
     with learner_lock(state, wait=True, on_wait=on_wait):
         if not keep_skills and (state / "projects").exists():
             shutil.rmtree(state / "projects")

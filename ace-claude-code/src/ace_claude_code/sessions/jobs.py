@@ -87,15 +87,17 @@ def remove_job(job: Job) -> None:
     Path(job.path).unlink(missing_ok=True)
 
 
-def note_failure(job: Job, error: str) -> None:
+def note_failure(job: Job, error: str, *, is_outage: bool = False) -> None:
     """Keep a job in the queue, with what went wrong.
 
     Args:
         job: The job.
         error: What went wrong.
+        is_outage: Whether the session has no part in it, as when the model cannot be reached; then the attempt does
+            not count.
     """
-    if Path(job.path).exists():  # else somebody has uninstalled us meanwhile
-        changed = replace(job, attempts=job.attempts + 1, error=error, path="")
+    if Path(job.path).exists():  # else the plugin was uninstalled meanwhile
+        changed = replace(job, attempts=job.attempts + (not is_outage), error=error, path="")
         replace_file(job.path, json.dumps(asdict(changed)).encode())
 
 
@@ -120,7 +122,7 @@ def _jobs(state: Path) -> Iterator[Job]:
     for path in sorted((state / "queue").glob("*.json")):
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:  # somebody has just finished it
+        except FileNotFoundError:  # another process has just finished it
             continue
         except ValueError:
             data = {}

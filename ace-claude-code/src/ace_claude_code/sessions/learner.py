@@ -14,20 +14,23 @@ __all__ = ["main", "work_off"]
 
 
 def work_off(state: Path) -> None:
-    """Learn from the sessions in the queue, unless somebody else is at it. Each job is tried once.
+    """Learn from the sessions in the queue, unless another process does. Each job is tried once.
+
+    Where the model cannot be reached, the rest of the queue waits for the next session that starts or ends.
 
     Args:
         state: The folder of the state.
     """
     tried: set[str] = set()
-    # Whoever adds a job while somebody else holds the lock relies on that one to look again afterwards.
+    # A process that adds a job while another one holds the lock relies on that one to look again afterwards.
     while _left(state, tried):
         with learner_lock(state) as held:
             if not held:
                 return
             while (jobs := _left(state, tried)) and (settings := read_settings(state)) is not None:
                 tried.add(jobs[0].path)
-                _do(jobs[0], state, settings)
+                if not _do(jobs[0], state, settings):
+                    return
             if read_settings(state) is None:
                 return
 
@@ -36,25 +39,33 @@ def _left(state: Path, tried: set[str]) -> list[Job]:
     return [job for job in waiting_jobs(state) if job.path not in tried]
 
 
-def _do(job: Job, state: Path, settings: SessionSettings) -> None:
+def _do(job: Job, state: Path, settings: SessionSettings) -> bool:
+    """Learn from a session, and tell whether the model can be used for the next one."""
     from ace.cli import CommandContext
     from ace.cli.errors import UsageError
+    from ace.protocols import LLMCallError
+    from ace_claude_code.binary import ClaudeNotFoundError
     from ace_claude_code.sessions.learning import opened_learner
 
     try:
         with opened_learner(CommandContext("claude-code"), state, settings) as learner:
             learner.learn_job(job)
+    except (UsageError, LLMCallError, ClaudeNotFoundError) as error:  # a wrong setting, no login, no binary
+        problem = f"{job.transcript}: {error}"
+        _log(problem)
+        note_failure(job, problem, is_outage=True)
+        return False
     except Exception as error:  # a job that breaks must not keep the others waiting
-        kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
-        problem = f"{job.transcript}: {kind}{error}"
+        problem = f"{job.transcript}: {type(error).__name__}: {error}"
         _log(problem)
         note_failure(job, problem)
-        return
+        return True
     report = learner.report
     _log(
         "; ".join(report.problems)
         or f"{job.transcript}: {report.turns_learned} turns learned, {report.turns_known} known"
     )
+    return not report.outage
 
 
 def _log(text: str) -> None:

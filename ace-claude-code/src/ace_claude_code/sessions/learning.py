@@ -13,7 +13,7 @@ from ace.cli import CommandContext
 from ace.context import ACEStepContext
 from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
-from ace.protocols import LLMAuthenticationError, LLMClientLike
+from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.runners import LearningOptions, TraceAnalyser, has_run
 from ace.skill import Provenance
 from ace.skillbook import Skillbook, SkillbookError
@@ -61,6 +61,8 @@ class LearningReport:
     """Sessions in which the user asked nothing."""
     problems: list[str] = field(default_factory=list)
     """What could not be learned from, each with the reason."""
+    outage: str = ""
+    """Why the model could not be reached, or would not serve this account; empty if it answered."""
 
 
 @final
@@ -146,7 +148,7 @@ class SessionLearner:
         problems = len(self.report.problems)
         self.learn(Path(job.transcript))
         if len(self.report.problems) > problems:
-            note_failure(job, self.report.problems[-1])
+            note_failure(job, self.report.problems[-1], is_outage=bool(self.report.outage))
         elif not self._token.is_cancelled:
             remove_job(job)
 
@@ -172,7 +174,11 @@ class SessionLearner:
         elif result.error is not None:
             metadata = mapping_in(trace, "metadata")
             place = f"{text_in(metadata, 'source')}, turn {number_in(metadata, 'turn') or 0:g}"
-            self.report.problems.append(f"{place}: {result.failed_at}: {result.error}")
+            problem = f"{place}: {result.failed_at}: {result.error}"
+            self.report.problems.append(problem)
+            cause = result.error if result.cause is None else result.cause
+            if isinstance(cause, LLMCallError) and not cause.concerns_one_request:
+                self.report.outage = problem
         elif result.output is not None and result.output.metadata.get("already_learned"):
             self.report.turns_known += 1
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from importlib.metadata import version
@@ -57,6 +58,8 @@ def _hook(event: str) -> dict[str, object]:
     # The python of a session need not be the one in which ACE is installed. -E and -P: neither the variables nor
     # the files of the project decide what is imported.
     command = shlex.join([sys.executable, "-E", "-P", "-m", HOOK_MODULE, event])
+    if os.name == "posix":  # then the hook replaces the shell, and its parent is Claude Code itself
+        command = f"exec {command}"
     return {"type": "command", "command": command, "timeout": _SECONDS}
 
 

@@ -62,9 +62,13 @@ def session_status() -> SessionStatus:
     else:
         whose = ", ".join(settings.projects) if settings is not None and settings.projects else "all projects"
         who = settings.model if settings is not None and settings.model else "Claude Code itself"
-        headline = f"Installed for {whose}; {who} learns; {len(waiting)} sessions wait."
+        headline = f"Installed for {whose}; {who} learns; {len(waiting)} sessions wait{_and_failed(len(failed))}."
     sessions = tuple(each for folder in sorted(state.glob("projects/*")) for each in _sessions_of(state, folder.name))
     return SessionStatus(installed, headline, len(waiting), len(failed), sessions, tuple(problems))
+
+
+def _and_failed(failed: int) -> str:
+    return f", {failed} failed ('ace claude-code learn' tries them again)" if failed else ""
 
 
 def _problems_of(plugin: Path) -> list[str]:

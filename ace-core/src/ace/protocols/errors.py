@@ -18,6 +18,8 @@ __all__ = [
     "error_text",
 ]
 
+_ABOUT_ONE_REQUEST = frozenset({400, 413, 422})
+
 
 class LLMError(Exception):
     """Anything that keeps a language model from giving a usable answer."""
@@ -50,6 +52,19 @@ class LLMCallError(LLMError):
         self.attempts = attempts
         self.problem = problem
         self.role = ""
+
+    @property
+    def concerns_one_request(self) -> bool:
+        """Whether the server refused just this request, such as one that is too long; the next one may be fine.
+
+        Example:
+            >>> LLMCallError("too long", status_code=413).concerns_one_request
+            True
+            >>> LLMCallError("overloaded", status_code=529).concerns_one_request
+            False
+        """
+        # An account without credit is refused with status 400, too.
+        return self.status_code in _ABOUT_ONE_REQUEST and "credit balance" not in str(self).lower()
 
 
 class LLMAuthenticationError(LLMCallError):

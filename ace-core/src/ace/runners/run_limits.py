@@ -21,8 +21,6 @@ stop_logger = logging.getLogger(f"{__name__}.stopped")
 """Tells a program why its run was stopped; a command does that in its own words, and leaves these out."""
 
 _REFUSED_KEY = frozenset({401, 403})
-_ABOUT_ONE_REQUEST = frozenset({400, 413, 422})
-"""The server answers, and refuses this request, such as one that is too long; the next one may be fine."""
 
 
 @final
@@ -86,7 +84,7 @@ class RunLimits:
         if self._fail_fast:
             self._token.cancel("fail_fast")
         call = first_cause(error, LLMCallError)
-        if call is None or call.status_code in _ABOUT_ONE_REQUEST:
+        if call is None or call.concerns_one_request:
             return
         if isinstance(call, LLMAuthenticationError) or call.status_code in _REFUSED_KEY:
             self._stop("authentication", "the server of the model refused the key", call)

@@ -1,0 +1,114 @@
+"""The sessions that have started and not ended: what is lost of them, a later session picks up.
+
+Each has a file in the folder `open` of the state, from the hook at its start to the hook at its end. A file that is
+still there although Claude Code does not run any more names a session that was lost. Two hooks may look at the same
+time; then a session is queued twice, which is harmless, because each of its turns is learned from once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ace.durable_file import replace_file
+from ace.json_fields import number_in, text_in
+from ace_claude_code.sessions.jobs import Job, add_job
+
+__all__ = ["OpenSession", "forget_open_session", "note_open_session", "queue_lost_sessions"]
+
+_IDLE_SECONDS = 600.0
+"""After so long without a word a session is learned from though it may go on; its later turns are learned later."""
+_KEPT_SECONDS = 7 * 86_400.0
+"""After how long a session that was never stored is forgotten."""
+
+
+@dataclass(frozen=True)
+class OpenSession:
+    """A session that has started."""
+
+    transcript: str
+    session_id: str
+    process: int
+    """The process of Claude Code; elsewhere than on POSIX, that of a shell."""
+    seen_bytes: int = 0
+    """How long its transcript was when it was queued; what is said afterwards is queued again."""
+
+
+def note_open_session(state: Path, session: OpenSession) -> None:
+    """Note that a session has started or was resumed.
+
+    Args:
+        state: The folder of the state.
+        session: The session.
+    """
+    replace_file(_path(state, session.session_id), json.dumps(asdict(session)).encode())
+
+
+def forget_open_session(state: Path, session_id: str) -> None:
+    """Remove the note of a session, because it has ended.
+
+    Args:
+        state: The folder of the state.
+        session_id: The session.
+    """
+    _path(state, session_id).unlink(missing_ok=True)
+
+
+def queue_lost_sessions(state: Path, *, besides: str) -> None:
+    """Put the sessions into the queue that were lost, or in which nothing was said for a long time.
+
+    Args:
+        state: The folder of the state.
+        besides: The session that has called, which is not lost.
+    """
+    for path, session in _open_sessions(state):
+        if session.session_id == besides:
+            continue
+        is_running = _is_running(session.process)
+        try:
+            found = Path(session.transcript).stat()
+        except FileNotFoundError:  # nothing was said in it so far, or Claude Code has deleted it
+            if not is_running or time.time() - path.stat().st_mtime > _KEPT_SECONDS:
+                path.unlink(missing_ok=True)
+            continue
+        is_idle = time.time() - found.st_mtime > _IDLE_SECONDS
+        if is_running and not is_idle:
+            continue
+        if found.st_size > session.seen_bytes:
+            add_job(state, Job(transcript=session.transcript, session_id=session.session_id))
+        if is_running:
+            note_open_session(state, replace(session, seen_bytes=found.st_size))
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _path(state: Path, session_id: str) -> Path:
+    return state / "open" / f"{re.sub(r'[^A-Za-z0-9-]', '_', session_id)[:100]}.json"
+
+
+def _open_sessions(state: Path) -> Iterator[tuple[Path, OpenSession]]:
+    for path in sorted((state / "open").glob("*.json")):
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):  # it has ended just now; or a crash has cut the file, which is replaced
+            continue
+        if isinstance(data, dict):
+            numbers = [int(number_in(data, name) or 0) for name in ("process", "seen_bytes")]
+            yield path, OpenSession(text_in(data, "transcript"), text_in(data, "session_id"), *numbers)
+
+
+def _is_running(process: int) -> bool:
+    if process <= 0 or os.name != "posix":  # elsewhere, asking would end the process; silence decides there
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is another user's, so it is another process with the same number
+        return False
+    return True
