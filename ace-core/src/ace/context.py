@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ace.outputs import AgentOutput, ReflectorOutput
     from ace.skill import Skill
     from ace.skillbook import Skillbook
-    from ace.skillbook.reading import ReadableSkillbook
     from ace.updates import UpdateBatch
 
 __all__ = ["ACESample", "ACEStepContext", "SelectedSkills", "SkillbookView"]
@@ -56,7 +55,7 @@ class SkillbookView:
 
     __slots__ = ("__weakref__", "_skillbook")
 
-    def __init__(self, skillbook: ReadableSkillbook | SkillbookView) -> None:
+    def __init__(self, skillbook: Skillbook | SkillbookView) -> None:
         self._skillbook = skillbook
 
     def as_prompt(self, **options: Any) -> str:

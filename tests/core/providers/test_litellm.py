@@ -11,7 +11,7 @@ import pytest
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike, LLMError, Usage
 from ace.providers import LiteLLMClient, LiteLLMConfig
 from ace.skillbook import Skillbook
-from ace.skillbook.reading import PromptFormat
+from ace.skillbook.book import PromptFormat
 from tests.support.clients import KEY, client_for
 from tests.support.scripted_server import (
     Answer,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ace.retrieval import LexicalRanker
 from ace.skillbook import Skillbook
-from ace.skillbook.reading import PromptFormat
+from ace.skillbook.book import PromptFormat
 from ace.skillbook.selection import estimate_tokens
 from tests.core.skillbook.clocks import ticking
 

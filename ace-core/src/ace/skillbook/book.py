@@ -2,35 +2,75 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ace.arguments import checked_arguments
+from ace.arguments import checked_arguments, instance_of
 from ace.collection_pause import paused_collection
 from ace.durable_file import check_can_write, real_path
-from ace.skillbook.contents import BookContents, state_from
-from ace.skillbook.errors import SkillbookFileError
-from ace.skillbook.journal import Journal
+from ace.retrieval import LexicalRanker
+from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase, join_cases, similarity_pair
+from ace.skillbook import operations, selection, sources
+from ace.skillbook.changes import apply_event, content_checksum
+from ace.skillbook.contents import BookContents, state_from, with_citable_ids
+from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
+from ace.skillbook.events import (
+    Added,
+    CaseChange,
+    CasesChanged,
+    Embedded,
+    Event,
+    Imported,
+    Kept,
+    Merged,
+    Removed,
+    touched_ids,
+)
+from ace.skillbook.input_checks import check_content, check_decision
+from ace.skillbook.journal import Journal, Rebase
 from ace.skillbook.json_file import JsonFiles, whole_file
 from ace.skillbook.json_read import read_text
-from ace.skillbook.reading import Clock, system_clock
-from ace.skillbook.selection import Ranker, TokenCounter, estimate_tokens
+from ace.skillbook.json_write import JsonValue, book_dict, book_json
+from ace.skillbook.line_formats import FORMATS
+from ace.skillbook.prompt_cache import PromptCache
+from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport, without_texts
+from ace.skillbook.selection import Ranker, TokenCounter
 from ace.skillbook.skill_folder import write_skill_folder
+from ace.skillbook.sources import SourceSummary
 from ace.skillbook.state import BookState
 from ace.skillbook.stores import find_store, has_scheme, shown_location
-from ace.skillbook.versioned import VersionedSkillbook
-from ace.skillbook.writing import logger
+from ace.skillbook.vectors import pack_vector
+from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
-    from ace.skillbook.store import SkillbookStore
+    from ace.skillbook.binding import StoreBinding
+    from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
+    from ace.skillbook.store import SampleKey, SkillbookStore
     from ace.skillbook.stores import StoreKind
 
+logger = logging.getLogger(__name__)
+
+Clock = Callable[[], datetime]
+PromptFormat = Literal["markdown", "xml", "toon", "json"]
+
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
+_MANY = 5
+"""More operations than these with the same reason are logged in one line."""
+_NOTHING_MOVED = Rebase()
 
 
-class Skillbook(VersionedSkillbook):
+def system_clock() -> datetime:
+    """Return the time of the system, in UTC."""
+    return datetime.now(UTC)
+
+
+class Skillbook:
     """A collection of skills. Thread-safe.
 
     Args:
@@ -52,12 +92,22 @@ class Skillbook(VersionedSkillbook):
         self,
         *,
         clock: Clock = system_clock,
-        count_tokens: TokenCounter = estimate_tokens,
+        count_tokens: TokenCounter = selection.estimate_tokens,
         ranker: Ranker | None = None,
     ) -> None:
-        super().__init__(clock=clock, count_tokens=count_tokens, ranker=ranker)
+        self._clock = clock
+        self._count_tokens = count_tokens
+        self._ranker: Ranker = ranker if ranker is not None else LexicalRanker()
+        self._lock = threading.RLock()
+        self._state = BookState()
+        self._prompts: dict[str, PromptCache] = {}
         self._files = JsonFiles()
+        self._journal: Journal | None = None
+        """What is not saved yet; None for a book in memory only, which saves nothing again."""
+        self._binding: StoreBinding | None = None
         self._store_place: Path | str | None = None
+        self._deferring = 0
+        """How many `deferred_commits` blocks are open; runs that overlap may end in any order."""
 
     @classmethod
     @checked_arguments()
@@ -100,6 +150,40 @@ class Skillbook(VersionedSkillbook):
         if not has_scheme(path) and not real_path(path).exists():
             raise FileNotFoundError(f"there is no skillbook {str(path)!r}")
         return cls.open(path)
+
+    @classmethod
+    def loads(cls, text: str) -> Skillbook:
+        """Read a skillbook from the text of a JSON file.
+
+        Raises:
+            SkillbookFileError: If it is none; the error names place and reason.
+        """
+        with paused_collection():
+            return cls._holding(read_text(text))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Skillbook:
+        """Read a skillbook from the dict of a JSON file.
+
+        Raises:
+            SkillbookFileError: If it is none; the error names place and reason.
+        """
+        try:
+            return cls._holding(read_text(json.dumps(data)))
+        except (TypeError, RecursionError) as error:
+            raise SkillbookFileError(f"not made of JSON values: {error}") from error
+
+    @classmethod
+    @checked_arguments()
+    def from_text(cls, text: str, *, clock: Clock = system_clock) -> Skillbook:
+        """Read a playbook (`## SECTION`, `[id] helpful=5 harmful=0 :: content`) or Markdown bullets.
+
+        Raises:
+            SkillbookFileError: If there is no skill in it, or an id is there twice.
+        """
+        from ace.skillbook.text_formats import read_text_book  # for those who use text
+
+        return cls._holding(read_text_book(text, clock().isoformat(timespec="microseconds")))
 
     @checked_arguments()
     def save_to_file(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
@@ -183,40 +267,6 @@ class Skillbook(VersionedSkillbook):
         """Write the active skills as the `SKILL.md` of a folder that coding agents load. Returns the file."""
         return write_skill_folder(folder, self.as_markdown(), name, description)
 
-    @classmethod
-    def loads(cls, text: str) -> Skillbook:
-        """Read a skillbook from the text of a JSON file.
-
-        Raises:
-            SkillbookFileError: If it is none; the error names place and reason.
-        """
-        with paused_collection():
-            return cls._holding(read_text(text))
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Skillbook:
-        """Read a skillbook from the dict of a JSON file.
-
-        Raises:
-            SkillbookFileError: If it is none; the error names place and reason.
-        """
-        try:
-            return cls._holding(read_text(json.dumps(data)))
-        except (TypeError, RecursionError) as error:
-            raise SkillbookFileError(f"not made of JSON values: {error}") from error
-
-    @classmethod
-    @checked_arguments()
-    def from_text(cls, text: str, *, clock: Clock = system_clock) -> Skillbook:
-        """Read a playbook (`## SECTION`, `[id] helpful=5 harmful=0 :: content`) or Markdown bullets.
-
-        Raises:
-            SkillbookFileError: If there is no skill in it, or an id is there twice.
-        """
-        from ace.skillbook.text_formats import read_text_book  # for those who use text
-
-        return cls._holding(read_text_book(text, clock().isoformat(timespec="microseconds")))
-
     def close(self) -> None:
         """Commit what was deferred and release the store; a JSON or memory book has nothing to release.
 
@@ -232,6 +282,661 @@ class Skillbook(VersionedSkillbook):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    # Reading
+
+    def __len__(self) -> int:
+        """Return the number of active skills."""
+        return self._state.active_count
+
+    def __bool__(self) -> bool:
+        """Return True, for an empty book too: `skillbook or Skillbook()` must not replace the one that was given."""
+        return True
+
+    def __iter__(self) -> Iterator[Skill]:
+        """Iterate over the active skills as they are now."""
+        return iter(self.skills())
+
+    def __contains__(self, skill_id: object) -> bool:
+        """Return whether there is a skill with this id, active or not."""
+        return skill_id in self._state.skills
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} skills)"
+
+    def get_skill(self, skill_id: str) -> Skill | None:
+        """Return the skill with this id, active or not, or None."""
+        return self._state.skills.get(skill_id)
+
+    def skills(self, include_invalid: bool = False) -> list[Skill]:
+        """Return the skills in the order in which they were added.
+
+        Args:
+            include_invalid: Whether softly removed and merged skills are in the list.
+        """
+        with self._lock:
+            return list(self._state.ordered_skills().values()) if include_invalid else self._state.active_skills()
+
+    def sections(self) -> dict[str, list[str]]:
+        """Return the ids of the active skills of each section, in the order of the book."""
+        with self._lock:
+            skills = self._state.ordered_skills()
+            found = {
+                name: [id for id in self._state.sections[name] if skills[id].is_active]
+                for name in self._state.ordered_sections()
+            }
+        return {name: ids for name, ids in found.items() if ids}
+
+    def stats(self) -> dict[str, int | dict[str, int]]:
+        """Return the number of sections and active skills, and the sums of their counters.
+
+        Example:
+            >>> Skillbook().stats()
+            {'sections': 0, 'skills': 0, 'tags': {'helpful': 0, 'harmful': 0, 'neutral': 0}}
+        """
+        skills = self.skills()
+        return {
+            "sections": len({skill.section for skill in skills}),
+            "skills": len(skills),
+            "tags": {
+                "helpful": sum(skill.helpful for skill in skills),
+                "harmful": sum(skill.harmful for skill in skills),
+                "neutral": sum(skill.neutral for skill in skills),
+            },
+        }
+
+    @checked_arguments()
+    def as_prompt(
+        self,
+        budget_tokens: int | None = None,
+        query: str | None = None,
+        format: PromptFormat = "markdown",
+        *,
+        count_tokens: TokenCounter | None = None,
+        ranker: Ranker | None = None,
+    ) -> str:
+        """Return the active skills as text for a prompt, each with its id in brackets or fields.
+
+        Args:
+            budget_tokens: The most tokens that the text may have; the most helpful skills that fit are in it.
+            query: What the prompt is about; the most relevant skills come first then, without sections.
+            format: `markdown`, `xml`, `toon` or `json`.
+            count_tokens: The tokenizer of the model; by default an estimate that is high for ordinary text.
+            ranker: Scores skills against the query; by default their words (BM25).
+
+        Returns:
+            The text; empty if there is no skill, or none fits.
+
+        Raises:
+            ValueError: If the format is unknown or the budget negative.
+        """
+        if format not in FORMATS:
+            raise ValueError(f"{format!r} is no format; use {', '.join(FORMATS)}")
+        if budget_tokens is not None and budget_tokens < 0:
+            raise ValueError(f"a budget is a number of tokens from 0, not {budget_tokens}")
+        with self._lock:
+            if query is None and budget_tokens is None:
+                return self._prompt_cache(format).whole(self._state)
+            skills = self.skills()
+            section_order = self._state.ordered_sections()
+        places = {skill.id: place for place, skill in enumerate(skills)}
+        order = selection.ranked(skills, query, ranker or self._ranker)
+
+        def write(chosen: Sequence[Skill]) -> str:
+            if query is not None:
+                return selection.write_ranked(FORMATS[format], chosen)
+            return selection.write_by_section(FORMATS[format], section_order, places, chosen)
+
+        if budget_tokens is None:
+            return write(order)
+        return selection.fitting(order, write, budget_tokens, count_tokens or self._count_tokens)
+
+    def as_markdown(self) -> str:
+        """Return the active skills as Markdown: a heading for each section, a bullet for each skill."""
+        return self.as_prompt(format="markdown")
+
+    def as_playbook(self) -> str:
+        """Return the active skills as playbook text: `[id] helpful=5 harmful=0 :: content` under headings."""
+        from ace.skillbook.text_formats import playbook_text  # for those who use text
+
+        with self._lock:
+            return playbook_text(self._state)
+
+    def source_map(self) -> dict[str, list[InsightSource]]:
+        """Return where each active skill was learned, by skill id."""
+        return sources.source_map(self.skills())
+
+    def source_summary(self) -> SourceSummary:
+        """Return how many active skills each trace, epoch and integration taught."""
+        return sources.source_summary(self.skills())
+
+    @checked_arguments()
+    def source_filter(
+        self,
+        *,
+        trace_id: str | None = None,
+        sample_question: str | None = None,
+        epoch: int | None = None,
+        integration: str | None = None,
+    ) -> list[Skill]:
+        """Return the active skills with a source that fits everything given; see `ace.skillbook.sources`."""
+        return sources.source_filter(
+            self.skills(),
+            trace_id=trace_id,
+            sample_question=sample_question,
+            epoch=epoch,
+            integration=integration,
+        )
+
+    def get_similarity_decision(self, first_id: str, second_id: str) -> SimilarityDecision | None:
+        """Return what was decided about a pair, in any order, or None."""
+        return self._state.decisions.get(similarity_pair(first_id, second_id))
+
+    def has_keep_decision(self, first_id: str, second_id: str) -> bool:
+        """Return whether the pair was judged to be kept apart."""
+        decision = self.get_similarity_decision(first_id, second_id)
+        return decision is not None and decision.decision == "KEEP"
+
+    def similarity_decisions(self) -> dict[tuple[str, str], SimilarityDecision]:
+        """Return all decisions by pair."""
+        with self._lock:
+            return dict(self._state.decisions)
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the book as the dict that `from_dict` reads."""
+        with self._lock:
+            return book_dict(self._state)
+
+    def dumps(self) -> str:
+        """Return the book as the text of a JSON file; the same book gives the same bytes."""
+        with self._lock:
+            return book_json(self._state)
+
+    # Writing. With a store, each call is committed when it returns.
+
+    @checked_arguments()
+    def add_skill(
+        self,
+        section: str,
+        content: str,
+        skill_id: str | None = None,
+        *,
+        metadata: Mapping[str, int] | None = None,
+        justification: str | None = None,
+        evidence: str | None = None,
+        insight_source: InsightSource | None = None,
+        cases: Sequence[SkillCase] = (),
+    ) -> Skill:
+        """Add a skill at the end of its section.
+
+        Args:
+            section: The heading under which it stands.
+            content: The strategy.
+            skill_id: Its id; by default the first word of the section and the next number.
+            metadata: Counters to start with, such as `{"helpful": 1}`.
+            justification: Why it is added.
+            evidence: What supports it.
+            insight_source: The trace that taught it.
+            cases: The cases that prove it.
+
+        Returns:
+            The new skill.
+
+        Raises:
+            ValueError: If the content is empty, the id is taken, or a counter is unknown.
+        """
+        with self._lock:
+            at = self._now()
+            event = operations.added(
+                self._state, at, section, content, skill_id, metadata, justification, evidence, insight_source, cases
+            )
+            made = self._make(event)
+            rebase = self._committed(at)
+            new_id = made.skill.id if isinstance(made, Added) else event.skill.id
+            for _, reason in rebase.refused:
+                raise EventRefusedError(reason)
+            return self._state.skills[rebase.renamed.get(new_id, new_id)]
+
+    @checked_arguments()
+    def update_skill(
+        self,
+        skill_id: str,
+        *,
+        content: str | None = None,
+        section: str | None = None,
+        metadata: Mapping[str, int] | None = None,
+        justification: str | None = None,
+        evidence: str | None = None,
+        insight_source: InsightSource | None = None,
+        cases: Sequence[SkillCase] = (),
+    ) -> Skill | None:
+        """Change what is given; the rest stays.
+
+        With a new content, the vector goes, and the results of the cases are reset to `not_run`.
+
+        Args:
+            skill_id: The skill.
+            content: The new strategy.
+            section: The section to move it to.
+            metadata: What is added to its counters.
+            justification: The new justification.
+            evidence: The new evidence.
+            insight_source: One more trace that taught it.
+            cases: Cases that join those of the skill, as long as it has fewer than `MAX_CASES`; a case that was run
+                replaces the one with its id. `put_cases` replaces any, and has no limit.
+
+        Returns:
+            The skill after the change, or None if there is no such skill.
+
+        Raises:
+            ValueError: If the content is empty, or a counter is unknown.
+        """
+        with self._lock:
+            if skill_id not in self._state.skills:
+                return None
+            at = self._now()
+            texts = {
+                "section": section,
+                "content": content,
+                "justification": justification,
+                "evidence": evidence,
+            }
+            self._make(operations.updated(skill_id, at, texts, metadata, insight_source, cases))
+            self._committed(at)
+            return self._state.skills.get(skill_id)
+
+    def tag_skill(self, skill_id: str, tag: str, increment: int = 1) -> Skill:
+        """Raise a counter.
+
+        Args:
+            skill_id: The skill.
+            tag: `helpful`, `harmful` or `neutral`.
+            increment: By how much, from 0.
+
+        Returns:
+            The skill after the change.
+
+        Raises:
+            ValueError: If there is no such skill or tag.
+        """
+        with self._lock:
+            at = self._now()
+            self._make(operations.tagged(skill_id, {tag: increment}, at))
+            for _, reason in self._committed(at).refused:
+                raise EventRefusedError(reason)
+            return self._state.skills[skill_id]
+
+    def remove_skill(self, skill_id: str, soft: bool = False) -> None:
+        """Take a skill out; an unknown id is ignored.
+
+        Args:
+            skill_id: The skill.
+            soft: Whether it stays in the book as `invalid`, and out of every prompt.
+        """
+        with self._lock:
+            if skill_id in self._state.skills:
+                at = self._now() if soft or self._binding is not None else ""
+                self._make(Removed(skill_id, soft, at))
+                self._committed(at)
+
+    @checked_arguments()
+    def put_cases(self, skill_id: str, cases: Sequence[SkillCase]) -> Skill | None:
+        """Add cases to a skill; one with the id of a case that is there replaces it.
+
+        Args:
+            skill_id: The skill.
+            cases: The cases, in any number.
+
+        Returns:
+            The skill after the change, or None if there is no such skill.
+
+        Raises:
+            ValueError: If one of them is not a case, or cannot be kept in a file.
+
+        Example:
+            >>> from ace.skill import CaseCheck
+            >>> book = Skillbook()
+            >>> skill = book.add_skill("tides", "Give times in the 24-hour form 14h30.")
+            >>> case = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"), wrong="2:30 pm")
+            >>> book.put_cases(skill.id, [case]).proof
+            'unproven'
+        """
+        with self._lock:
+            event = operations.cases_put(skill_id, cases, self._now())
+            skill = self._state.skills.get(skill_id)
+            if skill is None or join_cases(skill.cases, cases) == skill.cases:
+                return skill
+            self._make(event)
+            for _, reason in self._committed(event.at).refused:
+                raise EventRefusedError(reason)
+            return self._state.skills.get(skill_id)
+
+    @checked_arguments()
+    def remove_cases(self, skill_id: str, ids: Collection[str]) -> Skill | None:
+        """Remove cases of a skill; unknown ids are ignored.
+
+        Args:
+            skill_id: The skill.
+            ids: The ids of the cases.
+
+        Returns:
+            The skill after the change, or None if there is no such skill.
+        """
+        with self._lock:
+            skill = self._state.skills.get(skill_id)
+            if skill is None:
+                return None
+            removed = tuple(case.id for case in skill.cases if case.id in ids)
+            if removed:
+                at = self._now()
+                self._make(CasesChanged({skill_id: CaseChange(removed=removed)}, at))
+                self._committed(at)
+            return self._state.skills.get(skill_id)
+
+    @checked_arguments()
+    def note_results(self, results: Mapping[str, Sequence[SkillCase]], author: str = "") -> None:
+        """Note what became of cases that were asked: `last_result`, `last_run_at` and `model`, nothing else.
+
+        All results together are one version. If none differs from what is noted, there is no new version. Skills and
+        cases that the book lacks are ignored: they may have been removed while the cases were asked. The time of the
+        last change of the skills stays.
+
+        Args:
+            results: The cases with their results, by skill id.
+            author: Who asked them, for the history.
+
+        Raises:
+            ValueError: If one of them is not a case, or cannot be kept in a file.
+
+        Example:
+            >>> from dataclasses import replace
+            >>> from ace.skill import CaseCheck
+            >>> book = Skillbook()
+            >>> case = SkillCase.make("2+2?", CaseCheck("numeric", "4"))
+            >>> skill = book.add_skill("maths", "Add.", cases=[case])
+            >>> book.note_results({skill.id: [replace(case, last_result="passed")]})
+            >>> book.get_skill(skill.id).proof
+            'proven'
+        """
+        with self._lock:
+            event = operations.results_noted(self._state, results, self._now())
+            if not event.changes:
+                return
+            self._make(event)
+            if self._binding is not None and not self._deferring:
+                self._commit(event.at, author)
+
+    @checked_arguments()
+    def import_skills(self, other: Skillbook) -> list[Skill]:
+        """Add all skills of another book, with their counters, times, sources and cases.
+
+        A skill whose id is taken, or could not be cited in a prompt, gets a new one.
+
+        Returns:
+            The skills as they are in this book.
+        """
+        taken = BookContents(other.skills(include_invalid=True), other.similarity_decisions())
+        if not taken.skills:
+            return []
+        taken = with_citable_ids(taken)
+        skills = tuple(taken.skills)
+        decisions = tuple((*pair, decision) for pair, decision in taken.decisions.items())
+        with self._lock:
+            with paused_collection():
+                made = self._make(Imported(skills, decisions, other._state.next_id))
+            rebase = self._committed(self._now())
+            ids = [rebase.renamed.get(id, id) for id in touched_ids(made)]
+            return [self._state.skills[id] for id in ids]
+
+    def apply_update(
+        self,
+        update: UpdateBatch,
+        *,
+        author: str = "",
+        key: SampleKey | None = None,
+        progress: str | None = None,
+        problem_with: Callable[[UpdateOperation], str | None] | None = None,
+    ) -> UpdateReport:
+        """Carry out a batch. Each operation is done whole or not at all; one that cannot be done is skipped.
+
+        Args:
+            update: The operations.
+            author: Who asked for it, for the history.
+            key: The sample that the batch belongs to; a store takes each sample once.
+            progress: What the run notes about the sample, in the same transaction.
+            problem_with: Says why an operation shall be skipped, or returns None. The report and the history then
+                keep the reason, without the texts.
+
+        Returns:
+            What was applied, and what was skipped and why. Skipped operations are logged as warnings.
+
+        Raises:
+            AlreadyCommittedError: If the store has this sample already; nothing is changed then.
+            TypeError: If the update is no batch.
+        """
+        instance_of("update", update, UpdateBatch, advice="UpdateBatch.from_dict reads what a model wrote")
+        with self._lock:
+            at = self._now()
+            applied, skipped = [], []
+            for index, operation in enumerate(update.operations):
+                problem = None if problem_with is None else problem_with(operation)
+                if problem is not None:
+                    skipped.append(SkippedOperation(index, without_texts(operation), problem))
+                    continue
+                try:
+                    made = self._make(operations.event_of(self._state, operation, at))
+                except EventRefusedError as error:
+                    skipped.append(SkippedOperation(index, operation, str(error)))
+                else:
+                    applied.append(AppliedOperation(index, operation, touched_ids(made)[0]))
+            _log_skipped(skipped)
+            report = UpdateReport(tuple(applied), tuple(skipped))
+            if self._binding is None or (self._deferring and key is None):
+                return report
+            notes = [item.to_note() for item in skipped]
+            rebase = self._commit(at, author, key, progress, notes)
+            refused = {id: reason for event, reason in rebase.refused for id in touched_ids(event)}
+            return report.with_commit(self._binding.version, rebase.renamed, refused)
+
+    # Deduplication: merging skills, keeping pairs apart, and the vectors that are compared
+
+    @checked_arguments()
+    def merge_skills(self, keep_id: str, merged_ids: Sequence[str], content: str | None = None) -> Skill:
+        """Make one skill of several.
+
+        Counters add up, sources and cases join; with a new content, the results of the cases are reset to
+        `not_run`. The others are softly removed and point to the one that stays.
+
+        Args:
+            keep_id: The skill that stays.
+            merged_ids: The skills that it takes over.
+            content: The text that says what all of them said; by default its own.
+
+        Returns:
+            The skill that stays.
+
+        Raises:
+            ValueError: If one of them does not exist or is there twice.
+        """
+        with self._lock:
+            ids = [keep_id, *merged_ids]
+            if len(set(ids)) != len(ids):
+                raise EventRefusedError(f"a skill cannot be merged with itself: {', '.join(ids)}")
+            if content is not None:
+                check_content(content)
+            for id in ids:
+                skill = self._state.skills.get(id)
+                if skill is None or not skill.is_active:
+                    raise EventRefusedError(f"there is no active skill {id!r} to merge")
+            at = self._now()
+            self._make(Merged(keep_id, tuple(merged_ids), content, at))
+            for _, reason in self._committed(at).refused:
+                raise EventRefusedError(reason)
+            return self._state.skills[keep_id]
+
+    def set_similarity_decision(self, first_id: str, second_id: str, decision: SimilarityDecision) -> None:
+        """Keep what was decided about a pair.
+
+        Raises:
+            ValueError: If one of the skills does not exist, or the similarity is no number.
+        """
+        with self._lock:
+            self._make(Kept(first_id, second_id, check_decision(decision)))
+            self._committed(self._now())
+
+    @checked_arguments()
+    def keep_apart(self, first_id: str, second_id: str, *, similarity: float = 0.0, reasoning: str = "") -> None:
+        """Note that two similar skills shall both stay."""
+        self.set_similarity_decision(
+            first_id, second_id, SimilarityDecision("KEEP", reasoning, self._now(), similarity)
+        )
+
+    def set_embeddings(self, vectors: Mapping[str, Sequence[float] | bytes]) -> None:
+        """Keep the vectors of contents; ids that do not exist are ignored.
+
+        Args:
+            vectors: Numbers, or float32 bytes in little endian order, by skill id.
+        """
+        with self._lock:
+            known = self._state.skills
+            with paused_collection():
+                rows = tuple(
+                    (id, pack_vector(vector), content_checksum(known[id].content))
+                    for id, vector in vectors.items()
+                    if id in known
+                )
+                if not rows:
+                    return
+                self._make(Embedded(rows))
+            self._committed(self._now())
+
+    # Commits to the store
+
+    @contextlib.contextmanager
+    def deferred_commits(self) -> Iterator[None]:
+        """Collect changes in memory, so that the tags and operations of one sample are committed together.
+
+        `commit`, or an `apply_update` with a key, writes them as one transaction. Nothing in the store is
+        locked meanwhile. What is left when the last block ends is committed.
+        """
+        with self._lock:
+            self._deferring += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._deferring -= 1
+                if not self._deferring:
+                    self.commit()
+
+    @property
+    def has_uncommitted_changes(self) -> bool:
+        """Whether changes wait in memory for a commit to the store; never so without a store."""
+        return self._binding is not None and self._journal is not None and bool(self._journal.events)
+
+    def commit(self, *, author: str = "", key: SampleKey | None = None, progress: str | None = None) -> None:
+        """Write the collected changes as one transaction. Without a store or changes, nothing happens.
+
+        Raises:
+            AlreadyCommittedError: If the store has this sample already; the changes are taken back.
+        """
+        with self._lock:
+            if self._binding is not None:
+                self._commit(self._now(), author, key, progress)
+
+    # History. Without a store there is none, and the methods say so.
+
+    @property
+    def store(self) -> SkillbookStore | None:
+        """The store behind this book, or None.
+
+        Raises:
+            SkillbookStoreError: The book was closed.
+        """
+        return None if self._binding is None else self._binding.store
+
+    @property
+    def version(self) -> int | None:
+        """The version of the store that this book stands on, or None."""
+        return None if self._binding is None else self._binding.version
+
+    def refresh(self) -> None:
+        """Take over what other processes committed to the store; without one, nothing happens."""
+        with self._lock:
+            if self._binding is not None and self._journal is not None:
+                self._binding.catch_up(self._state, self._journal, Rebase())
+
+    @checked_arguments()
+    def history(self, after: int = 0) -> list[HistoryEntry]:
+        """Return the versions above `after`, oldest first.
+
+        Versions that only set vectors of skills are not listed; `rollback` and `as_of` take their numbers too.
+
+        Args:
+            after: The version before the first one that may be listed.
+        """
+        return self._bound().entries(after)
+
+    @checked_arguments()
+    def as_of(self, version: int) -> Self:
+        """Return the book as it was at a version, in memory; 0 is the empty beginning."""
+        return self._detached(self._bound().state_at(version))
+
+    @checked_arguments()
+    def diff(self, first: int, second: int) -> SkillbookDiff:
+        """Return how the second version differs from the first."""
+        return self._bound().difference(first, second)
+
+    @checked_arguments()
+    def rollback(self, version: int, *, author: str = "") -> int:
+        """Make the book what it was at a version. That is a new version, so it can be taken back too.
+
+        Returns:
+            The new version.
+        """
+        with self._lock:
+            binding = self._bound()
+            assert self._journal is not None
+            self.commit()
+            return binding.roll_back(self._state, self._journal, version, self._now(), author)
+
+    @checked_arguments()
+    def blame(self, skill_id: str) -> list[BlameEntry]:
+        """Return every change that touched a skill, oldest first."""
+        return self._bound().blame(skill_id)
+
+    # How a change is made: as an event, which goes through `_make`, and to the store through `_commit`
+
+    def _make(self, event: Event) -> Event:
+        """Change the book, and note the change where something will be saved."""
+        if self._journal is None:
+            return apply_event(self._state, event)
+        if self._binding is not None:
+            self._binding.check_open()
+        return self._journal.make(self._state, event)
+
+    def _committed(self, at: str) -> Rebase:
+        """Commit at once, unless commits are deferred or there is no store."""
+        if self._binding is None or self._deferring:
+            return _NOTHING_MOVED
+        return self._commit(at)
+
+    def _commit(
+        self,
+        at: str,
+        author: str = "",
+        key: SampleKey | None = None,
+        progress: str | None = None,
+        skipped: Sequence[dict[str, object]] = (),
+    ) -> Rebase:
+        from ace.skillbook.binding import CommitNote  # loaded already: there is a binding
+
+        assert self._binding is not None
+        assert self._journal is not None
+        note = CommitNote(at, author, key, progress, skipped)
+        return self._binding.commit(self._state, self._journal, note)
+
+    # Helpers of the methods above
 
     @classmethod
     def _holding(cls, contents: BookContents) -> Skillbook:
@@ -286,6 +991,46 @@ class Skillbook(VersionedSkillbook):
             if written is not self._state:
                 self._state.become(written)
             self._journal = Journal(self._state)
+
+    def _detached(self, state: BookState) -> Self:
+        book = type(self)(clock=self._clock, count_tokens=self._count_tokens, ranker=self._ranker)
+        book._state.become(state)
+        return book
+
+    def _bound(self) -> StoreBinding:
+        if self._binding is None:
+            raise SkillbookHistoryError(
+                "this skillbook keeps no history; Skillbook.open('skills.db') opens one that does"
+            )
+        return self._binding
+
+    def _prompt_cache(self, format: str) -> PromptCache:
+        cache = self._prompts.get(format)
+        if cache is None:
+            cache = self._prompts[format] = PromptCache(FORMATS[format])
+            self._state.watch = self._skill_changed
+        return cache
+
+    def _skill_changed(self, before: Skill | None, after: Skill | None) -> None:
+        for cache in self._prompts.values():
+            cache.skill_changed(before, after)
+
+    def _now(self) -> str:
+        return self._clock().isoformat("T", "microseconds")
+
+
+def _log_skipped(skipped: Sequence[SkippedOperation]) -> None:
+    """Log each operation that was skipped, or their number where the same reason holds for many."""
+    by_reason: dict[str, list[SkippedOperation]] = {}
+    for item in skipped:
+        by_reason.setdefault(item.reason, []).append(item)
+    for reason, items in by_reason.items():
+        if len(items) > _MANY:
+            first, last = items[0].index, items[-1].index
+            logger.warning("%d operations, from %d to %d, were skipped: %s", len(items), first, last, reason)
+            continue
+        for item in items:
+            logger.warning("Operation %d (%s) was skipped: %s", item.index, item.operation.type, reason)
 
 
 def _store_exists(location: str | Path) -> FileExistsError:

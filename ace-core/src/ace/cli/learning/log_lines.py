@@ -16,7 +16,7 @@ _TOLD_BY_THE_REPORT = (
     "ace.runners.failures",
     "ace.runners.run_limits.stopped",
     "ace.steps.tag",
-    "ace.skillbook.writing",
+    "ace.skillbook.book",
 )
 
 
