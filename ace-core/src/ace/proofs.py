@@ -17,7 +17,9 @@ from ace.environments import Sample
 from ace.protocols.agent import ShowsSkills
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
+from ace.protocols.foreign_data import encodable
 from ace.protocols.model_calls import CallScope, call_scope, current_call_scope
+from ace.protocols.redaction import redactor_for
 from ace.protocols.role_calls import call_agent, call_environment
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from ace.protocols.agent import AgentLike
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.skillbook import Retrieval
-    from ace.skill import Skill, SkillCase
+    from ace.skill import CaseResult, Skill, SkillCase
 
 __all__ = ["PROVE_ROLE", "CaseOutcome", "CaseProver"]
 
@@ -35,6 +37,9 @@ logger = logging.getLogger(__name__)
 
 PROVE_ROLE = "Prove"
 """The role under which the model calls of proofs are counted and recorded."""
+
+_LONGEST_ANSWER = 2000
+"""Characters of an answer that a case keeps."""
 
 _JUDGE_PROMPT = """\
 You check whether an answer meets a requirement. Be strict: if the answer meets it only in part, is ambiguous, or names
@@ -158,6 +163,28 @@ class CaseProver:
             skills: The skills, in the order of the book.
         """
         return self._digest(self.shown(question, skills))
+
+    def hidden(self, text: str) -> str:
+        """Return a text without personal data and keys, as the client of the agent knows them.
+
+        Args:
+            text: Such as an answer that is to be stored.
+        """
+        return encodable(redactor_for(getattr(self.agent, "llm", None)).redact(text))
+
+    def judged(self, case: SkillCase, passed: bool | None, answer: str) -> SkillCase:
+        """Return a case with its result, the model and its answer. The skillbook notes the time when it is written.
+
+        Args:
+            case: The case.
+            passed: Whether it passed; None if that could not be judged, which leaves the case as it is.
+            answer: What was answered. Of a long answer, the beginning is kept, and `hidden` hides parts of it.
+        """
+        if passed is None:
+            return case
+        result: CaseResult = "passed" if passed else "failed"
+        kept = self.hidden(answer)[:_LONGEST_ANSWER]
+        return replace(case, last_result=result, last_run_at="", model=self.model, answer=kept)
 
     def outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
         """Ask the question of a case with these skills, and check the answer.

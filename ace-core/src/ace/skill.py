@@ -127,6 +127,8 @@ class SkillCase:
     """When that was: ISO 8601, UTC; empty if never."""
     model: str = ""
     """The model that answered then."""
+    answer: str = ""
+    """Its answer."""
 
     @classmethod
     def make(

@@ -30,6 +30,7 @@ CASES = st.builds(
     last_result=st.sampled_from(CASE_RESULTS),
     last_run_at=TEXT,
     model=TEXT,
+    answer=TEXT,
 )
 CHECK = CaseCheck("exact", "this")
 FEW_CASES = st.lists(CASES, max_size=4)

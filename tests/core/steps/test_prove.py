@@ -56,7 +56,7 @@ def test_a_lesson_that_proves_is_kept_with_its_case_and_result() -> None:
     assert (skill.content, skill.proof, skill.helpful) == (TIDE.rule, "proven", 1)
     (case,) = skill.cases
     assert (case.question, case.wrong, case.last_result) == (TIDE.question, TIDE.wrong, "passed")
-    assert (case.model, bool(case.last_run_at)) == ("openai/scripted", True)
+    assert (case.model, bool(case.last_run_at), case.answer) == ("openai/scripted", True, TIDE.right)
     (proof,) = proofs
     assert (proof.skill_id, proof.passed, proof.before, proof.after) == (skill.id, True, TIDE.wrong, TIDE.right)
     assert calls == {"reflector": 1, "skill_manager": 1, "agent": 1}

@@ -208,6 +208,7 @@ class _Proof:
             last_result="passed" if passed else "failed",
             last_run_at=datetime.now(UTC).isoformat(timespec="seconds"),
             model=model if isinstance(model, str) else "",
+            answer="",  # a prover may be anybody's, and only an agent's client knows what must not be stored
         )
 
 

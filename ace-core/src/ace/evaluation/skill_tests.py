@@ -392,8 +392,8 @@ class SkillTests:
             for skill, case in zip(each.skills, each.copies, strict=True):
                 if given.is_kept and (case.last_result, case.model) == (result, self.model):
                     continue  # nothing was asked, so nothing is newer than what the book has
-                noted = replace(case, last_result=result, last_run_at=at, model=self.model)
-                results.setdefault(skill.id, []).append(noted)
+                noted = self.prover.judged(case, given.passed, given.answer)
+                results.setdefault(skill.id, []).append(replace(noted, last_run_at=at, model=self.model))
         if results:
             self.book.note_results(results, author=author)
         return bool(results)

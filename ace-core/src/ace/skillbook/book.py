@@ -635,7 +635,7 @@ class Skillbook:
 
     @checked_arguments()
     def note_results(self, results: Mapping[str, Sequence[SkillCase]], author: str = "") -> None:
-        """Note what became of cases that were asked: `last_result`, `last_run_at` and `model`, nothing else.
+        """Note what became of cases that were asked: `last_result`, `last_run_at`, `model` and `answer`, nothing else.
 
         All results together are one version. If none differs from what is noted, there is no new version. Skills and
         cases that the book lacks are ignored: they may have been removed while the cases were asked. The time of the

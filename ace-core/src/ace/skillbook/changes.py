@@ -155,7 +155,9 @@ def _merged_cases(kept: Skill, others: Sequence[Skill], event: Merged) -> tuple[
 def _not_run(cases: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
     """Return the cases without results: they are those of another text."""
     return tuple(
-        case if case.last_result == "not_run" else replace(case, last_result="not_run", last_run_at="", model="")
+        case
+        if case.last_result == "not_run"
+        else replace(case, last_result="not_run", last_run_at="", model="", answer="")
         for case in cases
     )
 
@@ -186,7 +188,7 @@ def _change_cases(state: BookState, event: CasesChanged) -> None:
 def _changed_cases(skill: Skill, change: CaseChange) -> tuple[SkillCase, ...]:
     runs = {run.case_id: run for run in change.results}
     kept = [
-        replace(case, last_result=run.result, last_run_at=run.at, model=run.model)
+        replace(case, last_result=run.result, last_run_at=run.at, model=run.model, answer=run.answer)
         if (run := runs.get(case.id)) is not None
         else case
         for case in skill.cases

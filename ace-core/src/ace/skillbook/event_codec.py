@@ -174,9 +174,11 @@ def _change(value: object, skill_id: str) -> CaseChange:
 def _run(entry: object) -> CaseRun:
     match entry:
         case [str(case_id), "passed" | "failed" | "not_run" as result, str(at), str(model)]:
-            return CaseRun(case_id, result, at, model)
+            return CaseRun(case_id, result, at, model)  # written before answers were kept
+        case [str(case_id), "passed" | "failed" | "not_run" as result, str(at), str(model), str(answer)]:
+            return CaseRun(case_id, result, at, model, answer)
     raise SkillbookFileError(
-        f"this must be a case, its result, a time and a model, not {shown(entry)}", place="results"
+        f"this must be a case, its result, a time, a model and an answer, not {shown(entry)}", place="results"
     )
 
 

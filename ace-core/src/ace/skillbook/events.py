@@ -112,6 +112,7 @@ class CaseRun(NamedTuple):
     result: CaseResult
     at: str
     model: str
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,8 @@ def _case_json(case: SkillCase) -> str:
         f'          "made_at": {quote(case.made_at)},\n'
         f'          "last_result": {quote(case.last_result)},\n'
         f'          "last_run_at": {quote(case.last_run_at)},\n'
-        f'          "model": {quote(case.model)}\n        }}'
+        f'          "model": {quote(case.model)},\n'
+        f'          "answer": {quote(case.answer)}\n        }}'
     )
 
 

@@ -125,7 +125,7 @@ def results_noted(state: BookState, results: Mapping[str, Sequence[SkillCase]], 
 
 
 def _run_of(case: SkillCase) -> CaseRun:
-    return CaseRun(case.id, case.last_result, case.last_run_at, case.model)
+    return CaseRun(case.id, case.last_result, case.last_run_at, case.model, case.answer)
 
 
 def tagged(skill_id: str, counters: Mapping[str, object], at: str) -> Tagged:

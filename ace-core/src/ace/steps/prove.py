@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -21,10 +21,9 @@ from ace.protocols.agent import ShowsSkills
 from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.errors import LLMError
 from ace.protocols.model_calls import call_scope, current_call_scope
-from ace.protocols.redaction import redactor_for
 from ace.protocols.role_calls import call_reflector
 from ace.retrieval import LexicalRanker
-from ace.skill import CaseResult, Skill, SkillCase, join_cases
+from ace.skill import Skill, SkillCase, join_cases
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.asking import asking
 from ace.steps.known import case_holders
@@ -86,6 +85,9 @@ class _Attempt:
     """The skill that it makes."""
     passed: bool | None
     answer: str = ""
+    """The last answer."""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """The answer to each case that was asked, by its id."""
     problem: str = ""
     """What to tell a reflector that shall write a better text."""
 
@@ -274,11 +276,12 @@ class _BatchProofs:
             if skill is None:
                 logger.info("The skill %s, which knew case %s, has been removed meanwhile", known[case.id], case.id)
                 continue
-            passed = self._passed_case(case)
+            answer = self._ctx.metadata.get("case_answers", {}).get(case.id, "")
+            passed = self._prover.judged(case, True, answer)
             self.operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=(passed,)))
             self.operations.append(UpdateOperation("TAG", skill_id=skill.id, metadata={"helpful": 1}))
             self.asked[case.id] = _seen_with_known(self._prover, case, skill, self.skills)
-            self.notes.append(ProofNote(self.operations[-2], True, case.wrong, case.expected, 0))
+            self.notes.append(ProofNote(self.operations[-2], True, case.wrong, passed.answer, 0))
             self.skills = _replaced(self.skills, skill.replace(cases=join_cases(skill.cases, (passed,))))
 
     async def _tried(self, operation: UpdateOperation, old: Skill | None) -> None:
@@ -319,9 +322,10 @@ class _BatchProofs:
         skills, skill = self._with(operation, text, operation.cases)
         passed: bool | None = True
         answer = ""
+        given: dict[str, str] = {}
         for case in operation.cases:
             if is_rule and (problem := _uncovered(text, case)):
-                return _Attempt(text, skills, skill, False, problem=problem)
+                return _Attempt(text, skills, skill, False, answers=given, problem=problem)
             answers: list[CaseOutcome] = []
             if alone:
                 answers.append(await self._outcome(case, [skill.replace(cases=())]))
@@ -329,12 +333,12 @@ class _BatchProofs:
             if not alone or (answers[-1].passed is not False and [each.id for each in shown] != [skill.id]):
                 answers.append(await self._outcome(case, skills))
             self.asked[case.id] = self._prover.fingerprint(case.question, skills)
-            answer = answers[-1].answer
+            answer = given[case.id] = answers[-1].answer
             if answers[-1].passed is False:
-                return _Attempt(text, skills, skill, False, answer, _told(case, answer))
+                return _Attempt(text, skills, skill, False, answer, given, _told(case, answer))
             if answers[-1].passed is None:
                 passed = None
-        return _Attempt(text, skills, skill, passed, answer)
+        return _Attempt(text, skills, skill, passed, answer, given)
 
     async def _without_regression(
         self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt, fallback: str
@@ -351,7 +355,7 @@ class _BatchProofs:
                 self.asked[broken.case.id] = self._prover.fingerprint(broken.case.question, again.skills)
                 if outcome.passed is not False:
                     return again, ""
-        told = f"with it, {broken.case.question!r} was answered {self._hidden(broken.answer)!r}"
+        told = f"with it, {broken.case.question!r} was answered {self._prover.hidden(broken.answer)!r}"
         return attempt, f"it breaks case {broken.case.id}: {told}"
 
     async def _broken_by(self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt) -> CaseOutcome | None:
@@ -427,13 +431,15 @@ class _BatchProofs:
             # A text that failed as well as the others is not better than what the role wrote.
             skills, skill = self._with(operation, text, operation.cases)
             attempt = dataclasses.replace(attempt, text=text, skills=skills, skill=skill)
-        cases = tuple(self._judged(case, passed) for case in operation.cases)
+        cases = tuple(self._prover.judged(case, passed, attempt.answers.get(case.id, "")) for case in operation.cases)
         # A new text resets what is known of the older cases; those that were asked with it have passed.
         kept = (
             ()
             if old is None
             else tuple(
-                self._judged(case, True) for case in old.cases if case.id in self.asked and case.last_result == "passed"
+                self._prover.judged(case, True, case.answer)
+                for case in old.cases
+                if case.id in self.asked and case.last_result == "passed"
             )
         )
         metadata = dict(operation.metadata)
@@ -441,7 +447,7 @@ class _BatchProofs:
             metadata["helpful"] = max(1, _count(metadata.get("helpful")))
         done = dataclasses.replace(operation, content=attempt.text, cases=join_cases(kept, cases), metadata=metadata)
         self.operations.append(done)
-        after = self._hidden(attempt.answer)
+        after = self._prover.hidden(attempt.answer)
         self.notes.append(ProofNote(done, passed, operation.cases[0].wrong, after, retries))
         proven = attempt.skill.replace(cases=join_cases(() if old is None else old.cases, done.cases))
         self.skills = _replaced(attempt.skills, proven)
@@ -451,7 +457,7 @@ class _BatchProofs:
             self.asked.pop(case.id, None)
         self.operations.append(operation)  # so that the history has it among what was skipped
         wrong = operation.cases[0].wrong
-        after = self._hidden(attempt.answer)
+        after = self._prover.hidden(attempt.answer)
         self.notes.append(ProofNote(operation, attempt.passed, wrong, after, retries, reason))
 
     def _join(self, skill: Skill, cases: Sequence[SkillCase]) -> None:
@@ -508,16 +514,6 @@ class _BatchProofs:
         changed = operation if text is None else dataclasses.replace(operation, content=text)
         return guard.problem_with(changed, known.answers, feedback=known.feedback) is not None
 
-    def _hidden(self, answer: str) -> str:
-        """Return an answer without personal data and keys, for the history and for observers."""
-        return redactor_for(getattr(self._step.agent, "llm", None)).redact(answer)
-
-    def _passed_case(self, case: SkillCase) -> SkillCase:
-        return self._judged(case, True)
-
-    def _judged(self, case: SkillCase, passed: bool | None) -> SkillCase:
-        return judged(case, passed, self._prover.model)
-
 
 class _FinalTest:
     """The last test of a run: what was learned late may break what was learned early.
@@ -563,7 +559,7 @@ class _FinalTest:
                 outcome = self._outcome(case, skill, skills)
                 if outcome is None:
                     continue
-                results.append(judged(case, outcome.passed, self._prover.model))
+                results.append(self._prover.judged(case, outcome.passed, outcome.answer))
                 if outcome.passed is False:
                     failed.append(outcome)
             if not results:
@@ -639,22 +635,8 @@ class _FinalTest:
         content = _with_example(skill.content, case)
         made = Skill("new-00001", skill.section, content, cases=(case,))
         outcome = self._prover.outcome(case, [*self._book.skills(), made])
-        judged_case = judged(case, outcome.passed, self._prover.model)
-        return UpdateOperation("ADD", section=skill.section, content=content, cases=(judged_case,))
-
-
-def judged(case: SkillCase, passed: bool | None, model: str) -> SkillCase:
-    """Return a case with what became of it now. The skillbook notes the time when it is written.
-
-    Args:
-        case: The case.
-        passed: Whether it passed; None if that could not be judged, which leaves the case as it is.
-        model: The model that answered.
-    """
-    if passed is None:
-        return case
-    result: CaseResult = "passed" if passed else "failed"
-    return dataclasses.replace(case, last_result=result, last_run_at="", model=model)
+        result = self._prover.judged(case, outcome.passed, outcome.answer)
+        return UpdateOperation("ADD", section=skill.section, content=content, cases=(result,))
 
 
 def _seen_with_known(prover: CaseProver, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> str:

@@ -117,7 +117,7 @@ def changed_cases(store: Path) -> str:
         learned = UpdateOperation("UPDATE", skill_id="maths-00001", cases=[first])
         book.apply_update(UpdateBatch("", [learned]))
         book.put_cases("maths-00001", [second])
-        passed = replace(first, last_result="passed", last_run_at="2026-02-02", model="m")
+        passed = replace(first, last_result="passed", last_run_at="2026-02-02", model="m", answer="It is 3.")
         book.note_results({"maths-00001": [passed]}, author="skillbook test")
         book.remove_cases("maths-00001", [second.id])
     return first.id
@@ -138,6 +138,21 @@ def test_blame_says_what_became_of_cases(changed_cases: str, run: Run) -> None:
     assert texts[1].startswith("case ") and texts[1].endswith(" set: 2 + 2? (not run)")
     assert texts[2] == f"case {changed_cases} passed with m"
     assert texts[3].endswith(" removed")
+
+
+def test_blame_shows_the_answer_after_it_was_learned(changed_cases: str, run: Run) -> None:
+    [case] = run("blame", "maths-00001", "--json").data["proof"]["cases"]
+    assert (case["id"], case["after"], case["result"]) == (changed_cases, "It is 3.", "passed")
+    assert "It is 3." in run("blame", "maths-00001").out
+
+
+def test_an_edited_skill_forgets_the_answers_of_its_older_text(changed_cases: str, store: Path, run: Run) -> None:
+    with Skillbook.open(store) as book:
+        book.update_skill("maths-00001", content="Count in steps.")
+        skill = book.get_skill("maths-00001")
+    assert skill is not None
+    (case,) = skill.cases
+    assert (case.last_result, case.answer) == ("not_run", "")
 
 
 def test_a_difference_in_cases_is_shown(changed_cases: str, run: Run) -> None:

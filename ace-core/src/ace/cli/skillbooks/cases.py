@@ -75,18 +75,19 @@ def print_cases(skill: Skill) -> None:
             case.question,
             case.wrong or "-",
             _expected(case),
+            case.answer or "-",
             case.last_result.replace("_", " "),
             shown_time(case.last_run_at) or "-",
             case.model or "-",
         ]
         for case in skill.cases
     ]
-    columns = ["case", "question", "wrong answer", "correct answer", "result", "asked (UTC)", "model"]
+    columns = ["case", "question", "wrong answer", "correct answer", "answer now", "result", "asked (UTC)", "model"]
     print_table(columns, rows, title=f"Proof: {skill.proof}")
 
 
 def proof_as_json(skill: Skill) -> dict[str, object]:
-    """Return what proves a skill: each question, the wrong answer before, the correct one, and what came of it.
+    """Return what proves a skill: each question, the answer before, the correct one, the answer after and its result.
 
     Args:
         skill: The skill.
@@ -98,6 +99,7 @@ def proof_as_json(skill: Skill) -> dict[str, object]:
             "before": case.wrong,
             "correction": case.correction,
             "expected": _expected(case),
+            "after": case.answer,
             "result": case.last_result,
             "at": case.last_run_at,
             "model": case.model,
