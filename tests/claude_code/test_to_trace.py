@@ -143,7 +143,7 @@ def test_a_broken_file_of_a_sub_agent_costs_only_itself(tmp_path: Path, caplog: 
     (tmp_path / "session" / "subagents").mkdir(parents=True)
     (tmp_path / "session" / "subagents" / "agent-a1.jsonl").write_text("no JSON\n", encoding="utf-8")
     assert transcript_to_trace(path)["answer"] == "parent done"
-    assert "the sub-agent a1 is passed over" in caplog.text
+    assert "the sub-agent a1 is skipped" in caplog.text
 
 
 @each_release

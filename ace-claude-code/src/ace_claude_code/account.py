@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from ace.json_fields import Record, mapping_in, number_in, text_in
 from ace.traces import TraceStep
-from ace_claude_code.conversation import Line
+from ace_claude_code.conversation import Conversation, Line
 
-__all__ = ["metrics_of_lines", "metrics_of_result", "metrics_of_steps"]
+__all__ = [
+    "costs_of_turns",
+    "metrics_of_lines",
+    "metrics_of_result",
+    "metrics_of_session",
+    "metrics_of_steps",
+    "metrics_of_stream",
+]
 
 Metrics = dict[str, float]
 
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_INPUT_OF_MODEL = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
 
 def metrics_of_result(result: Record) -> Metrics:
@@ -33,26 +42,75 @@ def metrics_of_result(result: Record) -> Metrics:
     }
 
 
-def metrics_of_lines(lines: Sequence[Line]) -> Metrics:
+def metrics_of_stream(results: Sequence[Record], lines: Sequence[Line]) -> Metrics:
+    """Return the numbers of a run: of all its results, and of its sub-agents, which no result counts.
+
+    Args:
+        results: The `result` events; each counts what came after the one before, and the cost of everything.
+        lines: The messages of the run.
+    """
+    metrics = metrics_of_result(results[-1])
+    for result in results[:-1]:
+        earlier = metrics_of_result(result)
+        for name in metrics.keys() & earlier.keys() - {"cost_usd"}:
+            metrics[name] += earlier[name]
+    models = [each for each in mapping_in(results[-1], "modelUsage").values() if isinstance(each, Mapping)]
+    # The messages of a stream do not tell all that a sub-agent used; the account by model does. In a resumed session it
+    # also has what went before, so it is not taken where the results tell everything.
+    if models and any(line.of_subagent for line in lines):
+        metrics["input_tokens"] = sum(number_in(each, name) or 0 for each in models for name in _INPUT_OF_MODEL)
+        metrics["output_tokens"] = sum(number_in(each, "outputTokens") or 0 for each in models)
+    return metrics
+
+
+def metrics_of_lines(lines: Sequence[Line], of_subagents: Sequence[Line] = ()) -> Metrics:
     """Return the numbers of the messages of a stored turn.
 
     Args:
         lines: The messages.
+        of_subagents: The messages of the sub-agents that the turn started, where they have files of their own.
     """
-    # Each block of an answer repeats the usage of the whole answer.
-    usages = {
-        text_in(mapping_in(line.record, "message"), "id"): mapping_in(mapping_in(line.record, "message"), "usage")
-        for line in lines
-        if line.record.get("type") == "assistant"
-    }
-    tokens = [_tokens(usage) for usage in usages.values()]
-    metrics: Metrics = {"model_calls": len(usages)}
-    for name in ("input_tokens", "output_tokens"):
-        metrics[name] = sum(each.get(name, 0) for each in tokens)
+    everything = [*lines, *of_subagents]
+    metrics: Metrics = {"model_calls": len(_usages(everything)), "input_tokens": 0, "output_tokens": 0}
+    metrics |= _tokens_of(everything)
     times = [time for line in lines if (time := _time(line.record)) is not None]
     if len(times) > 1:
         metrics["duration_ms"] = round((max(times) - min(times)).total_seconds() * 1000)
     return metrics
+
+
+def metrics_of_session(conversation: Conversation, of_subagents: Sequence[Line]) -> Metrics:
+    """Return the numbers of a stored session. The time in which the user was silent is not counted.
+
+    Args:
+        conversation: The session.
+        of_subagents: The messages of its sub-agents, where they have files of their own.
+    """
+    metrics = metrics_of_lines([line for turn in conversation.turns for line in turn.lines], of_subagents)
+    if "duration_ms" in metrics:
+        metrics["duration_ms"] = sum(metrics_of_lines(turn.lines).get("duration_ms", 0) for turn in conversation.turns)
+    if conversation.costs:
+        metrics["cost_usd"] = conversation.costs[-1][1]
+    return metrics
+
+
+def costs_of_turns(conversation: Conversation) -> dict[int, float]:
+    """Return the US dollars of turns, by their numbers, where Claude Code noted the cost before and after a turn.
+
+    Args:
+        conversation: A stored session. It notes what all of it has cost, at the end of each run.
+    """
+    found: dict[int, float] = {}
+    waiting: list[int] = []
+    turns = deque(conversation.turns)
+    before = 0.0
+    for line, total in conversation.costs:
+        while turns and int(turns[0].lines[0].place) <= line:
+            waiting.append(turns.popleft().number)
+        if len(waiting) == 1 and total >= before:
+            found[waiting[0]] = total - before
+        waiting, before = [], total
+    return found
 
 
 def metrics_of_steps(steps: Sequence[TraceStep]) -> Metrics:
@@ -65,6 +123,23 @@ def metrics_of_steps(steps: Sequence[TraceStep]) -> Metrics:
         "tool_calls": sum(each["kind"] == "call" for each in steps),
         "failed_tool_calls": sum(each["kind"] == "result" and each["is_error"] for each in steps),
     }
+
+
+def _usages(lines: Sequence[Line]) -> list[Record]:
+    # Each block of an answer repeats the usage of the whole answer.
+    return list(
+        {
+            text_in(mapping_in(line.record, "message"), "id"): mapping_in(mapping_in(line.record, "message"), "usage")
+            for line in lines
+            if line.record.get("type") == "assistant"
+        }.values()
+    )
+
+
+def _tokens_of(lines: Sequence[Line]) -> Metrics:
+    tokens = [_tokens(usage) for usage in _usages(lines)]
+    names = ("input_tokens", "output_tokens") if tokens else ()
+    return {name: sum(each.get(name, 0) for each in tokens) for name in names}
 
 
 def _tokens(usage: Record) -> Metrics:

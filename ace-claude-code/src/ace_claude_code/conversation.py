@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ace.json_fields import Record, mapping_in, text_in
+from ace.json_fields import Record, mapping_in, number_in, text_in
 from ace_claude_code.messages import (
     called_tools,
     is_said,
@@ -60,6 +60,10 @@ class Conversation:
     """How often the conversation was compacted."""
     results: tuple[Record, ...]
     """The `result` events of a stream."""
+    costs: tuple[tuple[int, float], ...] = ()
+    """What the session had cost so far in US dollars, by the lines at which a stored session notes it."""
+    duplicate_records: int = 0
+    """How many records were written more than once; the first of each counts."""
 
 
 def read_conversation(records: Records) -> Conversation:
@@ -71,7 +75,8 @@ def read_conversation(records: Records) -> Conversation:
     Args:
         records: The records.
     """
-    items = with_typed_messages(records.items)
+    repeated = _repeated(records.items)
+    items = with_typed_messages([{} if at in repeated else item for at, item in enumerate(records.items)])
     is_stream = any(_is_event(record) for record in items)
     chosen = set(range(len(items))) if is_stream else _main_line(items)
     said = [at for at, record in enumerate(items) if is_said(record)]
@@ -85,7 +90,25 @@ def read_conversation(records: Records) -> Conversation:
         abandoned_messages=len(said) - len(lines),
         compactions=sum(record.get("subtype") == "compact_boundary" for record in items),
         results=tuple(record for record in items if record.get("type") == "result"),
+        costs=tuple(
+            (line, cost)
+            for line, record in zip(records.lines, items, strict=True)
+            if record.get("type") == "cost-state" and (cost := number_in(record, "totalCostUSD")) is not None
+        ),
+        duplicate_records=len(repeated),
     )
+
+
+def _repeated(items: Sequence[Record]) -> set[int]:
+    """Return the places of the records that have the id of an earlier one."""
+    known: set[str] = set()
+    found: set[int] = set()
+    for at, record in enumerate(items):
+        uuid = text_in(record, "uuid")
+        if uuid and uuid in known:
+            found.add(at)
+        known.add(uuid)
+    return found
 
 
 def _is_of_subagent(record: Record, mixed: bool) -> bool:

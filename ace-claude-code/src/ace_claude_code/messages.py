@@ -23,12 +23,15 @@ __all__ = [
     "steps_in",
     "tool_results",
     "typed_in",
+    "unknown_blocks",
     "was_typed_meanwhile",
     "with_typed_messages",
 ]
 
 _INTERRUPTED = "[Request interrupted by user"
 _SYNTHETIC = "<synthetic>"
+_ATTACHED = ("image", "document")
+_KNOWN_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "tool_result", *_ATTACHED})
 # Releases before 2.1.3xx say it in words only.
 _DENIAL = re.compile(
     r"This command requires approval|Claude requested permissions? to |Permission to use .* has been denied|"
@@ -192,13 +195,26 @@ def is_api_error(record: Record) -> bool:
 
 
 def spoken_text(record: Record) -> str:
-    """Return the words of a message, without thoughts, calls and results."""
+    """Return the words of a message, without thoughts, calls and results; for a picture, that there is one."""
     message = mapping_in(record, "message")
     content = message.get("content")
     if isinstance(content, str):
         return content
-    parts = [part for part in list_in(message, "content") if isinstance(part, dict) and part.get("type") == "text"]
-    return "\n".join(text_in(part, "text") for part in parts)
+    parts = [part for part in list_in(message, "content") if isinstance(part, dict)]
+    # A picture beside a result was not given by the user.
+    shown = _ATTACHED if not any(part.get("type") == "tool_result" for part in parts) else ()
+    return "\n".join(
+        f"[{part['type']}]" if part.get("type") in shown else text_in(part, "text")
+        for part in parts
+        if part.get("type") == "text" or part.get("type") in shown
+    )
+
+
+def unknown_blocks(record: Record) -> list[str]:
+    """Return the types of the blocks of a message that are not known here, so that nothing of them is in a trace."""
+    parts = list_in(mapping_in(record, "message"), "content")
+    types = [text_in(part, "type") if isinstance(part, dict) else type(part).__name__ for part in parts]
+    return [kind for kind in types if kind not in _KNOWN_BLOCKS]
 
 
 def called_tools(record: Record) -> dict[str, str]:

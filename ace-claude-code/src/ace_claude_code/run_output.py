@@ -34,7 +34,8 @@ def result_of_run(
     final: Record = next((each for each in reversed(records.items) if each.get("type") == "result"), {})
     problem = _problem(finished, timeout, problem_in_result(final) if final else "", denials_in(final), bool(final))
     trace = transcript_to_trace(records.items, question=task) if records.items else {}
-    numbers = metrics_of_result(final)
+    counted = trace.get("metrics")
+    numbers = counted if isinstance(counted, dict) and final else metrics_of_result(final)
     cost = numbers.get("cost_usd", 0.0)
     cited = trace.get("skill_ids")
     return ClaudeCodeResult(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,13 +14,19 @@ from ace.cases import corrections_in
 from ace.context import ACEStepContext
 from ace.json_fields import Record, list_in, mapping_in, text_in
 from ace.traces import TraceCorrection, TraceStep, failed_steps, steps_as_text
-from ace_claude_code.account import metrics_of_lines, metrics_of_result, metrics_of_steps
+from ace_claude_code.account import (
+    costs_of_turns,
+    metrics_of_lines,
+    metrics_of_session,
+    metrics_of_steps,
+    metrics_of_stream,
+)
 from ace_claude_code.conversation import Conversation, Line, Turn, read_conversation
-from ace_claude_code.messages import called_tools, dialogue_of, prompt_in, steps_in, was_typed_meanwhile
+from ace_claude_code.messages import called_tools, dialogue_of, prompt_in, steps_in, unknown_blocks, was_typed_meanwhile
 from ace_claude_code.outcome import Outcome, outcome_of_lines, outcome_of_result
 from ace_claude_code.records import Records, TranscriptError, TranscriptSource, read_records
 from ace_claude_code.result import ClaudeCodeResult
-from ace_claude_code.subagents import subagent_steps
+from ace_claude_code.subagents import SubAgent, read_subagents
 
 __all__ = ["ClaudeCodeToTrace", "transcript_to_trace", "transcript_to_turn_traces"]
 
@@ -29,6 +36,8 @@ Trace = dict[str, object]
 _TURNS_IN_CONTEXT = 10
 _LENGTH_IN_CONTEXT = 400
 _LENGTH_OF_PRECEDING = 4_000
+_HOOK = "hook_additional_context"
+_PROMPT_HOOK = "UserPromptSubmit"
 
 
 class _Said(NamedTuple):
@@ -72,9 +81,15 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
     prompts = [turn.prompt for turn in conversation.turns if turn.prompt]
     asked = question or "\n\n".join(prompts)
     outcome = _outcome(conversation, lines)
-    steps = _steps(lines, subagent_steps(records.path))
-    facts = _session_facts(conversation, records)
-    trace = {**_trace(asked, "", outcome, steps, lines, conversation, facts), "corrections": _corrections(lines)}
+    subagents = read_subagents(records.path)
+    steps = _steps(lines, subagents)
+    if conversation.results:
+        metrics = metrics_of_stream(conversation.results, lines)
+    else:
+        metrics = metrics_of_session(conversation, [line for each in subagents.values() for line in each.lines])
+    shown = [skill_id for line in _shown_to_prompts(records) for skill_id in line[1]]
+    facts = _with_model(_session_facts(conversation, records), lines, shown)
+    trace = {**_trace(asked, "", outcome, steps, lines, metrics, facts), "corrections": _corrections(lines)}
     if not asked:
         _add_feedback(trace, "The records hold no prompt of a user, so the task is not known.")
     return {**trace, "trace_id": f"{_digest(lines)}@{conversation.session_id or records.name or 'records'}"}
@@ -102,7 +117,9 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
     """
     records = read_records(source)
     conversation = read_conversation(records)
-    subagents = subagent_steps(records.path)
+    subagents = read_subagents(records.path)
+    costs = costs_of_turns(conversation)
+    shown = deque(_shown_to_prompts(records))
     facts = _session_facts(conversation, records)
     asked = [turn for turn in conversation.turns if turn.prompt]
     corrections: dict[str, list[TraceCorrection]] = {}
@@ -114,7 +131,19 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
         is_last = place + 1 == len(asked)
         outcome = _outcome(conversation, turn.lines) if is_last else outcome_of_lines(turn.lines)
         steps = _steps(turn.lines, subagents)
-        trace = _trace(turn.prompt, _context(said), outcome, steps, turn.lines, conversation, facts)
+        if conversation.results and len(asked) == 1:
+            metrics = metrics_of_stream(conversation.results, turn.lines)
+        else:
+            own_agents = [subagents[call] for call in _calls_of(turn.lines) if call in subagents]
+            metrics = metrics_of_lines(turn.lines, [line for each in own_agents for line in each.lines])
+        if turn.number in costs:
+            metrics["cost_usd"] = costs[turn.number]
+        end = int(asked[place + 1].lines[0].place) if not is_last else None
+        chosen: list[str] = []
+        while shown and (end is None or shown[0][0] < end):
+            chosen += shown.popleft()[1]
+        own_facts = _with_model(facts, turn.lines, chosen)
+        trace = _trace(turn.prompt, _context(said), outcome, steps, turn.lines, metrics, own_facts)
         if not is_last:
             _add_feedback(trace, f"The user's next message: {asked[place + 1].typed}")
         places = dict.fromkeys(line.place for line in turn.lines)
@@ -172,13 +201,18 @@ def _outcome(conversation: Conversation, lines: Sequence[Line]) -> Outcome:
     return outcome_of_lines(lines)
 
 
-def _steps(lines: Sequence[Line], subagents: dict[str, list[TraceStep]]) -> list[TraceStep]:
+def _calls_of(lines: Sequence[Line]) -> list[str]:
+    return [call for line in lines for call in called_tools(line.record)]
+
+
+def _steps(lines: Sequence[Line], subagents: dict[str, SubAgent]) -> list[TraceStep]:
     tools = {call: name for line in lines for call, name in called_tools(line.record).items()}
     steps: list[TraceStep] = []
     for line in lines:
         steps += steps_in(line.record, line.place, tools, "sub-agent" if line.of_subagent else "")
         for call in called_tools(line.record):
-            steps += subagents.get(call, [])
+            if call in subagents:
+                steps += subagents[call].steps
     return steps
 
 
@@ -193,14 +227,13 @@ def _trace(
     outcome: Outcome,
     steps: list[TraceStep],
     lines: Sequence[Line],
-    conversation: Conversation,
+    metrics: dict[str, float],
     facts: dict[str, object],
 ) -> Trace:
     own = [each for each in steps if each["kind"] in ("thought", "message") and each["name"] != "user"]
     words = "\n".join(each["content"] for each in own)
     typed = [prompt_in(line.record) for line in lines if was_typed_meanwhile(line.record) and not line.of_subagent]
     objected = [f"While the agent worked, the user said: {text}" for text in typed if text]
-    metrics = metrics_of_result(conversation.results[-1]) if conversation.results else metrics_of_lines(lines)
     return {
         "schema": 1,
         "question": question,
@@ -213,7 +246,7 @@ def _trace(
         "success": outcome.success,
         "steps": steps,
         "metrics": {**metrics, **metrics_of_steps(steps)},
-        "metadata": _with_model(facts, lines),
+        "metadata": facts,
     }
 
 
@@ -244,6 +277,7 @@ def _cut(text: str, length: int) -> str:
 def _session_facts(conversation: Conversation, records: Records) -> dict[str, object]:
     """Return the metadata that all turns of a session share. It reads all records, so it is called once."""
     attachments = [mapping_in(record, "attachment") for record in records.items if record.get("type") == "attachment"]
+    hooks = [each for each in attachments if each.get("type") == _HOOK and each.get("hookEvent") != _PROMPT_HOOK]
     instructions = [
         file
         for attachment in attachments
@@ -251,7 +285,7 @@ def _session_facts(conversation: Conversation, records: Records) -> dict[str, ob
         for file in list_in(attachment, "files")
         if isinstance(file, dict)
     ]
-    shown = extract_cited_skill_ids("\n".join(text_in(file, "content") for file in instructions))
+    texts = [text_in(file, "content") for file in instructions] + [_hook_text(each) for each in hooks]
     return {
         "integration": "claude_code",
         "session_id": conversation.session_id,
@@ -259,17 +293,48 @@ def _session_facts(conversation: Conversation, records: Records) -> dict[str, ob
         "cwd": _first(records.items, "cwd"),
         "version": _first(records.items, "version", "claude_code_version"),
         "instruction_files": list(dict.fromkeys(text_in(file, "path") for file in instructions)),
-        "shown_skill_ids": shown,
+        "shown_skill_ids": _listed_skills(texts),
         "skipped_lines": records.skipped_lines,
         "unknown_types": dict(records.unknown_types),
         "abandoned_messages": conversation.abandoned_messages,
+        "duplicate_records": conversation.duplicate_records,
         "compactions": conversation.compactions,
     }
 
 
-def _with_model(facts: dict[str, object], lines: Sequence[Line]) -> dict[str, object]:
-    found = {**facts, "model": next((model for line in lines if (model := _model(line.record))), "")}
+def _with_model(facts: dict[str, object], lines: Sequence[Line], shown: Sequence[str]) -> dict[str, object]:
+    """Return the metadata of some lines of a session, with the skills that were chosen for their prompts."""
+    shown_first = facts["shown_skill_ids"]
+    known = shown_first if isinstance(shown_first, list) else []
+    found = {
+        **facts,
+        "model": next((model for line in lines if (model := _model(line.record))), ""),
+        "shown_skill_ids": list(dict.fromkeys([*known, *shown])),
+        "unknown_blocks": dict(Counter(kind for line in lines for kind in unknown_blocks(line.record))),
+    }
     return {name: value for name, value in found.items() if value not in ("", 0, [], {})}
+
+
+def _shown_to_prompts(records: Records) -> list[tuple[int, list[str]]]:
+    """Return the skills that a hook added to prompts, each with the line where that is noted."""
+    found = []
+    for number, record in zip(records.lines, records.items, strict=True):
+        attachment = mapping_in(record, "attachment")
+        if attachment.get("type") == _HOOK and attachment.get("hookEvent") == _PROMPT_HOOK:
+            found.append((number, _listed_skills([_hook_text(attachment)])))
+    return found
+
+
+def _hook_text(attachment: Record) -> str:
+    content = attachment.get("content")
+    return content if isinstance(content, str) else "\n".join(map(str, list_in(attachment, "content")))
+
+
+def _listed_skills(texts: Iterable[str]) -> list[str]:
+    """Return the ids of the skills in lists of them; a skill may name another one, which is not shown by that."""
+    entries = [line.strip() for text in texts for line in text.splitlines()]
+    heads = [entry.partition("]")[0] for entry in entries if entry.startswith("- [")]
+    return extract_cited_skill_ids("\n".join(heads))
 
 
 def _model(record: Record) -> str:
