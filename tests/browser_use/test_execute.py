@@ -97,9 +97,9 @@ def test_a_run_that_takes_too_long_keeps_what_happened(site: Site) -> None:
         return acting({"navigate": {"url": f"{site.address}/slow", "new_tab": False}})
 
     with ScriptedServer(script) as server:
-        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(), timeout_seconds=15)
+        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(), timeout=15)
         result = run(step, f"Book a berth for Ada at {site.address}/plain please")
-    assert (result.success, result.error) == (False, "the run was not done after timeout_seconds=15")
+    assert (result.success, result.error) == (False, "the run was not done after timeout=15")
     assert result.chronological_steps[0]["actions"][0]["name"] == "navigate"
 
 

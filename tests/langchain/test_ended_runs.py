@@ -26,7 +26,7 @@ def test_a_run_that_takes_too_long_keeps_what_happened_before() -> None:
         return text
 
     waiting: Any = RunnableLambda(slow)
-    result = run(TEMPLATE | in_turn("first") | StrOutputParser() | waiting, "Go.", timeout_seconds=0.3)
+    result = run(TEMPLATE | in_turn("first") | StrOutputParser() | waiting, "Go.", timeout=0.3)
     assert (result.result_type, result.error) == ("error", "OutOfTimeError: no result after 0.3 s")
     assert [(step["name"], step["content"]) for step in result.steps] == [
         ("assistant", "first"),

@@ -152,7 +152,7 @@ def test_a_wrong_use_is_raised() -> None:
         ({"inject": other}, "inject is 'input', 'middleware' or a function, not 'other'"),
         ({"call": other}, "call is one of 'async', 'sync', 'stream', not 'other'"),
         ({"on_chunk": print}, "on_chunk needs call='stream'"),
-        ({"timeout_seconds": 0}, "timeout_seconds must be more than 0"),
+        ({"timeout": 0}, "timeout must be more than 0"),
     ):
         with pytest.raises(ValueError, match=told):
             LangChainExecuteStep(model, **options)

@@ -24,7 +24,7 @@ _OURS = {
     "task_id": "each run has an id of its own",
 }
 _OF_THE_BROWSER = ("headless", "executable_path", "user_data_dir", "chromium_sandbox", "args", "keep_alive")
-_OF_THE_STEP = ("max_steps", "timeout_seconds", "budget_tokens")
+_OF_THE_STEP = ("max_steps", "timeout", "skill_budget_tokens")
 _MODELS = ("llm", "page_extraction_llm", "judge_llm", "fallback_llm")
 
 

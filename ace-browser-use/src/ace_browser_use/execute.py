@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
-from ace.arguments import checked_class
+from ace.arguments import checked_class, renamed
 from ace.context import ACESample, ACEStepContext, SkillbookView
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_browser_use.agent_settings import check_agent_arguments, checked_model, for_one_agent
@@ -49,8 +49,10 @@ class BrowserExecuteStep:
             `BrowserSession`, or a profile with a fixed `user_data_dir` or `cdp_url`: then runs take turns in it. A
             session with `keep_alive` is left open; it belongs to one event loop.
         max_steps: How many steps a run may take.
-        timeout_seconds: How long a run may take.
-        budget_tokens: The most tokens that the skills may take; None takes all of them.
+        timeout: How long a run may take, in seconds.
+        skill_budget_tokens: The most tokens that the skills may take; None takes all of them.
+        timeout_seconds: The old name of timeout.
+        budget_tokens: The old name of skill_budget_tokens.
         **agent_kwargs: All else that a browser-use `Agent` takes, such as tools, sensitive_data, use_vision,
             extend_system_message; and `on_step_start` and `on_step_end`. The judge and the signal handler are off
             unless `use_judge` and `enable_signal_handler` say otherwise.
@@ -70,6 +72,8 @@ class BrowserExecuteStep:
         browser: BrowserProfile | BrowserSession | None = None,
         *,
         max_steps: int = 50,
+        timeout: float | None = None,
+        skill_budget_tokens: int | None = None,
         timeout_seconds: float | None = None,
         budget_tokens: int | None = None,
         **agent_kwargs: Any,
@@ -77,13 +81,14 @@ class BrowserExecuteStep:
         check_agent_arguments(agent_kwargs)
         if max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, not {max_steps!r}")
-        if timeout_seconds is not None and timeout_seconds <= 0:
-            raise ValueError(f"timeout_seconds must be more than 0, not {timeout_seconds!r}")
+        timeout = renamed("timeout_seconds", timeout_seconds, "timeout", timeout)
+        if timeout is not None and timeout <= 0:
+            raise ValueError(f"timeout must be more than 0, not {timeout!r}")
         self.browser_llm = checked_model(browser_llm)
         self.browser = browser
         self.max_steps = max_steps
-        self.timeout_seconds = timeout_seconds
-        self.budget_tokens = budget_tokens
+        self.timeout = timeout
+        self.skill_budget_tokens = renamed("budget_tokens", budget_tokens, "skill_budget_tokens", skill_budget_tokens)
         self.agent_kwargs = {"use_judge": False, "enable_signal_handler": False, **agent_kwargs}
         self._turns = Lock() if is_shared(browser) else None
 
@@ -112,7 +117,7 @@ class BrowserExecuteStep:
             PipelineCancelled: The run was cancelled.
         """
         question, context = _asked(task)
-        skills = wrap_skillbook_for_external_agent(skillbook, self.budget_tokens)
+        skills = wrap_skillbook_for_external_agent(skillbook, self.skill_budget_tokens)
         async with taking_turns(self._turns):
             start = time.monotonic()
             opened = open_session(self.browser)
@@ -146,7 +151,7 @@ class BrowserExecuteStep:
             )
         )
         try:
-            await until_done(running, self.timeout_seconds, cancel_token_var.get())
+            await until_done(running, self.timeout, cancel_token_var.get())
         except (PipelineCancelled, asyncio.CancelledError):
             raise
         except OutOfTimeError as error:

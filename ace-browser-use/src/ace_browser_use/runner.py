@@ -83,7 +83,7 @@ class BrowserUse(IntegrationRunner):
             reflector: Who finds out what a run teaches.
             skill_manager: Who turns that into operations.
             browser: A `BrowserProfile` or a `BrowserSession`; by default a headless browser for each run.
-            **options: Those of `BrowserExecuteStep`, such as max_steps, timeout_seconds and all that an `Agent`
+            **options: Those of `BrowserExecuteStep`, such as max_steps, timeout and all that an `Agent`
                 takes; and those of every runner, such as skillbook_path and dedup_config; see
                 `ace.runners.LearningSettings`.
 

@@ -21,27 +21,25 @@ class OutOfTimeError(TimeoutError):
     """A run took longer than it may."""
 
 
-async def until_done(
-    running: asyncio.Task[Any], timeout_seconds: float | None, token: CancellationToken | None
-) -> None:
+async def until_done(running: asyncio.Task[Any], seconds: float | None, token: CancellationToken | None) -> None:
     """Wait until a task is done, and raise what it raised. It is left alone in any other case.
 
     Args:
         running: The task.
-        timeout_seconds: How long it may take; None for as long as it wants.
+        seconds: How long it may take; None for as long as it wants.
         token: The token of the run.
 
     Raises:
         OutOfTimeError: It is not done in time.
         PipelineCancelled: The run was cancelled.
     """
-    end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    end = None if seconds is None else time.monotonic() + seconds
     while not running.done():
         if token is not None and token.is_cancelled:
             raise PipelineCancelled("the run was cancelled while the browser was at work")
         left = None if end is None else end - time.monotonic()
         if left is not None and left <= 0:
-            raise OutOfTimeError(f"the run was not done after timeout_seconds={timeout_seconds:g}")
+            raise OutOfTimeError(f"the run was not done after timeout={seconds:g}")
         looks = _LOOKING if token is not None else left
         await asyncio.wait({running}, timeout=looks if left is None or looks is None else min(looks, left))
     running.result()

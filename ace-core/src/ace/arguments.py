@@ -6,6 +6,7 @@ import difflib
 import functools
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar, cast
 
@@ -144,6 +145,30 @@ def check_keywords(called: str, given: Iterable[str], known: Collection[str]) ->
     for name in given:
         if name not in known:
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{_suggestion(name, known)}")
+
+
+def renamed(old: str, old_value: T | None, new: str, value: T | None) -> T | None:
+    """Return the value of an argument that has a new name, and warn where it was given under its old one.
+
+    Args:
+        old: The old name, which works until version 0.2.
+        old_value: What was given under the old name; None if nothing was.
+        new: The new name.
+        value: What was given under the new name.
+
+    Raises:
+        TypeError: The argument was given under both names.
+
+    Example:
+        >>> renamed("timeout_seconds", None, "timeout", 5.0)
+        5.0
+    """
+    if old_value is None:
+        return value
+    if value is not None:
+        raise TypeError(f"{old} is the old name of {new}: give one of them")
+    warnings.warn(f"{old} is called {new} now; the old name works until 0.2", DeprecationWarning, stacklevel=4)
+    return old_value
 
 
 def closest_name(name: str, known: Collection[str]) -> str | None:

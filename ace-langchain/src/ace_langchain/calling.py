@@ -84,19 +84,19 @@ def _gathered(before: Any, chunk: Any, mode: object) -> Any:
         return chunk
 
 
-async def watched(call: Awaitable[T], timeout_seconds: float | None, token: CancellationToken | None) -> T:
+async def watched(call: Awaitable[T], seconds: float | None, token: CancellationToken | None) -> T:
     """Await a call until it is done, out of time, or cancelled.
 
     Args:
         call: The call.
-        timeout_seconds: How long it may take; None for as long as it wants.
+        seconds: How long it may take; None for as long as it wants.
         token: The token of the run.
 
     Raises:
         OutOfTimeError: It is not done in time.
         PipelineCancelled: The run was cancelled.
     """
-    end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    end = None if seconds is None else time.monotonic() + seconds
     task = asyncio.ensure_future(call)
     try:
         while not task.done():
@@ -104,7 +104,7 @@ async def watched(call: Awaitable[T], timeout_seconds: float | None, token: Canc
                 raise PipelineCancelled("the run was cancelled while LangChain was running")
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
-                raise OutOfTimeError(f"no result after {timeout_seconds:g} s")
+                raise OutOfTimeError(f"no result after {seconds:g} s")
             looks = _LOOKING if token is not None else left
             await asyncio.wait({task}, timeout=looks if left is None or looks is None else min(looks, left))
         return task.result()

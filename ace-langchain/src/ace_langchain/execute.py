@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ace import extract_cited_skill_ids
-from ace.arguments import checked_class
+from ace.arguments import checked_class, renamed
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_langchain.calling import CALLS, Call, call_runnable, watched
@@ -79,8 +79,10 @@ class LangChainExecuteStep:
         options: Further arguments of the call, such as `context` of a graph.
         recursion_limit: The most steps of a graph, unless `config` says otherwise or the graph allows fewer; None
             leaves it to the graph. (`create_agent` allows 9,999.)
-        timeout_seconds: How long a run may take.
-        budget_tokens: The most tokens that the skills may take; None takes all of them.
+        timeout: How long a run may take, in seconds.
+        skill_budget_tokens: The most tokens that the skills may take; None takes all of them.
+        timeout_seconds: The old name of timeout.
+        budget_tokens: The old name of skill_budget_tokens.
 
     Raises:
         TypeError: This is no runnable.
@@ -104,6 +106,8 @@ class LangChainExecuteStep:
         config: RunnableConfig | Callable[[Any], RunnableConfig] | None = None,
         options: Mapping[str, Any] | None = None,
         recursion_limit: int | None = 50,
+        timeout: float | None = None,
+        skill_budget_tokens: int | None = None,
         timeout_seconds: float | None = None,
         budget_tokens: int | None = None,
     ) -> None:
@@ -115,8 +119,9 @@ class LangChainExecuteStep:
             raise ValueError(f"call is one of {', '.join(map(repr, CALLS))}, not {call!r}")
         if on_chunk is not None and call != "stream":
             raise ValueError(f"on_chunk needs call='stream'; with call={call!r} there are no chunks")
-        if timeout_seconds is not None and timeout_seconds <= 0:
-            raise ValueError(f"timeout_seconds must be more than 0, not {timeout_seconds!r}")
+        timeout = renamed("timeout_seconds", timeout_seconds, "timeout", timeout)
+        if timeout is not None and timeout <= 0:
+            raise ValueError(f"timeout must be more than 0, not {timeout!r}")
         self.runnable = runnable
         has_place = has_later_place(runnable) or any(name in prompt_variables(runnable) for name in SKILL_FIELDS)
         self._searches = inject == "input" and not has_place and holds_retriever(runnable)
@@ -136,8 +141,8 @@ class LangChainExecuteStep:
         self.config = config
         self.options = dict(options or {})
         self.recursion_limit = recursion_limit
-        self.timeout_seconds = timeout_seconds
-        self.budget_tokens = budget_tokens
+        self.timeout = timeout
+        self.skill_budget_tokens = renamed("budget_tokens", budget_tokens, "skill_budget_tokens", skill_budget_tokens)
 
     async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Run the sample and put the result on the trace.
@@ -163,7 +168,7 @@ class LangChainExecuteStep:
         """
         from ace_langchain.recorder import Recorder, SearchGuard
 
-        skills = skills_text(skillbook, "", self.budget_tokens)
+        skills = skills_text(skillbook, "", self.skill_budget_tokens)
         plain = shaped(self.runnable, item, self.input_key)
         guard = SearchGuard(skills) if skills else None
         config = self._config(item, [] if guard is None else [guard])
@@ -182,7 +187,7 @@ class LangChainExecuteStep:
         # What is in the input already must not be shown a second time by a middleware.
         is_only_own = self.inject != "middleware"
         with offering(
-            lambda agent: skills_text(skillbook, agent, self.budget_tokens, is_only_own=is_only_own)
+            lambda agent: skills_text(skillbook, agent, self.skill_budget_tokens, is_only_own=is_only_own)
         ) as offer:
             outcome, failed_at = await self._outcome(runnable, value, config, recorder, guard)
             while outcome.waits_for and self.on_interrupt is not None:
@@ -234,7 +239,7 @@ class LangChainExecuteStep:
         """Call the runnable once, and return what came of it and where it failed."""
         try:
             running = call_runnable(runnable, value, config, self.options, self.call, self.on_chunk)
-            returned = await watched(running, self.timeout_seconds, cancel_token_var.get())
+            returned = await watched(running, self.timeout, cancel_token_var.get())
         except (PipelineCancelled, asyncio.CancelledError):
             raise
         except Exception as error:

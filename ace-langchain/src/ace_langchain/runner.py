@@ -95,7 +95,7 @@ class LangChain(IntegrationRunner):
             check_key: Whether the first run begins with one short request to the reflector's model (at most 16 tokens),
                 if that is behind a `LiteLLMClient` or a `LangChainLLMClient`: a key that is refused is told before the
                 runnable has cost anything.
-            **options: Those of `LangChainExecuteStep`, such as inject, input_key, call, config and timeout_seconds;
+            **options: Those of `LangChainExecuteStep`, such as inject, input_key, call, config and timeout;
                 and those of every runner, such as skillbook_path and dedup_config; see `ace.runners.LearningSettings`.
 
         Raises:
