@@ -389,3 +389,15 @@ def test_the_context_of_a_late_turn_says_what_is_omitted_and_what_is_cut() -> No
     assert "asked: Task 20." in context and "asked: Task 19." not in context
     assert len(context) < 12_000
     assert context.endswith("Yes. [cut]")
+
+
+@each_release
+def test_a_denial_is_told_once_in_the_feedback(release: str) -> None:
+    feedback = str(transcript_to_trace(TRANSCRIPTS / release / "denied.jsonl")["feedback"])
+    assert feedback.split("\n") == ["The tool Bash was denied.", "The tool Write was denied."]
+
+
+def test_why_the_user_rejected_a_call_is_in_the_feedback() -> None:
+    records, _ = CORRECTED["a rejected call"]
+    [turn] = transcript_to_turn_traces(chained(*records))
+    assert turn["feedback"] == "The tool Bash was denied.\nThe user rejected a call: pnpm, please"

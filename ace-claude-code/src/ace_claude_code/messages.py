@@ -11,6 +11,7 @@ from ace.json_fields import Record, list_in, mapping_in, text_in
 from ace.traces import TraceStep, trace_step
 
 __all__ = [
+    "DENIED_MARK",
     "called_tools",
     "denied_calls",
     "dialogue_of",
@@ -19,6 +20,7 @@ __all__ = [
     "is_said",
     "is_spoken",
     "prompt_in",
+    "rejections",
     "spoken_text",
     "steps_in",
     "tool_results",
@@ -27,6 +29,9 @@ __all__ = [
     "was_typed_meanwhile",
     "with_typed_messages",
 ]
+
+DENIED_MARK = "The call was denied. "
+"""How the result of a call begins that was denied."""
 
 _INTERRUPTED = "[Request interrupted by user"
 _SYNTHETIC = "<synthetic>"
@@ -269,7 +274,7 @@ def steps_in(record: Record, place: str, tools: dict[str, str], speaker: str = "
         elif kind == "tool_result":
             call = text_in(part, "tool_use_id")
             failed = bool(part.get("is_error")) or call in denied
-            mark = "The call was denied. " if call in denied else ""
+            mark = DENIED_MARK if call in denied else ""
             text = mark + _result_text(part.get("content"))
             steps.append(trace_step("result", f"{prefix}{tools.get(call, 'tool')}", text, place, is_error=failed))
     text = spoken_text(record)
@@ -295,7 +300,7 @@ def dialogue_of(records: Sequence[tuple[str, Record]]) -> list[TraceStep]:
     calls: dict[str, str] = {}
     after_rejection = False  # then the next call is the answer, and what is said after it is not
     for place, record in records:
-        reasons = _rejections(record)
+        reasons = rejections(record)
         if is_interruption(record):
             if steps and steps[-1]["name"] == "user" and calls:
                 steps.append(trace_step("message", "assistant", list(calls.values())[-1], place))
@@ -335,7 +340,7 @@ def _calls_as_words(record: Record) -> dict[str, str]:
     }
 
 
-def _rejections(record: Record) -> dict[str, str]:
+def rejections(record: Record) -> dict[str, str]:
     """Return why the user rejected calls, by their ids, where the user gave a reason."""
     denied = set(denied_calls(record))
     found = {}

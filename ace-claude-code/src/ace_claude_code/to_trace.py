@@ -22,7 +22,16 @@ from ace_claude_code.account import (
     metrics_of_stream,
 )
 from ace_claude_code.conversation import Conversation, Line, Turn, read_conversation
-from ace_claude_code.messages import called_tools, dialogue_of, prompt_in, steps_in, unknown_blocks, was_typed_meanwhile
+from ace_claude_code.messages import (
+    DENIED_MARK,
+    called_tools,
+    dialogue_of,
+    prompt_in,
+    rejections,
+    steps_in,
+    unknown_blocks,
+    was_typed_meanwhile,
+)
 from ace_claude_code.outcome import Outcome, outcome_of_lines, outcome_of_result
 from ace_claude_code.records import Records, TranscriptError, TranscriptSource, read_records
 from ace_claude_code.result import ClaudeCodeResult
@@ -232,6 +241,10 @@ def _trace(
 ) -> Trace:
     own = [each for each in steps if each["kind"] in ("thought", "message") and each["name"] != "user"]
     words = "\n".join(each["content"] for each in own)
+    # What was denied is among the problems of the outcome already; here comes why.
+    failed = [step for step in steps if not step["content"].startswith(DENIED_MARK)]
+    said = [line.record for line in lines if not line.of_subagent]
+    reasons = [f"The user rejected a call: {reason}" for each in said for reason in rejections(each).values()]
     typed = [prompt_in(line.record) for line in lines if was_typed_meanwhile(line.record) and not line.of_subagent]
     objected = [f"While the agent worked, the user said: {text}" for text in typed if text]
     return {
@@ -241,7 +254,7 @@ def _trace(
         "reasoning": steps_as_text(steps),
         "answer": outcome.answer,
         "skill_ids": extract_cited_skill_ids(words),
-        "feedback": "\n".join([*outcome.problems, *failed_steps(steps), *objected]),
+        "feedback": "\n".join(dict.fromkeys([*outcome.problems, *failed_steps(failed), *reasons, *objected])),
         "ground_truth": None,
         "success": outcome.success,
         "steps": steps,

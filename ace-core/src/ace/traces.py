@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from typing import Literal, NotRequired, TypedDict
 
 __all__ = [
@@ -15,6 +16,17 @@ __all__ = [
     "steps_as_text",
     "trace_step",
 ]
+
+# Feedback goes into a prompt, and a session can hold thousands of failures with megabytes of output.
+_MOST_FAILURES = 30
+_MOST_PLACES = 10
+_LONGEST_LINE = 300
+_DEEPEST_ERROR = 5
+# The more telling ones come first: a `message` may also be in an object that tells what went well.
+_ERROR_FIELDS = (
+    *("error", "errors", "stderr", "errorMessage", "error_message", "message", "reason", "detail", "details"),
+    *("text", "content", "aggregated", "output"),
+)
 
 StepKind = Literal["thought", "call", "result", "message"]
 
@@ -125,7 +137,10 @@ def steps_as_text(steps: Iterable[TraceStep]) -> str:
 
 
 def failed_steps(steps: Iterable[TraceStep]) -> list[str]:
-    """Return one sentence for each result that is a failure, for the feedback: it need not fail the whole run.
+    """Return one sentence for each kind of failure among the results, for the feedback: it need not fail the whole run.
+
+    The text of an error is looked for in results that are JSON. Long texts are cut, a failure that repeats is told
+    once with all its places, and of very many failures the first and the last ones are told and the others counted.
 
     Args:
         steps: The steps of a trace.
@@ -133,12 +148,60 @@ def failed_steps(steps: Iterable[TraceStep]) -> list[str]:
     Example:
         >>> failed_steps([trace_step("result", "bash", "2 tests\\n======\\nFAILED", "7", is_error=True)])
         ['bash failed at 7: 2 tests ... FAILED']
+        >>> failed_steps([trace_step("result", "read", '{"status": "error", "error": "ENOENT"}', "3", is_error=True)])
+        ['read failed at 3: ENOENT']
     """
-    failed = [step for step in steps if step["kind"] == "result" and step["is_error"]]
-    return [f"{step['name']} failed at {step['place']}: {_ends_of(step['content'])}" for step in failed]
+    places: dict[tuple[str, str], list[str]] = {}
+    for step in steps:
+        if step["kind"] == "result" and step["is_error"]:
+            places.setdefault((step["name"], _cause_in(step["content"])), []).append(step["place"])
+    sentences = [f"{name} failed at {_listed(found)}: {cause}" for (name, cause), found in places.items()]
+    omitted = len(sentences) - _MOST_FAILURES
+    if omitted <= 0:
+        return sentences
+    half = _MOST_FAILURES // 2
+    return [*sentences[:half], *sentences[-half:], f"{omitted} more results are failures."]
+
+
+def _listed(places: Sequence[str]) -> str:
+    shown = ", ".join(places[:_MOST_PLACES])
+    return shown if len(places) <= _MOST_PLACES else f"{shown} and {len(places) - _MOST_PLACES} more places"
+
+
+def _cause_in(output: str) -> str:
+    """Return what an output says of its failure: the text of the error in JSON, else its first and last line."""
+    if output.lstrip()[:1] in ("{", "["):
+        try:
+            data = json.loads(output)
+        except (ValueError, RecursionError):  # text that merely begins like JSON
+            pass
+        else:
+            return _ends_of(_error_text_in(data) or json.dumps(data, ensure_ascii=False))
+    return _ends_of(output)
+
+
+def _error_text_in(data: object, depth: int = 0) -> str:
+    """Return the text of the error in an object of a tool; empty if none of the usual fields holds one."""
+    if isinstance(data, str):
+        return data.strip()
+    if depth > _DEEPEST_ERROR:
+        return ""
+    if isinstance(data, list):
+        return next(
+            (text for each in data if not isinstance(each, str) and (text := _error_text_in(each, depth + 1))), ""
+        )
+    if not isinstance(data, dict):
+        return ""
+    return next(
+        (text for name in _ERROR_FIELDS if name in data and (text := _error_text_in(data[name], depth + 1))), ""
+    )
 
 
 def _ends_of(output: str) -> str:
     """Return the first and the last line of an output, rules aside: what it was, and what it came to."""
     lines = [line.strip() for line in output.splitlines() if line.strip().strip("=-")]
-    return " ... ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else "no output"
+    return " ... ".join(dict.fromkeys([_cut(lines[0]), _cut(lines[-1])])) if lines else "no output"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} [cut]"
