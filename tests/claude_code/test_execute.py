@@ -119,7 +119,7 @@ def test_a_limit_is_a_failure_that_names_it(
     assert re.search(reason, result.error)
 
 
-@pytest.mark.parametrize("status", [400, 401, 529])
+@pytest.mark.parametrize("status", [400, 529])
 def test_an_error_of_the_api_is_a_failure_though_its_subtype_is_success(
     status: int, claude: str, project: Path, serving: ServerFor
 ) -> None:

@@ -133,5 +133,5 @@ def test_a_plugin_of_somebody_else_is_left_alone(claude: str, home: Path, ace: A
 
 
 def test_a_missing_binary_is_told_by_the_installation(home: Path, ace: Ace) -> None:
-    assert "which is no program" in ace("install", "--claude", str(home / "gone"), code=2)["err"]
+    assert "which is not a program" in ace("install", "--claude", str(home / "gone"), code=2)["err"]
     assert files_in(home) == {}

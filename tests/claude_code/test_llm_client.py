@@ -112,7 +112,7 @@ def test_an_answer_budget_bounds_the_retries(claude: str, home: Path, serving: S
 def test_a_refused_key_says_what_to_do(claude: str, home: Path, serving: ServerFor) -> None:
     serving(lambda request: Refusal(401, "invalid x-api-key"))
     client = ClaudeCodeLLMClient(claude=claude)
-    with pytest.raises(LLMAuthenticationError, match="run 'claude' and log in, or set ANTHROPIC_API_KEY"):
+    with pytest.raises(LLMAuthenticationError, match="run 'claude' and log in with /login, or set ANTHROPIC_API_KEY"):
         client.complete("Hello")
     assert client.usage.failed_requests == 1
 

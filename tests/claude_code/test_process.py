@@ -106,7 +106,7 @@ def test_the_binary_is_found_by_argument_by_variable_and_on_path(
     monkeypatch.delenv("ACE_CLAUDE_BINARY", raising=False)
     assert find_claude() == find_claude(path) == str(path)
     monkeypatch.setenv("ACE_CLAUDE_BINARY", str(tmp_path / "other"))
-    with pytest.raises(ClaudeNotFoundError, match=r"ACE_CLAUDE_BINARY names '.*other', which is no program"):
+    with pytest.raises(ClaudeNotFoundError, match=r"ACE_CLAUDE_BINARY names '.*other', which is not a program"):
         find_claude()
     assert find_claude(path) == str(path)
 

@@ -39,7 +39,9 @@ def find_claude(given: str | os.PathLike[str] | None = None) -> str:
         found = shutil.which(named)
         if found is None:
             by = "the argument claude" if given is not None else BINARY_VARIABLE
-            raise ClaudeNotFoundError(f"{by} names {named!r}, which is no program; give the path of the claude binary")
+            raise ClaudeNotFoundError(
+                f"{by} names {named!r}, which is not a program; give the path of the claude binary"
+            )
         return str(Path(found).absolute())
     found = shutil.which("claude") or _bundled()
     if found is None:

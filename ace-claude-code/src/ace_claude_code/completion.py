@@ -7,12 +7,12 @@ import os
 import tempfile
 from pathlib import Path
 
-from ace.json_fields import Record, number_in, text_in
-from ace.protocols import LLMAuthenticationError, LLMCallError
+from ace.json_fields import Record, number_in
+from ace.protocols import LLMCallError
 from ace_claude_code.execute import check_usage
 from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.llm_config import ClaudeCodeLLMConfig
-from ace_claude_code.outcome import problem_in_result
+from ace_claude_code.outcome import check_login, problem_in_result
 from ace_claude_code.process import ClaudeProcess, FinishedProcess
 
 __all__ = ["completion"]
@@ -22,7 +22,6 @@ _ISOLATED = (
     *("-p", "--output-format", "json", "--tools", "", "--setting-sources", "", "--strict-mcp-config"),
     *("--disable-slash-commands", "--no-session-persistence"),
 )
-_REFUSED = (401, 403)
 
 
 def completion(claude: str, config: ClaudeCodeLLMConfig, prompt: str, system: str, schema: str | None) -> Record:
@@ -53,6 +52,7 @@ def completion(claude: str, config: ClaudeCodeLLMConfig, prompt: str, system: st
         raise _error(config, f"exit code {finished.returncode} and no result: {said}", {})
     problem = problem_in_result(result)
     if problem:
+        check_login(result, config.model_string)
         raise _error(config, problem, result)
     return result
 
@@ -87,13 +87,4 @@ def _environ(config: ClaudeCodeLLMConfig) -> dict[str, str]:
 def _error(config: ClaudeCodeLLMConfig, reason: str, result: Record) -> LLMCallError:
     status = number_in(result, "api_error_status")
     code = None if status is None else int(status)
-    text = text_in(result, "result")
-    if code in _REFUSED or "/login" in text or "Invalid API key" in text:
-        return LLMAuthenticationError(
-            "Claude Code is not logged in, or its key was refused; run 'claude' and log in, or set ANTHROPIC_API_KEY. "
-            f"Reason: {reason}",
-            model=config.model_string,
-            status_code=code,
-            missing_variables=("ANTHROPIC_API_KEY",),
-        )
     return LLMCallError(f"Claude Code gave no answer: {reason}", model=config.model_string, status_code=code)

@@ -17,6 +17,7 @@ from ace.protocols import SkillbookReader
 from ace_claude_code.binary import find_claude, knows_option
 from ace_claude_code.earlier_cost import earlier_cost
 from ace_claude_code.guard import LEARNING_VARIABLE
+from ace_claude_code.outcome import check_login
 from ace_claude_code.process import ClaudeProcess, FinishedProcess
 from ace_claude_code.run_output import result_of_run
 from ace_claude_code.sessions.home import config_folder
@@ -120,6 +121,8 @@ class ClaudeCodeExecuteStep:
         check_usage(finished)
         shown = {"shown_skill_ids": extract_cited_skill_ids(skills)} if skills else {}
         result = result_of_run(task, finished, self.timeout, cost_before)
+        final = next((each for each in reversed(result.events) if each.get("type") == "result"), {})
+        check_login(final, "claude_code")  # it is not the task that failed, and there is nothing to learn
         return ctx.replace(trace=result, metadata={**ctx.metadata, **shown})
 
     def _skills(self, skillbook: SkillbookReader, task: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ace.json_fields import Record, list_in, number_in, text_in
+from ace.protocols import LLMAuthenticationError
 from ace_claude_code.conversation import Line
 from ace_claude_code.messages import (
     called_tools,
@@ -16,7 +17,23 @@ from ace_claude_code.messages import (
     tool_results,
 )
 
-__all__ = ["Outcome", "denials_in", "outcome_of_lines", "outcome_of_result", "problem_in_result"]
+__all__ = [
+    "ClaudeLoginError",
+    "Outcome",
+    "check_login",
+    "denials_in",
+    "outcome_of_lines",
+    "outcome_of_result",
+    "problem_in_result",
+]
+
+
+_REFUSED = (401, 403)
+_NO_LOGIN = ("Please run /login", "Invalid API key")
+
+
+class ClaudeLoginError(LLMAuthenticationError):
+    """Claude Code is not logged in, or its key was refused."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +93,31 @@ def problem_in_result(result: Record) -> str:
     status = number_in(result, "api_error_status")
     code = f" (status {status:.0f})" if status is not None else ""
     return f"The run failed with {reason}{code}: {'; '.join(error for error in errors if error) or 'no reason given'}"
+
+
+def check_login(result: Record, model: str) -> None:
+    """Raise if a run came to nothing because Claude Code has no login: no other run can succeed then.
+
+    Args:
+        result: The `result` event of the run.
+        model: The model string, for the error.
+
+    Raises:
+        ClaudeLoginError: The binary is not logged in, or its key was refused.
+    """
+    problem = problem_in_result(result)
+    if not problem:
+        return
+    status = number_in(result, "api_error_status")
+    code = None if status is None else int(status)
+    text = text_in(result, "result")
+    if code in _REFUSED or any(each in text for each in _NO_LOGIN):
+        raise ClaudeLoginError(
+            "Claude Code is not logged in, or its key was refused; run 'claude' and log in with /login, or set "
+            f"ANTHROPIC_API_KEY. Reason: {problem}",
+            model=model,
+            status_code=code,
+        )
 
 
 def denials_in(result: Record) -> list[str]:

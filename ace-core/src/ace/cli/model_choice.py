@@ -140,6 +140,8 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
         return client_from_model(model, **{name: value for name, value in given.items() if value is not None})
     except (TypeError, ValueError) as error:  # a client of a plugin may take fewer settings
         raise UsageError(f"the settings do not fit the model {model!r}: {error}") from error
+    except FileNotFoundError as error:  # a plugin's model may be a program that is not installed
+        raise UsageError(f"the model {model!r} cannot be used: {error}") from error
 
 
 def check_model(client: LLMClientLike, settings: Settings) -> None:
