@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -125,8 +126,9 @@ class BrowserExecuteStep:
             try:
                 agent = self._agent(f"{question}\n\n{context}" if context else question, skills, opened)
             except BaseException:
-                await to_the_end(opened.close(was_cut_off=False))
+                await to_the_end(_closed_unused(opened))
                 raise
+            opened.guard(Path(agent.agent_directory))
             broke_off = await self._run(agent, opened, statuses)
             return self._result(agent, question, context, skillbook, broke_off, statuses, time.monotonic() - start)
 
@@ -205,6 +207,11 @@ def _asked(task: object) -> tuple[str, str]:
     raise TypeError(f"a task for the browser is a text or a sample, not a {type(task).__name__}")
 
 
+async def _closed_unused(opened: OpenSession) -> None:
+    await opened.close(was_cut_off=False)
+    await opened.release()
+
+
 async def _closed(running: asyncio.Task[Any], agent: Agent[Any, Any], opened: OpenSession) -> None:
     was_cut_off = not running.done()
     if was_cut_off:
@@ -215,3 +222,4 @@ async def _closed(running: asyncio.Task[Any], agent: Agent[Any, Any], opened: Op
     await opened.close(was_cut_off=was_cut_off or running.cancelled() or running.exception() is not None)
     # The screenshots.
     await asyncio.to_thread(shutil.rmtree, agent.agent_directory, ignore_errors=True)
+    await opened.release()

@@ -1,46 +1,246 @@
-"""Ends the processes of a browser, by the folder that stands in their command lines."""
+"""Ends the processes of a browser, by the folder of its profile, also after a death of our own process.
+
+A signal that ends this process leaves no time to close a browser: SIGKILL never does, SIGTERM does not unless the
+program handles it, and neither does Ctrl-C twice. So while a browser runs, a second process, the guard, waits for the
+end of this one. Each profile and each folder is told to the guard before anything is written there, and taken from it
+after it has been removed. The guard ends and removes what it still knows when this process has ended.
+"""
 
 from __future__ import annotations
 
 import importlib
+import json
+import logging
 import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, Any, NamedTuple, final
 
-__all__ = ["end_processes"]
+__all__ = ["Remains", "end_processes", "guard_remains", "guarded", "remove_folder", "unguarded"]
 
+OWN_FOLDER = "browser-use-user-data-dir-ace"
+"""The profile in our folder of a run. browser-use copies the folder of a profile away, unless it has such a name."""
+
+_logger = logging.getLogger(__name__)
+_NAMES_FOLDER = ("--user-data-dir", "--database")
+"""The options of Chromium, and of its crash handler, that name the folder of its profile."""
 _BY_THEMSELVES = 3.0
 _ON_REQUEST = 3.0
 _TO_BE_REAPED = 0.5
 _LOOKING = 0.05
+_LOOKING_FOR_PARENT = 1.0
+_STARTING = 0.5
+"""Seconds in which a browser that was just started gets its command line, by which it is found."""
 
 
-def end_processes(folder: str) -> None:
+class Remains(NamedTuple):
+    """What a run would leave behind if its process ended now."""
+
+    profile: str
+    """The folder of the profile of its browser."""
+    folders: tuple[str, ...]
+    """The folders that are to be removed."""
+
+
+def end_processes(folder: str, *, by_themselves: float = _BY_THEMSELVES) -> bool:
     """Wait for the processes of a browser to end, and end those that do not.
 
     Args:
         folder: The folder of its profile.
+        by_themselves: Seconds to wait before they are told to end.
+
+    Returns:
+        Whether there were any.
     """
     processes = _processes_of(folder)
-    for process in _left_after(processes, _BY_THEMSELVES, _is_alive):
+    for process in _left_after(processes, by_themselves, _is_alive):
         _tell(process, "terminate")
     for process in _left_after(processes, _ON_REQUEST, _is_alive):
         _tell(process, "kill")
     # asyncio, which started the browser, has to see it end before its loop is closed.
     _left_after(processes, _TO_BE_REAPED, _is_unseen_child)
+    return bool(processes)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder that a browser wrote, and what Chromium keeps beside it.
+
+    Args:
+        folder: Our folder of a run, or another one, such as that of the screenshots.
+    """
+    for profile in (folder, folder / OWN_FOLDER):
+        link = profile / "SingletonSocket"
+        if link.is_symlink():
+            # Chromium keeps its socket in a folder beside, which an ended browser leaves behind.
+            shutil.rmtree(link.readlink().parent, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@final
+class _Guard:
+    """The guard of this process, which runs as long as there is something to guard.
+
+    Any thread may call its methods. The lock is held while the guard is told something, so that it is told in order.
+    """
+
+    def __init__(self) -> None:
+        self.forget_all()
+
+    def forget_all(self) -> None:
+        """Know nothing. A forked child calls it too: what is guarded belongs to its parent."""
+        self._lock = threading.Lock()
+        self._guarded: dict[str, Remains] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def add(self, key: str, remains: Remains) -> None:
+        with self._lock:
+            self._guarded[key] = remains
+            if self._process is None or not self._was_told({key: remains}):
+                self._start()
+
+    def remove(self, key: str) -> None:
+        with self._lock:
+            if self._guarded.pop(key, None) is None or self._process is None:
+                return
+            if self._guarded:
+                self._was_told({key: None})
+                return
+            process, self._process = self._process, None
+            _say(process, {key: None})
+            process.communicate()
+
+    def _start(self) -> None:
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from ace_browser_use.processes import guard_remains; guard_remains({os.getpid()})"
+        )
+        try:
+            # In a session of its own, so that what a terminal or a supervisor sends to our group does not reach it.
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            _logger.warning("If this process is killed, its browser will be left: no guard could start (%s)", error)
+            return
+        self._was_told(self._guarded)
+
+    def _was_told(self, changes: dict[str, Remains] | dict[str, None]) -> bool:
+        return self._process is not None and _say(self._process, changes)
+
+
+_guard = _Guard()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_guard.forget_all)
+
+
+def guarded(key: str, remains: Remains) -> None:
+    """Have something ended and removed should this process end before `unguarded` is called.
+
+    Args:
+        key: Names the run; what was said about it before is replaced.
+        remains: What is to be ended and removed.
+    """
+    _guard.add(key, remains)
+
+
+def unguarded(key: str) -> None:
+    """Note that a run has left nothing.
+
+    Args:
+        key: The name of the run.
+    """
+    _guard.remove(key)
+
+
+def _say(process: subprocess.Popen[bytes], changes: dict[str, Remains] | dict[str, None]) -> bool:
+    """Tell a guard; returns whether it could be told."""
+    pipe = process.stdin
+    if pipe is None or process.poll() is not None:
+        return False
+    try:
+        pipe.write(json.dumps(changes).encode() + b"\n")
+        pipe.flush()
+    except OSError:
+        return False
+    return True
+
+
+def guard_remains(parent: int) -> None:
+    """Wait until a process ends, then end and remove what it has left. This is what the guard runs.
+
+    Args:
+        parent: The process, which says on standard input what there is.
+    """
+    # A supervisor may tell all processes to end at once; this one ends as soon as its work is done.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    left: dict[str, Remains] = {}
+    for changes in _told_until_end_of(parent):
+        for key, remains in changes.items():
+            left.pop(key, None)
+            if remains is not None:
+                left[key] = Remains(remains[0], tuple(remains[1]))
+    for each in left.values():
+        end_processes(each.profile, by_themselves=0)
+    if left:
+        time.sleep(_STARTING)
+    for each in left.values():
+        while end_processes(each.profile, by_themselves=0):
+            time.sleep(_LOOKING)
+        for folder in each.folders:
+            remove_folder(Path(folder))
+
+
+def _told_until_end_of(parent: int) -> Iterable[dict[str, list[Any] | None]]:
+    lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    threading.Thread(target=_read_lines, args=(sys.stdin.buffer, lines), daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=_LOOKING_FOR_PARENT)
+        except queue.Empty:
+            # A forked child of the parent may hold the pipe open.
+            if os.name == "posix" and os.getppid() != parent:
+                return
+            continue
+        if line is None:
+            return
+        if line.endswith(b"\n"):  # else the parent ended while it wrote
+            yield json.loads(line)
+
+
+def _read_lines(pipe: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
+    for line in pipe:
+        lines.put(line)
+    lines.put(None)
 
 
 def _processes_of(folder: str) -> list[Any]:
     found: list[Any] = []
     for process in _psutil().process_iter(["cmdline"]):
-        if any(folder in argument for argument in process.info["cmdline"] or ()):
+        if any(_names(folder, argument) for argument in process.info["cmdline"] or ()):
             found.append(process)
             try:
                 found += process.children(recursive=True)
             except _psutil().Error:
                 continue  # it ended just now
     return list(dict.fromkeys(found))
+
+
+def _names(folder: str, argument: str) -> bool:
+    option, _, value = argument.partition("=")
+    return option in _NAMES_FOLDER and (value == folder or value.startswith(folder + os.sep))
 
 
 def _left_after(processes: list[Any], seconds: float, is_left: Callable[[Any], bool]) -> list[Any]:

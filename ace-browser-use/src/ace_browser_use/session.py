@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ace_browser_use.chromium import HOW_TO_INSTALL, find_chromium
 from ace_browser_use.framework import load
-from ace_browser_use.processes import end_processes
+from ace_browser_use.processes import OWN_FOLDER, Remains, end_processes, guarded, remove_folder, unguarded
 
 if TYPE_CHECKING:
     from browser_use import BrowserProfile, BrowserSession
@@ -23,20 +22,35 @@ __all__ = ["OpenSession", "is_shared", "open_session"]
 _logger = logging.getLogger(__name__)
 _CLOSING = 10.0
 """Seconds that a browser gets to close by itself."""
-_OWN_FOLDER = "browser-use-user-data-dir-ace"
-"""browser-use copies the folder of a profile away, unless it bears such a name."""
+_TEMPORARY = "browser-use-user-data-dir-"
+"""How browser-use names the folders of profiles that it makes itself."""
 
 
 @dataclass(frozen=True)
 class OpenSession:
     """The session of one run.
 
-    Its browser starts with the run. `close` ends it, unless the caller lent it with `keep_alive`.
+    Its browser starts with the run. `close` ends it, unless the caller lent it with `keep_alive`. Should this process
+    end before, a guard does, see `ace_browser_use.processes`.
     """
 
     session: BrowserSession
     folder: Path | None
     """Our folder with the profile and the downloads of this run."""
+
+    def guard(self, *folders: Path) -> None:
+        """Have the browser ended, and its folder and others removed, should this process end before `close` does it.
+
+        Args:
+            *folders: Other folders that the run writes.
+        """
+        profile = self.session.browser_profile
+        if self._belongs_to_caller or profile.user_data_dir is None:
+            return
+        own = self.folder or Path(profile.user_data_dir)
+        is_temporary = self.folder is not None or own.name.startswith(_TEMPORARY)
+        folders = (own, *folders) if is_temporary else folders
+        guarded(self._key, Remains(str(profile.user_data_dir), tuple(map(str, folders))))
 
     async def close(self, *, was_cut_off: bool) -> None:
         """End the browser and all of its processes, and remove what it wrote.
@@ -45,14 +59,26 @@ class OpenSession:
             was_cut_off: Whether the run ended before its end, so that browser-use may not have closed it.
         """
         profile = self.session.browser_profile
-        if not profile.keep_alive:
+        if not self._belongs_to_caller:
             if was_cut_off:
                 await _kill(self.session)
             if profile.user_data_dir is not None:
                 await asyncio.to_thread(end_processes, str(profile.user_data_dir))
                 await asyncio.sleep(0)
         if self.folder is not None:
-            await asyncio.to_thread(_remove, self.folder)
+            await asyncio.to_thread(remove_folder, self.folder)
+
+    async def release(self) -> None:
+        """Note that the run is over and has left nothing."""
+        await asyncio.to_thread(unguarded, self._key)
+
+    @property
+    def _belongs_to_caller(self) -> bool:
+        return bool(self.session.browser_profile.keep_alive)
+
+    @property
+    def _key(self) -> str:
+        return f"{self.session.id}-{id(self):x}"
 
 
 def is_shared(browser: BrowserProfile | BrowserSession | None) -> bool:
@@ -80,7 +106,9 @@ def open_session(browser: BrowserProfile | BrowserSession | None) -> OpenSession
     framework = load("browser_use", needed_by="BrowserExecuteStep")
     if isinstance(browser, framework.BrowserSession):
         _executable_for(browser.browser_profile)
-        return OpenSession(browser, folder=None)
+        opened = OpenSession(browser, folder=None)
+        opened.guard()
+        return opened
     profile: Any = browser
     if browser is None:
         profile = framework.BrowserProfile(headless=True)
@@ -92,7 +120,7 @@ def open_session(browser: BrowserProfile | BrowserSession | None) -> OpenSession
     if executable is not None:
         settings["executable_path"] = executable
     if _is_fresh(profile):
-        settings["user_data_dir"] = folder / _OWN_FOLDER
+        settings["user_data_dir"] = folder / OWN_FOLDER
     if "downloads_path" not in given or "browser-use-downloads-" in str(profile.downloads_path):
         settings["downloads_path"] = folder / "downloads"
     if "enable_default_extensions" not in given:
@@ -104,7 +132,9 @@ def open_session(browser: BrowserProfile | BrowserSession | None) -> OpenSession
         if name in settings:
             Path(str(settings[name])).mkdir()
     session = framework.BrowserSession(browser_profile=profile.model_copy(update=settings))
-    return OpenSession(session, folder)
+    opened = OpenSession(session, folder)
+    opened.guard()
+    return opened
 
 
 def _executable_for(profile: BrowserProfile) -> str | None:
@@ -134,7 +164,7 @@ def _is_fresh(profile: BrowserProfile) -> bool:
     if folder is None or "user_data_dir" not in profile.model_fields_set:
         return True
     path = Path(folder)
-    return path.name.startswith("browser-use-user-data-dir-") and path.is_dir() and not any(path.iterdir())
+    return path.name.startswith(_TEMPORARY) and path.is_dir() and not any(path.iterdir())
 
 
 def _remove_if_empty(profile: BrowserProfile) -> None:
@@ -149,11 +179,3 @@ async def _kill(session: BrowserSession) -> None:
         await asyncio.wait_for(session.kill(), _CLOSING)
     except Exception:
         _logger.debug("the browser did not close by itself; its processes are ended", exc_info=True)
-
-
-def _remove(folder: Path) -> None:
-    link = folder / _OWN_FOLDER / "SingletonSocket"
-    if link.is_symlink():
-        # Chromium keeps its socket in a folder beside, which an ended browser leaves behind.
-        shutil.rmtree(link.readlink().parent, ignore_errors=True)
-    shutil.rmtree(folder, ignore_errors=True)

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from threading import Lock
 from typing import Any
 
-from ace.pipeline import CancellationToken, PipelineCancelled, cancel_token_var
+from ace.pipeline import CancellationToken, PipelineCancelled, cancel_token_var, is_interrupted
 
 __all__ = ["OutOfTimeError", "taking_turns", "to_the_end", "until_done"]
 
 _LOOKING = 0.05
-"""Seconds between two looks at the cancellation token, or at the turn."""
+"""Seconds between two looks at whether the run is cancelled or interrupted, or at the turn."""
 
 
 class OutOfTimeError(TimeoutError):
@@ -31,18 +31,23 @@ async def until_done(running: asyncio.Task[Any], seconds: float | None, token: C
 
     Raises:
         OutOfTimeError: It is not done in time.
-        PipelineCancelled: The run was cancelled.
+        PipelineCancelled: The run was cancelled, or interrupted with Ctrl-C.
     """
     end = None if seconds is None else time.monotonic() + seconds
     while not running.done():
-        if token is not None and token.is_cancelled:
-            raise PipelineCancelled("the run was cancelled while the browser was at work")
+        _stop_if_ended(token, "while the browser was at work")
         left = None if end is None else end - time.monotonic()
         if left is not None and left <= 0:
             raise OutOfTimeError(f"the run was not done after timeout={seconds:g}")
-        looks = _LOOKING if token is not None else left
-        await asyncio.wait({running}, timeout=looks if left is None or looks is None else min(looks, left))
+        await asyncio.wait({running}, timeout=_LOOKING if left is None else min(_LOOKING, left))
     running.result()
+
+
+def _stop_if_ended(token: CancellationToken | None, when: str) -> None:
+    if token is not None and token.is_cancelled:
+        raise PipelineCancelled(f"the run was cancelled {when}")
+    if is_interrupted():
+        raise PipelineCancelled(f"the run was interrupted {when}")
 
 
 async def to_the_end(cleaning: Coroutine[Any, Any, None]) -> None:
@@ -79,9 +84,7 @@ async def taking_turns(lock: Lock | None) -> AsyncIterator[None]:
         yield
         return
     while not lock.acquire(blocking=False):
-        token = cancel_token_var.get()
-        if token is not None and token.is_cancelled:
-            raise PipelineCancelled("the run was cancelled before its turn with the browser came")
+        _stop_if_ended(cancel_token_var.get(), "before its turn with the browser came")
         await asyncio.sleep(_LOOKING)
     try:
         yield

@@ -7,7 +7,7 @@ everything: a sequence (`Pipeline`), a branch (`Branch`), and nesting (a pipelin
 # Which file does what stands at the end of docs/explanation/pipeline-engine.md.
 
 from .branch import Branch
-from .cancellation import CancellationToken, cancel_token_var
+from .cancellation import CancellationToken, cancel_token_var, is_interrupted
 from .context import StepContext
 from .errors import (
     BranchError,
@@ -41,4 +41,5 @@ __all__ = [
     "StepObserver",
     "StepProtocol",
     "cancel_token_var",
+    "is_interrupted",
 ]

@@ -60,3 +60,34 @@ class CancellationToken:
 
 cancel_token_var: ContextVar[CancellationToken | None] = ContextVar("cancel_token_var", default=None)
 """The token of the run that a step belongs to, or None. A long step may look at it to end early."""
+
+
+@final
+class Interruption:
+    """Whether Ctrl-C or `SystemExit` has ended a run. Set once, on any thread."""
+
+    __slots__ = ("has_come",)
+
+    def __init__(self) -> None:
+        self.has_come = False
+
+
+interruption_var: ContextVar[Interruption | None] = ContextVar("interruption_var", default=None)
+"""Of the run that a step belongs to."""
+
+
+def is_interrupted() -> bool:
+    """Tell whether Ctrl-C has ended the run that a step belongs to, while other samples were in their steps.
+
+    The run waits for those. A step in the foreground that takes long, such as one that drives a browser, may look at
+    this to end early. Samples in the background are finished in any case, and need not look.
+
+    Returns:
+        True if `KeyboardInterrupt` or `SystemExit` has ended the run; False otherwise, and outside of a run.
+
+    Example:
+        >>> is_interrupted()
+        False
+    """
+    interruption = interruption_var.get()
+    return interruption is not None and interruption.has_come

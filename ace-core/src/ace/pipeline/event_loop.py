@@ -13,10 +13,11 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from .threads import threads
 from .variables import adopt
+from .waiting import Happening
 
 T = TypeVar("T")
 
@@ -90,19 +91,59 @@ class EngineLoop:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Await a coroutine from plain code and return its value, or raise what it raised.
 
-        It sees the caller's context variables, and the caller sees those that it sets.
+        It sees the caller's context variables, and the caller sees those that it sets. Ctrl-C cancels the coroutine,
+        and is raised when it has ended: it may have something to clean up. One more Ctrl-C is raised at once.
         """
-        future = self.submit(_outcome(coroutine))
-        try:
-            with self.blocked():
-                outcome, variables = future.result()
-        except BaseException:  # Ctrl-C while waiting must not leave the coroutine running
-            future.cancel()
-            raise
+        with self.blocked():
+            work = _Work(coroutine)
+            loop = self.loop
+            try:
+                loop.call_soon_threadsafe(work.start, loop)
+                work.ended.wait()
+            except BaseException:
+                # The loop calls in order, so it has started by then, or never will.
+                loop.call_soon_threadsafe(work.cancel)
+                work.ended.wait()
+                raise
+        outcome, variables = work.outcomes[0]
         adopt(variables)
         if isinstance(outcome, _Raised):
             raise outcome.error
         return outcome
+
+
+@final
+class _Work(Generic[T]):
+    """A coroutine that one thread waits for, and which is only touched by the thread of its loop.
+
+    Args:
+        coroutine: The coroutine.
+    """
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        self.ended = Happening()
+        self.outcomes: list[tuple[T | _Raised, contextvars.Context]] = []
+        """What came of it; still empty if it was cancelled before it began."""
+        self._coroutine = coroutine
+        self._task: asyncio.Task[None] | None = None
+        self._is_cancelled = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._is_cancelled:
+            return
+        self._task = loop.create_task(self._await())
+        self._task.add_done_callback(lambda _: self.ended.happen())
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._coroutine.close()
+            self.ended.happen()
+
+    async def _await(self) -> None:
+        self.outcomes.append(await _outcome(self._coroutine))
 
 
 class _Raised:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, final
 
 from .background import Background, Job
 from .caller import Caller, caller_var
-from .cancellation import CancellationToken, cancel_token_var
+from .cancellation import CancellationToken, Interruption, cancel_token_var, interruption_var
 from .context import StepContext
 from .errors import PipelineCancelled
 from .hooks import PipelineHook, relayed
@@ -68,6 +68,8 @@ class Run(Generic[C]):
         self._tells_ends = self.in_flight.is_watched
         self.failure: BaseException | None = None
         self.variables = contextvars.copy_context()
+        self._interruption = Interruption()
+        self.variables.run(interruption_var.set, self._interruption)
         if token is not None:
             self.variables.run(cancel_token_var.set, token)
             if max_in_flight is not None:
@@ -98,8 +100,14 @@ class Run(Generic[C]):
         self.stopped = True
         self.in_flight.stop()
 
+    def interrupt(self) -> None:
+        """Have long steps in the foreground see that nobody waits for their results."""
+        self._interruption.has_come = True
+
     def abort(self, error: BaseException) -> None:
         """End the run with an error that belongs to no sample. The first one counts."""
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            self.interrupt()
         if self.failure is None:
             self.failure = error
         self.stop()

@@ -64,6 +64,9 @@ def _iterate_elsewhere(run: Run[C], contexts: Iterable[C], workers: int, closing
             start_workers(run, contexts, workers, lambda _, result: channel.put(result), deliver_from_loop, channel.end)
             has_begun = True
         yield from channel
+    except (KeyboardInterrupt, SystemExit):
+        run.interrupt()
+        raise
     finally:
         closing.ask()
         closing.end()

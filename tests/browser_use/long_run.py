@@ -1,0 +1,39 @@
+"""A program whose agents work until they are stopped; arguments: how many, and what becomes of them at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ace_browser_use import BrowserUse
+from tests.browser_use import harbour
+from tests.browser_use.steps import acting
+from tests.support.clients import client_for
+from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer
+
+
+def main(workers: int, at_end: str) -> None:
+    def script(request: ScriptedRequest) -> Answer:
+        os.write(1, b"step\n")  # whole, as several threads write
+        return acting({"wait": {"seconds": 1}})
+
+    async def fail(_: object) -> None:
+        if at_end == "exit":
+            os._exit(3)
+
+    with ScriptedServer(script) as server:
+        runner = BrowserUse.from_model(
+            harbour.browser_llm(server),
+            ace_llm=client_for(server),
+            browser=harbour.profile(),
+            max_steps=100_000,
+            on_step_end=fail,
+        )
+        try:
+            runner.run([f"Wait for ship {number}" for number in range(workers)], workers=workers)
+        except KeyboardInterrupt:
+            os.write(1, b"interrupted\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
