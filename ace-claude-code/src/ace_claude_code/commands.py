@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +17,13 @@ from ace.steps import GuardedKind
 if TYPE_CHECKING:
     from ace.pipeline import CancellationToken
     from ace_claude_code.sessions.learning import LearningReport
+    from ace_claude_code.sessions.status import SessionStatus
 
 __all__ = ["app"]
 
 app = App(name="claude-code", help="Learn from every session of Claude Code.")
+
+_SHOWN_SKILLS = 10
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
@@ -30,6 +34,7 @@ def install(
     project: Annotated[bool, Parameter(negative="")] = False,
     model: str = "",
     api_base: str = "",
+    budget: float = 1.0,
     budget_tokens: int = 2000,
     claude: Path | None = None,
 ) -> int:
@@ -39,6 +44,8 @@ def install(
         project: Learn only from sessions in this folder; by default from all.
         model: The model that learns; by default Claude Code itself, with your login.
         api_base: The address of an own server for that model.
+        budget: The most US dollars that automatic learning spends in a day. Sessions that it does not reach wait for
+            the next day. `ace claude-code learn` is not limited.
         budget_tokens: The most tokens of skills that a session is shown.
         claude: The claude binary, if it is not on PATH. With another model, none is needed.
     """
@@ -51,12 +58,15 @@ def install(
     check_is_path("--claude", claude)
     if budget_tokens < 1:
         raise UsageError(f"--budget-tokens is a number from 1, not {budget_tokens}")
+    if not 0 < budget < inf:
+        raise UsageError(f"--budget must be more than 0 US dollars, got {budget:g}")
     try:
         settings = SessionSettings(
             model=model,
             api_base=api_base,
             claude=find_claude(claude) if claude is not None or not model else "",
             budget_tokens=budget_tokens,
+            budget_usd=budget,
             projects=(str(Path.cwd().resolve()),) if project else (),
         )
         folder = write_plugin(settings)
@@ -64,6 +74,7 @@ def install(
         raise UsageError(str(error)) from error
     whose = "in this folder" if project else "everywhere"
     print_text(f"Installed in {folder}. From now on, sessions {whose} are learned from when they end.")
+    print_text(f"{model or 'Claude Code itself, with your login,'} learns, for at most {budget:g} USD a day.")
     return DONE
 
 
@@ -88,7 +99,7 @@ def uninstall(*, keep_skills: Annotated[bool, Parameter(negative="")] = False) -
 
 @app.command
 def status(*, as_json: Json = False) -> int:
-    """Show whether the plugin is installed, what is waiting, and what was learned from which session.
+    """Show whether the plugin is installed, what is waiting, what was learned, where it is stored, and its cost.
 
     Args:
         as_json: Print one JSON object.
@@ -105,6 +116,13 @@ def status(*, as_json: Json = False) -> int:
             [each.session_id, each.project, str(each.turns), " ".join(each.skill_ids) or "-"] for each in found.sessions
         ]
         print_table(["session", "project", "turns", "skills"], rows)
+    for book in found.skillbooks:
+        print_text(f"\n{len(book.skills)} skills of {book.project} in {book.path}")
+        for skill in book.skills[:_SHOWN_SKILLS]:
+            print_text(f"  [{skill.id}] {skill.content} (helpful {skill.helpful}, harmful {skill.harmful})")
+        if len(book.skills) > _SHOWN_SKILLS:
+            print_text(f"  and {len(book.skills) - _SHOWN_SKILLS} earlier ones: ace skillbook show {book.path}")
+    _print_spend(found)
     for problem in found.problems:
         note(problem)
     return WITH_FAILURES if found.problems else DONE
@@ -170,6 +188,17 @@ def learn(
     if token.is_cancelled:
         note("ace: stopped, because the model could not be reached; the same command continues with what is left")
     return WITH_FAILURES if report.problems or token.is_cancelled else DONE
+
+
+def _print_spend(status: SessionStatus) -> None:
+    limit = "" if status.budget_usd is None else f" of {status.budget_usd:g}"
+    for when, spent, most in (("today", status.spent_today, limit), ("in 30 days", status.spent_in_30_days, "")):
+        if spent.calls:
+            unpriced = f"; the price of {spent.unpriced_calls} calls is not known" if spent.unpriced_calls else ""
+            print_text(
+                f"Spent {when}: {spent.cost_usd:.4f}{most} USD, {spent.calls} calls, {spent.input_tokens:,} tokens in, "
+                f"{spent.output_tokens:,} out{unpriced}."
+            )
 
 
 def _check_address(api_base: str | None, model: str | None) -> None:

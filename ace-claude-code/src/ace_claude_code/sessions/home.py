@@ -11,6 +11,7 @@ __all__ = [
     "config_folder",
     "learned_path",
     "make_state_folder",
+    "plugin_data_folder",
     "plugin_folder",
     "project_key",
     "skillbook_path",
@@ -34,6 +35,11 @@ def config_folder(environ: Mapping[str, str] = os.environ) -> Path:
 def plugin_folder() -> Path:
     """Return the folder of our plugin. What lies there is loaded; no settings of the user have to be changed."""
     return config_folder() / "skills" / "ace-learning"
+
+
+def plugin_data_folder() -> Path:
+    """Return the folder that Claude Code makes for the data of our plugin, which has none."""
+    return config_folder() / "plugins" / "data" / "ace-learning-skills-dir"
 
 
 def state_folder() -> Path:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ace.durable_file import replace_file
-from ace_claude_code.sessions.home import make_state_folder, plugin_folder, state_folder
+from ace_claude_code.sessions.home import make_state_folder, plugin_data_folder, plugin_folder, state_folder
 from ace_claude_code.sessions.jobs import learner_lock
 from ace_claude_code.sessions.made_folders import (
     MADE_FOLDERS_FILE,
@@ -43,7 +43,8 @@ def install(settings: SessionSettings) -> Path:
     plugin, state = plugin_folder(), state_folder()
     _check_ours(plugin)
     before = _earlier(state)
-    missing = [folder for folder in plugin.parents if not folder.exists()]
+    data = plugin_data_folder()
+    missing = [each for each in (data, *plugin.parents, *data.parents) if not each.exists()]
     if before is not None and before.projects and settings.projects:
         settings = replace(settings, projects=tuple(dict.fromkeys([*before.projects, *settings.projects])))
     make_state_folder(state)
@@ -100,7 +101,7 @@ def _remove_plugin(plugin: Path) -> None:
 def _clear(state: Path, *, keep_skills: bool, on_wait: Callable[[], None] | None) -> None:
     # Without settings and queue, a learner at work ends after its session.
     (state / "settings.json").unlink(missing_ok=True)
-    for name in ("queue", "open"):
+    for name in ("queue", "open", "spend"):
         shutil.rmtree(state / name, ignore_errors=True)
     with learner_lock(state, wait=True, on_wait=on_wait):
         if not keep_skills and (state / "projects").exists():

@@ -43,12 +43,17 @@ def _do(job: Job, state: Path, settings: SessionSettings) -> bool:
     """Learn from a session, and tell whether the model can be used for the next one."""
     from ace.cli import CommandContext
     from ace.cli.errors import UsageError
+    from ace.pipeline import CancellationToken
     from ace.protocols import LLMCallError
     from ace_claude_code.binary import ClaudeNotFoundError
     from ace_claude_code.sessions.learning import opened_learner
 
+    token = CancellationToken()
+    budget = settings.budget_usd
     try:
-        with opened_learner(CommandContext("claude-code"), state, settings) as learner:
+        with opened_learner(
+            CommandContext("claude-code"), state, settings, cancel_token=token, budget_usd=budget
+        ) as learner:
             learner.learn_job(job)
     except (UsageError, LLMCallError, ClaudeNotFoundError) as error:  # a wrong setting, no login, no binary
         problem = f"{job.transcript}: {error}"
@@ -65,7 +70,9 @@ def _do(job: Job, state: Path, settings: SessionSettings) -> bool:
         "; ".join(report.problems)
         or f"{job.transcript}: {report.turns_learned} turns learned, {report.turns_known} known"
     )
-    return not report.outage
+    if token.is_cancelled and token.reason == "max_cost":
+        _log(f"the budget of {budget:g} USD for today is spent; the sessions that wait are learned from tomorrow")
+    return not report.outage and not token.is_cancelled
 
 
 def _log(text: str) -> None:

@@ -14,7 +14,8 @@ from ace.context import ACEStepContext
 from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
-from ace.runners import LearningOptions, TraceAnalyser, has_run
+from ace.protocols.observers import observing
+from ace.runners import LearningOptions, RunOptions, TraceAnalyser, has_run
 from ace.skill import Provenance
 from ace.skillbook import Skillbook, SkillbookError
 from ace.steps import GuardedKind
@@ -24,6 +25,7 @@ from ace_claude_code.sessions.home import learned_path, skillbook_path
 from ace_claude_code.sessions.jobs import Job, note_failure, remove_job
 from ace_claude_code.sessions.learned import NoteLearnedStep
 from ace_claude_code.sessions.settings import SessionSettings
+from ace_claude_code.sessions.spend import SpendLedger, spend_of_days
 from ace_claude_code.sessions.stored import key_of_transcript
 from ace_claude_code.to_trace import transcript_to_turn_traces
 
@@ -75,6 +77,8 @@ class SessionLearner:
         allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
         provenance: What is kept of a session besides its skills.
         cancel_token: Stops the learning; what is left is learned the next time.
+        budget_usd: The most US dollars to spend in a day, together with what other learners have spent; None sets no
+            limit. Calls whose price is not known are not counted.
     """
 
     def __init__(
@@ -85,7 +89,9 @@ class SessionLearner:
         allow: Collection[GuardedKind] = (),
         provenance: Provenance = "full",
         cancel_token: CancellationToken | None = None,
+        budget_usd: float | None = None,
     ) -> None:
+        self._budget_usd = budget_usd
         self.report = LearningReport()
         self._state = state
         self._client = client
@@ -145,6 +151,9 @@ class SessionLearner:
         if not Path(job.transcript).exists():  # Claude Code deletes old ones, and some sessions are never stored
             remove_job(job)
             return
+        if self._budget_usd is not None and self._left_of_budget() <= 0:
+            self._token.cancel("max_cost")
+            return
         problems = len(self.report.problems)
         self.learn(Path(job.transcript))
         if len(self.report.problems) > problems:
@@ -159,12 +168,24 @@ class SessionLearner:
             with closing(Skillbook.open(skillbook_path(self._state, key))) as book:
                 note = NoteLearnedStep(learned_path(self._state, key), book, provenance=self._provenance)
                 analyser = self._analyser(book, note)
-                results = analyser.run(traces, run_id=_RUN, resume=has_run(book, _RUN), cancel_token=self._token)
+                options: RunOptions = {
+                    "run_id": _RUN,
+                    "resume": has_run(book, _RUN),
+                    "cancel_token": self._token,
+                }
+                if self._budget_usd is not None:
+                    options["max_cost"] = self._left_of_budget()
+                with observing(SpendLedger(self._state)):
+                    results = analyser.run(traces, **options)
         except SkillbookError as error:  # the other sessions of the project need not wait for the same lock
             self._unusable[key] = error
             raise
         for trace, result in zip(traces, results, strict=True):
             self._count(trace, result)
+
+    def _left_of_budget(self) -> float:
+        assert self._budget_usd is not None
+        return self._budget_usd - spend_of_days(self._state).cost_usd
 
     def _count(self, trace: Record, result: SampleResult[ACEStepContext]) -> None:
         if isinstance(result.error, PipelineCancelled):
@@ -202,6 +223,7 @@ def opened_learner(
     *,
     allow: Sequence[GuardedKind] = (),
     cancel_token: CancellationToken | None = None,
+    budget_usd: float | None = None,
 ) -> Iterator[SessionLearner]:
     """Open a learner with the settings of the user, in which the installation chooses the model.
 
@@ -211,6 +233,7 @@ def opened_learner(
         installed: The model of the installation, or of the command.
         allow: The classes of sensitive text to leave alone; none takes those of the settings.
         cancel_token: Stops the learning.
+        budget_usd: As for `SessionLearner`.
 
     Raises:
         UsageError: A setting is wrong, or the model cannot be called. The text says which, and what to do.
@@ -228,6 +251,7 @@ def opened_learner(
                 allow=settings.allowed,
                 provenance=settings.provenance,
                 cancel_token=cancel_token,
+                budget_usd=budget_usd,
             )
         return
     with context.model(settings) as client:
@@ -237,6 +261,7 @@ def opened_learner(
             allow=settings.allowed,
             provenance=settings.provenance,
             cancel_token=cancel_token,
+            budget_usd=budget_usd,
         )
 
 

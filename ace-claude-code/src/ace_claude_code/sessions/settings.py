@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ace.durable_file import replace_file
-from ace.json_fields import list_in, number_in, text_in
+from ace.json_fields import Record, list_in, number_in, text_in
 
-__all__ = ["SessionSettings", "SettingsError", "read_settings", "write_settings"]
+__all__ = ["DEFAULT_BUDGET_USD", "SessionSettings", "SettingsError", "read_settings", "write_settings"]
 
 _FILE = "settings.json"
 _SCHEMA = 1
+DEFAULT_BUDGET_USD = 1.0
+"""US dollars a day."""
 
 
 class SettingsError(ValueError):
@@ -31,6 +33,8 @@ class SessionSettings:
     """The binary."""
     budget_tokens: int = 2000
     """The most tokens of skills that a session is shown."""
+    budget_usd: float = DEFAULT_BUDGET_USD
+    """The most US dollars that automatic learning spends in a day."""
     projects: tuple[str, ...] = ()
     """The projects whose sessions are learned from; none means all."""
 
@@ -66,8 +70,14 @@ def read_settings(state: Path) -> SessionSettings | None:
         api_base=text_in(data, "api_base"),
         claude=text_in(data, "claude"),
         budget_tokens=int(number_in(data, "budget_tokens") or 0),
+        budget_usd=_budget_in(data),
         projects=tuple(str(project) for project in list_in(data, "projects")),
     )
+
+
+def _budget_in(data: Record) -> float:
+    budget = number_in(data, "budget_usd")  # an installation of an earlier release has none
+    return DEFAULT_BUDGET_USD if budget is None else budget
 
 
 def write_settings(state: Path, settings: SessionSettings) -> None:

@@ -11,8 +11,9 @@ from ace_claude_code.sessions.jobs import failed_jobs, waiting_jobs
 from ace_claude_code.sessions.learned import LearnedTurn, read_learned
 from ace_claude_code.sessions.plugin_files import is_our_plugin, plugin_files
 from ace_claude_code.sessions.settings import SettingsError, read_settings
+from ace_claude_code.sessions.spend import Spend, spend_of_days
 
-__all__ = ["LearnedSession", "SessionStatus", "session_status"]
+__all__ = ["LearnedBook", "LearnedSession", "LearnedSkill", "SessionStatus", "session_status"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,28 @@ class LearnedSession:
 
 
 @dataclass(frozen=True)
+class LearnedSkill:
+    """A skill in a skillbook."""
+
+    id: str
+    content: str
+    helpful: int
+    harmful: int
+
+
+@dataclass(frozen=True)
+class LearnedBook:
+    """What was learned in a project."""
+
+    project: str
+    """The name of the project's folder of transcripts."""
+    path: str
+    """Its file, which `ace skillbook` takes."""
+    skills: tuple[LearnedSkill, ...]
+    """The skills, the newest first."""
+
+
+@dataclass(frozen=True)
 class SessionStatus:
     """How things stand."""
 
@@ -42,6 +65,11 @@ class SessionStatus:
     failed: int
     """How many of the queue were tried in vain too often."""
     sessions: tuple[LearnedSession, ...] = ()
+    skillbooks: tuple[LearnedBook, ...] = ()
+    spent_today: Spend = field(default_factory=Spend)
+    spent_in_30_days: Spend = field(default_factory=Spend)
+    budget_usd: float | None = None
+    """The most US dollars a day; None if nothing is installed."""
     problems: tuple[str, ...] = field(default=())
 
 
@@ -64,7 +92,37 @@ def session_status() -> SessionStatus:
         who = settings.model if settings is not None and settings.model else "Claude Code itself"
         headline = f"Installed for {whose}; {who} learns; {len(waiting)} sessions wait{_and_failed(len(failed))}."
     sessions = tuple(each for folder in sorted(state.glob("projects/*")) for each in _sessions_of(state, folder.name))
-    return SessionStatus(installed, headline, len(waiting), len(failed), sessions, tuple(problems))
+    books, unreadable = _books(state)
+    return SessionStatus(
+        installed=installed,
+        headline=headline,
+        waiting=len(waiting),
+        failed=len(failed),
+        sessions=sessions,
+        skillbooks=tuple(books),
+        spent_today=spend_of_days(state),
+        spent_in_30_days=spend_of_days(state, 30),
+        budget_usd=settings.budget_usd if settings is not None else None,
+        problems=(*problems, *unreadable),
+    )
+
+
+def _books(state: Path) -> tuple[list[LearnedBook], list[str]]:
+    """Return the skillbooks, and why others cannot be read."""
+    from ace.skillbook import Skillbook, SkillbookError
+
+    found: list[LearnedBook] = []
+    problems: list[str] = []
+    for path in sorted(state.glob("projects/*/skillbook.db")):
+        try:
+            with Skillbook.open(path) as book:
+                skills = sorted(book.skills(), key=lambda skill: skill.created_at, reverse=True)
+        except SkillbookError as error:
+            problems.append(str(error))
+            continue
+        shown = tuple(LearnedSkill(each.id, each.content, each.helpful, each.harmful) for each in skills)
+        found.append(LearnedBook(path.parent.name, str(path), shown))
+    return found, problems
 
 
 def _and_failed(failed: int) -> str:

@@ -1,0 +1,102 @@
+"""What learning from sessions has cost, call by call, and what of the daily budget is left.
+
+Each call is a line of a file of its own day, appended as soon as the answer has arrived: a learner that is killed has
+noted what it has spent. The day is that of the user's clock.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from ace.durable_file import append_line
+from ace.json_fields import number_in
+from ace.protocols.observers import Event, ModelCalled
+
+__all__ = ["Spend", "SpendLedger", "spend_of_days"]
+
+_FOLDER = "spend"
+
+
+@dataclass(frozen=True)
+class Spend:
+    """What some calls of the learner's model have used."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    """Of the calls whose price is known."""
+    unpriced_calls: int = 0
+    """How many calls have no known price, so that the budget does not count them."""
+
+
+class SpendLedger:
+    """An observer that notes the calls of the learner.
+
+    Args:
+        state: The folder of the state.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Note a call; one whose answer was recorded before was paid for before."""
+        if not isinstance(event, ModelCalled) or event.recorded:
+            return
+        line = {
+            "model": event.model,
+            "input_tokens": event.input_tokens,
+            "output_tokens": event.output_tokens,
+            "cost_usd": event.cost,
+        }
+        with self._lock:
+            append_line(_path(self._state, _now()), json.dumps(line))
+
+
+def spend_of_days(state: Path, days: int = 1) -> Spend:
+    """Return what was spent today, or on the last days.
+
+    Args:
+        state: The folder of the state.
+        days: How many days, today included.
+    """
+    today = _now()
+    calls = [each for day in range(days) for each in _calls(_path(state, today - timedelta(days=day)))]
+    costs = [number_in(each, "cost_usd") for each in calls]
+    return Spend(
+        calls=len(calls),
+        input_tokens=int(sum(number_in(each, "input_tokens") or 0 for each in calls)),
+        output_tokens=int(sum(number_in(each, "output_tokens") or 0 for each in calls)),
+        cost_usd=sum(cost for cost in costs if cost is not None),
+        unpriced_calls=sum(cost is None for cost in costs),
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).astimezone()  # in the time zone of the user
+
+
+def _path(state: Path, day: datetime) -> Path:
+    return state / _FOLDER / f"{day:%Y-%m-%d}.jsonl"
+
+
+def _calls(path: Path) -> list[dict[str, object]]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:  # nothing was learned on that day
+        return []
+    found = []
+    for line in lines:
+        try:
+            call = json.loads(line)
+        except ValueError:  # the last line, or one that a crash has cut
+            continue
+        if isinstance(call, dict):
+            found.append(call)
+    return found
