@@ -216,6 +216,10 @@ def _print_report(report: LearningReport) -> None:
         print_text("Nothing is waiting. With --all, every stored session of this folder is learned from.")
         return
     print_text(f"{report.sessions} sessions: {report.turns_learned} turns learned, {report.turns_known} known already")
+    if report.turns_trivial or report.private_sessions:
+        note(
+            f"not sent: {report.turns_trivial} turns that can teach nothing, {report.private_sessions} private sessions"
+        )
     if report.turns_unfinished:
         note(f"left for later: {report.turns_unfinished} turns that are under way or were not begun")
     if report.skipped_lines or report.unknown_records or report.without_prompt:

@@ -16,9 +16,11 @@ from ace_claude_code.messages import (
     was_typed_meanwhile,
     with_typed_messages,
 )
-from ace_claude_code.records import Records
+from ace_claude_code.records import PRIVATE, Records
 
 __all__ = ["Conversation", "Line", "Turn", "read_conversation"]
+
+_PRIVATE_SESSION = "<private-session>"
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,14 @@ class Conversation:
     """The `result` events of a stream."""
     costs: tuple[tuple[int, float], ...] = ()
     """What the session had cost so far in US dollars, by the lines at which a stored session notes it."""
+    is_private: bool = False
+    """Whether the user has typed `<private-session>`, so that nothing of it may be learned."""
     duplicate_records: int = 0
     """How many records were written more than once; the first of each counts."""
 
 
 def read_conversation(records: Records) -> Conversation:
-    """Find the main line of the conversation and cut it into turns.
+    """Find the main line of the conversation and cut it into turns. A turn whose whole prompt is private is omitted.
 
     Messages that the user took back are left out. Lines before the first prompt, such as the tail that a compacted
     session was forked with, belong to no turn.
@@ -85,7 +89,8 @@ def read_conversation(records: Records) -> Conversation:
     lines = [Line(str(records.lines[at]), items[at], _is_of_subagent(items[at], mixed)) for at in said if at in chosen]
     return Conversation(
         session_id=next((found for record in items if (found := text_in(record, "sessionId", "session_id"))), ""),
-        turns=tuple(_turns(lines, is_stream)),
+        turns=tuple(turn for turn in _turns(lines, is_stream) if turn.prompt != PRIVATE),
+        is_private=any(_marks_session(line) for line in lines),
         is_stream=is_stream,
         abandoned_messages=len(said) - len(lines),
         compactions=sum(record.get("subtype") == "compact_boundary" for record in items),
@@ -180,6 +185,10 @@ def _turns(lines: Sequence[Line], is_stream: bool) -> Iterator[Turn]:
         own = tuple(lines[start:end])
         prompt = next(line.record for line in own if _begins_turn(line))
         yield Turn(number, prompt_in(prompt), typed_in(prompt), own)
+
+
+def _marks_session(line: Line) -> bool:
+    return not line.of_subagent and _PRIVATE_SESSION in prompt_in(line.record).lower()
 
 
 def _begins_turn(line: Line) -> bool:

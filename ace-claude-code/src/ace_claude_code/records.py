@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ __all__ = ["Records", "TranscriptError", "TranscriptSource", "read_records"]
 
 TranscriptSource = str | bytes | os.PathLike[str] | Iterable[Mapping[str, object]]
 """A path, the text of a file, or the parsed records."""
+
+PRIVATE = "[private]"
+"""What is read in the place of a passage between `<private>` and `</private>`."""
+_PRIVATE_PASSAGE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 
 KNOWN_TYPES = frozenset(
     {
@@ -59,7 +64,7 @@ def read_records(source: TranscriptSource) -> Records:
         source: A path, the text of a file, or the parsed records.
 
     Returns:
-        The records, and how many lines were passed over.
+        The records without private passages, and how many lines were skipped.
 
     Raises:
         TranscriptError: There is no such file, or no record of Claude Code in it.
@@ -122,4 +127,23 @@ def _checked(items: tuple[Record, ...], lines: tuple[int, ...], name: str, skipp
             f"JSON object{'; ' + problem if problem else ''}); give a transcript of ~/.claude/projects, or the output "
             "of 'claude -p --output-format stream-json --verbose'"
         )
-    return Records(items, lines, name, skipped, unknown)
+    return Records(tuple(_without_private(record) for record in items), lines, name, skipped, unknown)
+
+
+def _without_private(record: Record) -> Record:
+    """Return a record without its private passages; the same record if it has none."""
+    cleaned = _cleaned(record)
+    return cleaned if isinstance(cleaned, Mapping) else record
+
+
+def _cleaned(value: object) -> object:
+    """Return a value without private passages, in new objects only where something was removed."""
+    if isinstance(value, str):
+        return _PRIVATE_PASSAGE.sub(PRIVATE, value) if "<" in value else value
+    if isinstance(value, list):
+        items = [_cleaned(each) for each in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, Mapping):
+        fields = {name: _cleaned(each) for name, each in value.items()}
+        return fields if any(fields[name] is not each for name, each in value.items()) else value
+    return value

@@ -60,7 +60,9 @@ class _Said(NamedTuple):
 def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question: str = "") -> Trace:
     """Turn one run, one stream or one stored session into one standard trace.
 
-    Prompt snapshots, tool schemas and other notes of the client are left out; the results of the tools are kept.
+    Prompt snapshots, tool schemas and other notes of the client are omitted; the results of the tools are kept. What
+    the user marked as private is not read: passages between `<private>` and `</private>`, in whose place `[private]` is
+    read, turns whose whole prompt is such a passage, and sessions in which the user typed `<private-session>`.
 
     Args:
         source: A `ClaudeCodeResult`; or a transcript or the output of `claude -p --output-format stream-json`, as a
@@ -72,7 +74,7 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
         `abandoned_messages`.
 
     Raises:
-        TranscriptError: There is no such file, or nothing of Claude Code in it.
+        TranscriptError: There is no such file, nothing of Claude Code in it, or the session is private.
 
     Example:
         >>> trace = transcript_to_trace([
@@ -86,6 +88,8 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
         return _trace_of_result(source, question)
     records = read_records(source)
     conversation = read_conversation(records)
+    if conversation.is_private:
+        raise TranscriptError(f"{records.name or 'the session'} is private: the user has typed <private-session> in it")
     lines = [line for turn in conversation.turns for line in turn.lines]
     prompts = [turn.prompt for turn in conversation.turns if turn.prompt]
     asked = question or "\n\n".join(prompts)
@@ -119,13 +123,15 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
         source: A transcript or a stream, as a path, a text, or parsed records.
 
     Returns:
-        The traces in order; an empty list if the session has no prompt of a user.
+        The traces in order; an empty list if the session has no prompt of a user, or is private.
 
     Raises:
         TranscriptError: There is no such file, or nothing of Claude Code in it.
     """
     records = read_records(source)
     conversation = read_conversation(records)
+    if conversation.is_private:
+        return []
     subagents = read_subagents(records.path)
     costs = costs_of_turns(conversation)
     shown = deque(_shown_to_prompts(records))

@@ -18,9 +18,12 @@ from ace_claude_code.sessions.detached import start_learner
 from ace_claude_code.sessions.home import skillbook_path, state_folder
 from ace_claude_code.sessions.jobs import Job, add_job, waiting_jobs
 from ace_claude_code.sessions.open_sessions import (
+    PRIVATE_VARIABLE,
     OpenSession,
     forget_open_session,
+    is_private_session,
     note_open_session,
+    note_private_session,
     queue_lost_sessions,
 )
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings
@@ -95,7 +98,11 @@ def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSett
 def _begin(event: Mapping[str, object], state: Path) -> None:
     """Note that a session is open, and learn from those that were lost or could not be learned from before."""
     queue_lost_sessions(state, besides=text_in(event, "session_id"))
-    opened = OpenSession(text_in(event, "transcript_path"), text_in(event, "session_id"), os.getppid())
+    session_id = text_in(event, "session_id")
+    if os.environ.get(PRIVATE_VARIABLE) and session_id:
+        note_private_session(state, session_id)
+        return
+    opened = OpenSession(text_in(event, "transcript_path"), session_id, os.getppid())
     note_open_session(state, opened)
     if waiting_jobs(state):
         start_learner(state)
@@ -104,7 +111,8 @@ def _begin(event: Mapping[str, object], state: Path) -> None:
 def _hand_over(event: Mapping[str, object], state: Path) -> None:
     transcript, session_id = text_in(event, "transcript_path"), text_in(event, "session_id")
     queue_lost_sessions(state, besides=session_id)
-    if Path(transcript).is_file():  # else it is not stored, such as a session without a prompt
+    is_private = is_private_session(state, session_id) or bool(os.environ.get(PRIVATE_VARIABLE))
+    if Path(transcript).is_file() and not is_private:  # else it is not stored, such as a session without a prompt
         add_job(state, Job(transcript=transcript, session_id=session_id))
     forget_open_session(state, session_id)
     if waiting_jobs(state):

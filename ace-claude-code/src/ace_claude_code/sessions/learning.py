@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -19,11 +20,13 @@ from ace.runners import LearningOptions, RunOptions, TraceAnalyser, has_run
 from ace.skill import Provenance
 from ace.skillbook import Skillbook, SkillbookError
 from ace.steps import GuardedKind
+from ace_claude_code.conversation import read_conversation
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
-from ace_claude_code.records import TranscriptError
+from ace_claude_code.records import TranscriptError, read_records
 from ace_claude_code.sessions.home import learned_path, skillbook_path
 from ace_claude_code.sessions.jobs import Job, note_failure, remove_job
 from ace_claude_code.sessions.learned import NoteLearnedStep
+from ace_claude_code.sessions.open_sessions import is_private_session
 from ace_claude_code.sessions.settings import SessionSettings
 from ace_claude_code.sessions.spend import SpendLedger, spend_of_days
 from ace_claude_code.sessions.stored import key_of_transcript
@@ -36,6 +39,15 @@ __all__ = ["LearningReport", "SessionAnalyser", "SessionLearner", "opened_learne
 _RUN = "sessions"
 # After how long without a change a session that has not ended with an answer counts as over.
 _IDLE_SECONDS = 600.0
+# What is said in a turn in which nothing is asked for. A "no" is not here: it may be a correction.
+_TRIVIAL_WORDS = frozenset(
+    {
+        *("a", "all", "bye", "cheers", "cool", "fine", "for", "good", "got", "great", "hello", "hey", "hi", "it"),
+        *("job", "k", "looks", "much", "nice", "now", "ok", "okay", "perfect", "please", "so", "super", "sure"),
+        *("thank", "thanks", "that", "the", "thx", "very", "well", "yeah", "yep", "yes", "you"),
+    }
+)
+_MOST_TRIVIAL_WORDS = 6
 
 
 class SessionAnalyser(TraceAnalyser):
@@ -53,6 +65,10 @@ class LearningReport:
     turns_learned: int = 0
     turns_known: int = 0
     """Turns that had been learned from before."""
+    turns_trivial: int = 0
+    """Turns that can teach nothing, such as thanks; the model is not asked about them."""
+    private_sessions: int = 0
+    """Sessions that the user keeps private."""
     turns_unfinished: int = 0
     """Turns that are still under way, or were not begun because the run was broken off; a later run takes them."""
     skipped_lines: int = 0
@@ -113,6 +129,10 @@ class SessionLearner:
         """
         self.report.sessions += 1
         try:
+            conversation = read_conversation(read_records(transcript))
+            if conversation.is_private or is_private_session(self._state, conversation.session_id):
+                self.report.private_sessions += 1
+                return
             traces = transcript_to_turn_traces(transcript)
         except TranscriptError as error:
             self.report.problems.append(str(error))
@@ -128,8 +148,10 @@ class SessionLearner:
         if may_be_open and not _has_answer(traces[-1]) and time.time() - transcript.stat().st_mtime < _IDLE_SECONDS:
             self.report.turns_unfinished += 1
             traces = traces[:-1]
+        worth = [trace for trace in traces if not _is_trivial(trace)]
+        self.report.turns_trivial += len(traces) - len(worth)
         try:
-            self._learn(traces, key_of_transcript(transcript, text_in(metadata, "cwd")))
+            self._learn(worth, key_of_transcript(transcript, text_in(metadata, "cwd")))
         except SkillbookError as error:
             self.report.problems.append(f"{transcript}: {error}")
 
@@ -263,6 +285,17 @@ def opened_learner(
             cancel_token=cancel_token,
             budget_usd=budget_usd,
         )
+
+
+def _is_trivial(trace: Record) -> bool:
+    """Tell whether a turn can teach nothing: the user thanks, greets or agrees, and the agent merely answers."""
+    if list_in(trace, "corrections") or trace.get("success") is False:
+        return False
+    steps = [step for step in list_in(trace, "steps") if isinstance(step, dict)]
+    if any(step["kind"] in ("call", "result") for step in steps):
+        return False
+    words = re.findall(r"\w+", text_in(trace, "question").lower())
+    return len(words) <= _MOST_TRIVIAL_WORDS and all(word in _TRIVIAL_WORDS for word in words)
 
 
 def _has_answer(trace: Record) -> bool:

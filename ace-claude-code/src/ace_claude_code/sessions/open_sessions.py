@@ -15,11 +15,23 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ace.durable_file import replace_file
+from ace.durable_file import append_line, replace_file
 from ace.json_fields import number_in, text_in
 from ace_claude_code.sessions.jobs import Job, add_job
 
-__all__ = ["OpenSession", "forget_open_session", "note_open_session", "queue_lost_sessions"]
+__all__ = [
+    "PRIVATE_VARIABLE",
+    "OpenSession",
+    "forget_open_session",
+    "is_private_session",
+    "note_open_session",
+    "note_private_session",
+    "queue_lost_sessions",
+]
+
+PRIVATE_VARIABLE = "ACE_PRIVATE"
+"""The environment variable with which a session is started that nothing may be learned from."""
+_PRIVATE_FILE = "private-sessions.txt"
 
 _IDLE_SECONDS = 600.0
 """After so long without a word a session is learned from though it may go on; its later turns are learned later."""
@@ -85,6 +97,30 @@ def queue_lost_sessions(state: Path, *, besides: str) -> None:
             note_open_session(state, replace(session, seen_bytes=found.st_size))
         else:
             path.unlink(missing_ok=True)
+
+
+def note_private_session(state: Path, session_id: str) -> None:
+    """Note that nothing may ever be learned from a session.
+
+    Args:
+        state: The folder of the state.
+        session_id: The session.
+    """
+    append_line(state / _PRIVATE_FILE, session_id)
+    forget_open_session(state, session_id)
+
+
+def is_private_session(state: Path, session_id: str) -> bool:
+    """Tell whether a session was started as a private one.
+
+    Args:
+        state: The folder of the state.
+        session_id: The session.
+    """
+    try:
+        return session_id in (state / _PRIVATE_FILE).read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:  # there was none so far
+        return False
 
 
 def _path(state: Path, session_id: str) -> Path:
