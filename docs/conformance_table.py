@@ -24,7 +24,7 @@ HEAD = """\
 
 This page is made from the source, by `python -m docs.conformance_table`.
 
-Each check of [`ace.testing`](testing.md) stands beside the deliberately wrong plugins, the mutants, that it catches.
+Each check of [`ace.testing`](testing.md) is listed with the deliberately wrong plugins, the mutants, that it catches.
 The kit's own tests run every mutant through all suites: exactly the check beside it fails. What a check needs to hold
 before it can be made is another check's matter; until that one holds, it is skipped and says so.
 """

@@ -290,7 +290,7 @@ def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> No
 
 
 def file_path(name: str, value: object, *, advice: str = "") -> None:
-    """Refuse what is no path.
+    """Refuse what is not a path.
 
     Args:
         name: The name of the argument.

@@ -19,8 +19,8 @@ def paused_collection() -> Iterator[None]:
 
     Reading a large skillbook makes some hundred thousand objects, none of them garbage; looking for garbage among them
     would take as long as parsing, and once more when the collector is switched on again. So they are put among
-    the old objects unseen, if they are many. Where somebody else has switched the collector off, or frozen
-    objects, that stays.
+    the old objects unseen, if they are many. If the collector was already switched off, or objects were frozen by other
+    code, that stays so.
 
     Example:
         >>> with paused_collection():

@@ -19,7 +19,7 @@ __all__ = ["ACESample", "ACEStepContext", "SelectedSkills", "SkillbookView"]
 
 @runtime_checkable
 class ACESample(Protocol):
-    """What steps read of a sample. `ace.environments.Sample` has it; nobody has to inherit."""
+    """What steps read of a sample. `ace.environments.Sample` has it; inheriting is not necessary."""
 
     @property
     def question(self) -> str:

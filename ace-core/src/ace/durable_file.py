@@ -246,8 +246,8 @@ def file_lock(path: str | Path, *, wait: bool = True, on_wait: Callable[[], None
 def passing_lock(path: str | Path) -> Iterator[bool]:
     """Hold a lock like `file_lock`, without waiting for it, on a file that is deleted when the lock is released.
 
-    Invariant: whoever holds the lock holds it on the file that is at the path. One that was locked while its last
-    owner deleted it is let go, and the next one is tried.
+    Invariant: the lock that is held is on the file that is at the path. A file that was locked while its last owner
+    deleted it is released, and the next one is tried.
 
     Args:
         path: The file of the lock.
@@ -323,7 +323,7 @@ def make_folder(folder: Path) -> None:
         folder: The folder.
 
     Raises:
-        OSError: It cannot be made, or something that is no folder is in its place.
+        OSError: It cannot be made, or something that is not a folder is in its place.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

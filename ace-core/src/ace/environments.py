@@ -157,7 +157,7 @@ class SimpleEnvironment(TaskEnvironment):
             agent_output: The answer; only its `final_answer` is read.
 
         Raises:
-            ValueError: The ground truth is no number (`numeric`) or no pattern (`regex`).
+            ValueError: The ground truth is not a number (`numeric`) or not a regular expression (`regex`).
         """
         expected = sample.ground_truth
         if expected is None or not str(expected).strip():

@@ -1,4 +1,4 @@
-"""Typed access to JSON objects of which nobody promises what is in them, such as the records of another program."""
+"""Typed access to JSON objects without a guaranteed structure, such as the records of another program."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A block between two marks in somebody else's text file, such as CLAUDE.md or AGENTS.md.
+"""A block between two marks in a text file of the user, such as CLAUDE.md or AGENTS.md.
 
-Only the block is ours. Every other byte of the file stays, line endings included.
+Only the block is written. Every other byte of the file stays as it is, line endings included.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _block_span(original: bytes) -> tuple[int, int] | None:
     if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].end():
         raise MarkedBlockError(
             f"the file has {len(begins)} begin and {len(ends)} end marks of ace, "
-            f"and a block needs one of each in this order; mend the marks or delete them"
+            f"and a block needs one of each in this order; correct the marks or delete them"
         )
     end = ends[0].end()
     if original[end - 1 : end] == b"\r":

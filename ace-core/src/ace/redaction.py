@@ -3,7 +3,7 @@
 This is the one place that decides what is sensitive. It works in three steps:
 
 1. The text is decoded: percent-encoding, HTML entities, escapes of JSON, full-width and other compatibility characters
-   become the characters that they stand for, however often they were encoded. `_Decoded` knows for each character of
+   become the characters that they represent, however often they were encoded. `_Decoded` knows for each character of
    the result where it came from.
 2. Known secrets are searched for in the text as it is and after each round of decoding: in one of them, a secret looks
    the same however it was written. (Not only after the last, in which the end of a secret and the sign after it may
@@ -34,7 +34,7 @@ T = TypeVar("T")
 SensitiveClass = Literal[
     "secret", "email_address", "phone_number", "card_number", "bank_account", "social_security_number"
 ]
-"""The classes of what is found. `secret` stands for keys, tokens, passwords and private keys."""
+"""The classes of what is found. `secret` means keys, tokens, passwords and private keys."""
 
 PERSONAL_DATA: Final[frozenset[SensitiveClass]] = frozenset(get_args(SensitiveClass)) - {"secret"}
 """The classes of personal data."""
@@ -68,7 +68,7 @@ class Redactor:
     Args:
         secrets: Values that are known to be secret, or a mapping from names to such values. They are found however a
             browser, a form or JSON writes them. `allow` does not concern them.
-        allow: The classes to leave alone; `personal_data` stands for all of `PERSONAL_DATA`. Other words are ignored,
+        allow: The classes to leave alone; `personal_data` means all of `PERSONAL_DATA`. Other words are ignored,
             so that the list of a `CopyGuard` fits.
         mark: Returns the mark for a finding; by default `[hidden: CLASS]`.
 
@@ -309,7 +309,7 @@ def _has_one_of(signs: Iterable[str], text: str) -> bool:
 
 
 def _decoded_piece(found: re.Match[str]) -> tuple[str, list[int]]:
-    """Return the characters that a match stands for, and where each begins, and the last one ends."""
+    """Return the characters that a match represents, and where each begins, and the last one ends."""
     start, end = found.span()
     if found["percent"]:
         return _percent_decoded(found[0], start)
@@ -372,7 +372,7 @@ def _compatible_characters() -> Mapping[int, str]:
 
 
 def _like_ascii(character: str) -> str:
-    """Return the ASCII character that this one stands for; an empty text if it stands for none."""
+    """Return the ASCII character that this one represents; an empty text if there is none."""
     if unicodedata.category(character) == "Pd" or character == "\u2212":
         return "-"
     if unicodedata.category(character) == "Zs":

@@ -19,7 +19,7 @@ HEAD_SIZE: Final = 64 * 1024
 def trace_head(trace: object, suffixes: tuple[str, ...] = (".jsonl",)) -> bytes | None:
     """Return the beginning of a trace that is bytes, a text, or a file; None of any other object.
 
-    A file that cannot be read has an empty one: whoever reads it says what is wrong.
+    A file that cannot be read has an empty one: its reader reports what is wrong.
 
     Args:
         trace: What `TraceConverterSpec.recognises` is asked about.
@@ -43,7 +43,7 @@ def trace_head(trace: object, suffixes: tuple[str, ...] = (".jsonl",)) -> bytes 
 
 
 def head_records(head: bytes, most: int = 50) -> Iterator[Record]:
-    """Yield the JSON objects among the first lines of a file; lines that are none are passed over.
+    """Yield the JSON objects among the first lines of a file; other lines are skipped.
 
     Args:
         head: The beginning of the file, which may end within a line.

@@ -43,7 +43,7 @@ class TraceStep(TypedDict):
     is_error: bool
     """Whether the tool or the model failed, or was denied."""
     place: str
-    """Where the step stands in the source, such as the line of a file, or `2.1`."""
+    """Where the step is in the source, such as the line of a file, or `2.1`."""
 
 
 class TraceCorrection(TypedDict):
@@ -99,7 +99,7 @@ def trace_step(kind: StepKind, name: str, content: str, place: str, *, is_error:
         kind: What it is.
         name: The tool, or who speaks.
         content: Its text.
-        place: Where it stands in the source.
+        place: Where it is in the source.
         is_error: Whether it failed.
     """
     return TraceStep(kind=kind, name=name, content=content, is_error=is_error, place=place)

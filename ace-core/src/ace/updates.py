@@ -19,7 +19,7 @@ OPERATION_TYPES: Final = ("ADD", "UPDATE", "TAG", "REMOVE")
 class UpdateOperation:
     """One change to a skillbook.
 
-    The constructor takes any type, in any case; a type that nobody knows is skipped and reported when the
+    The constructor takes any type, in any case; an unknown type is skipped and reported when the
     batch is applied, and refused by `from_dict`, which reads what a model wrote.
 
     Example:
@@ -38,7 +38,7 @@ class UpdateOperation:
     metadata: Mapping[str, object] = field(default_factory=dict)
     """Counters by tag, such as `helpful` with 1; TAG adds them, and a new skill starts with them.
 
-    With a counter that is no whole number, the operation is skipped and reported when the batch is applied.
+    With a counter that is not a whole number, the operation is skipped and reported when the batch is applied.
     """
     justification: str | None = None
     """Why the change is made."""
@@ -205,9 +205,9 @@ def _text(data: Mapping[str, Any], *names: str) -> str | None:
 
 
 def _counters(data: Mapping[str, Any]) -> dict[str, object]:
-    """Return the tag counters of an operation; what else a model put into metadata is no counter.
+    """Return the tag counters of an operation, without what else a model put into its metadata.
 
-    A counter that is no number stays as it is: then this one operation is skipped and reported, not the batch.
+    A counter that is not a number stays as it is: then only this operation is skipped and reported, not the batch.
     """
     metadata = data.get("metadata")
     if metadata is None:

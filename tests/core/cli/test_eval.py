@@ -108,7 +108,7 @@ def test_files_that_cannot_be_used_are_named_before_anything_is_asked(
 ) -> None:
     (tmp_path / "notes.txt").write_text("buy milk", encoding="utf-8")
     wrong = {
-        "--answers": "--answers: notes.txt, line 1: this is no judged answer",
+        "--answers": "--answers: notes.txt, line 1: this is not a judged answer",
         "--report": "notes.txt: Not a directory",
     }
     for option, said in wrong.items():
@@ -118,7 +118,7 @@ def test_files_that_cannot_be_used_are_named_before_anything_is_asked(
     (tmp_path / "skills.db.validation.jsonl").write_text("buy milk", encoding="utf-8")
     done = here("eval", "samples.jsonl", *model)
     assert done.code == 2
-    assert "skills.db.validation.jsonl, line 1: this is no point of a training" in done.err
+    assert "skills.db.validation.jsonl, line 1: this is not a point of a training" in done.err
     assert server.requests == []
 
 

@@ -149,7 +149,7 @@ def test_failed_answers_are_asked_for_again(tmp_path: Path) -> None:
 def test_another_file_is_refused_with_its_line(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_bytes(content)
-    with served() as server, pytest.raises(ValueError, match=r"notes\.jsonl, line 1: this is no judged answer"):
+    with served() as server, pytest.raises(ValueError, match=r"notes\.jsonl, line 1: this is not a judged answer"):
         evaluator_for(server, answers_path=path)
 
 

@@ -95,7 +95,7 @@ def test_markdown_keeps_its_tables_whatever_a_cell_holds(report: EvaluationRepor
     assert "<script>" not in text.replace("\\<", "")
     assert "[click](" not in text
     text.encode("utf-8")
-    assert "Cost is left out" in text
+    assert "Cost is omitted" in text
     assert "| never |" in text
 
 

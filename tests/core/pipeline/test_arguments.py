@@ -1,4 +1,4 @@
-"""Wrong arguments and declarations are refused with an error that names them and the mend."""
+"""Wrong arguments and declarations are refused with an error that names them and the fix."""
 
 import asyncio
 import math
@@ -69,14 +69,14 @@ def test_hooks_must_be_a_list(error: type[Exception]) -> None:
 def test_samples_must_be_wrapped_in_contexts() -> None:
     [result] = Pipeline([Do()]).run(["a page"])  # type: ignore[list-item]  # that is what is wrong
     assert str(result.error) == (
-        "step Do requires the field 'sample', which str lacks, for it is no context; wrap each sample in one: "
+        "step Do requires the field 'sample', which str lacks, as it is not a context; wrap each sample in one: "
         "run([StepContext(sample), ...])"
     )
 
 
 @pytest.mark.parametrize("timeout", ["3", True, math.nan])
 def test_a_timeout_must_be_a_number(timeout: float) -> None:
-    with pytest.raises(TypeError, match="it must be a number of seconds, or None to wait for ever"):
+    with pytest.raises(TypeError, match="it must be a number of seconds, or None to wait indefinitely"):
         Pipeline([Do()]).wait_for_background(timeout)
 
 
@@ -154,7 +154,7 @@ def test_a_step_that_returns_something_to_await_fails(base: AnyDo, boundary: boo
     pipeline.wait_for_background()
     assert isinstance(result.error, PipelineError)
     assert result.failed_at == type(step).__name__
-    assert f"step {type(step).__name__} returned a Later that nobody awaits" in str(result.error)
+    assert f"step {type(step).__name__} returned a Later that nothing awaits" in str(result.error)
 
 
 def test_the_background_limit_must_be_a_number() -> None:

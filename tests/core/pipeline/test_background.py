@@ -185,7 +185,7 @@ def test_waiting_times_out_with_the_number_of_samples_and_loses_nothing() -> Non
     gate = Gate()
     pipeline = Pipeline([variant(Do, boundary=True)(gate)])
     results = pipeline.run(pages(3))
-    with pytest.raises(TimeoutError, match=r"3 samples are still in the background after 0\.01 s; they go on"):
+    with pytest.raises(TimeoutError, match=r"3 samples are still in the background after 0\.01 s; they continue"):
         pipeline.wait_for_background(timeout=0.01)
     gate.open()
     pipeline.wait_for_background(timeout=60)

@@ -182,7 +182,7 @@ def test_different_keys_in_one_lane_section_are_refused() -> None:
     writer = variant(Do, "Tag", lane="skillbook")
     first, second = writer(), writer()
     first.lane_key, second.lane_key = object(), object()
-    with pytest.raises(PipelineConfigError, match=r"steps Tag and Tag stand in one section of lane 'skillbook'"):
+    with pytest.raises(PipelineConfigError, match=r"steps Tag and Tag are in one section of lane 'skillbook'"):
         Pipeline([first, second])
 
 

@@ -195,7 +195,7 @@ class Unshowable:
         ("text", "returned 'text' instead of a context"),
         (PageContext, "PageContext'> instead of a context"),
         (Unshowable(), "Unshowable whose repr raised RuntimeError> instead of a context"),
-        ("a coroutine", "returned a coroutine that nobody awaits"),
+        ("a coroutine", "returned a coroutine that nothing awaits"),
     ],
 )
 @pytest.mark.parametrize("place", ["first", "last", "nested", "child", "lane", "background", "background lane"])

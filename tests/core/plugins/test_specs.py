@@ -18,7 +18,7 @@ from ace.plugins import ExecuteStepSpec, StoreSpec, TraceConverterSpec
         ({"suffixes": ("acme",)}, "a suffix is written in small letters, such as '.acme', not 'acme'"),
         ({"suffixes": (".ACME",)}, "a suffix is written in small letters, such as '.acme', not '.ACME'"),
         ({"schemes": "acme"}, "schemes is written as a tuple of texts, not 'acme'"),
-        ({}, "give schemes or suffixes, or nobody can reach the store"),
+        ({}, "give schemes or suffixes, or the store cannot be reached"),
     ],
 )
 def test_a_store_that_no_location_would_reach_is_refused(fields: dict[str, Any], said: str) -> None:

@@ -59,7 +59,7 @@ def test_a_store_that_takes_nothing_stops_the_run_which_can_be_resumed(tmp_path:
         assert (error.run_id, error.learned, error.is_resumable) == ("r", 2, True)
         assert isinstance(error.__cause__, SkillbookStoreError)
         assert str(error).endswith(
-            "What 2 samples taught is kept; when that is mended, go on with run(..., run_id='r', resume=True)"
+            "What 2 samples taught is kept; when the problem is fixed, resume with run(..., run_id='r', resume=True)"
         )
         [end] = [event for event in seen if isinstance(event, RunEnded)]
         assert (end.learned, end.stopped_by) == (2, "skillbook_not_written")

@@ -39,7 +39,7 @@ STORES = (
     ),
     (
         "test_events",
-        "`until` is left out",
+        "`until` is ignored",
         (
             "    def events(self, after=0, until=None):\n"
             "        yield from super().events(after, None if until == 3 else until)\n"
@@ -431,7 +431,7 @@ MUTANTS = (
     ),
     Mutant(
         "RunnerConformance.test_learning_tail",
-        "the runner leaves out TagStep",
+        "the runner omits TagStep",
         (
             Edit(
                 "runner.py",
@@ -513,7 +513,7 @@ MUTANTS = (
     ),
     Mutant(
         "LLMClientConformance.test_unusable_answer",
-        "an answer that does not validate is built from what there is",
+        "an answer that does not validate is built from the valid fields",
         (
             Edit(
                 "llm.py",

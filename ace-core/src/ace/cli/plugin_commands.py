@@ -114,7 +114,7 @@ class CommandContext:
 
 
 def not_called() -> None:
-    """Stand for a command that is not the one that is called; so it is not imported to show the help."""
+    """Represent a command that is not the one being called; so it is not imported to show the help."""
 
 
 def add_plugin_commands(app: App, arguments: Sequence[str], built_in: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""Keeps judged answers in a file, so that an evaluation that was broken off goes on where it was."""
+"""Keeps judged answers in a file, so that an interrupted evaluation can be resumed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ __all__ = ["AnswerFile"]
 class AnswerFile:
     """A file of JSON lines: a key and a judged answer each.
 
-    The key stands for everything that the answer depends on. An answer that failed is kept for the record, and asked
-    for again.
+    The key identifies everything that the answer depends on. A failed answer is kept for the record, and asked for
+    again.
 
     Args:
-        path: The file; it is made when the first answer comes.
+        path: The file; it is created with the first answer.
 
     Raises:
-        ValueError: A line is no judged answer, nor was cut off when a process was killed; the text names it.
+        ValueError: A line is not a judged answer, and was not cut off by the end of a process either; the text names
+            the line.
     """
 
     def __init__(self, path: str | Path) -> None:

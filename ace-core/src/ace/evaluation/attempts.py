@@ -1,4 +1,4 @@
-"""What an evaluation has to ask: each sample in each repeat, with a key that stands for what its answer depends on."""
+"""What an evaluation has to ask: each sample in each repeat, with a key that identifies what its answer depends on."""
 
 from __future__ import annotations
 

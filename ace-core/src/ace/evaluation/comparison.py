@@ -112,7 +112,7 @@ def compare(baseline: Evaluation, learned: Evaluation, *, confidence: float = 0.
     """Compare two evaluations of the same samples.
 
     Where every `correct` is 0 or 1 and nothing was repeated, the accuracies are tested with McNemar's exact test, all
-    else with a sign-flip permutation test over the samples. Cost is left out where a price is not known.
+    else with a sign-flip permutation test over the samples. Cost is omitted where a price is not known.
 
     Args:
         baseline: Without skills.
@@ -132,7 +132,7 @@ def compare(baseline: Evaluation, learned: Evaluation, *, confidence: float = 0.
 
 
 def sample_changes(baseline: Evaluation, learned: Evaluation) -> tuple[SampleChange, ...]:
-    """Set two evaluations beside each other, sample by sample, whatever the order of their answers.
+    """Pair the answers of two evaluations sample by sample, whatever their order.
 
     Args:
         baseline: One of them; it gives the order.

@@ -68,7 +68,7 @@ def skill_effects(
 ) -> tuple[SkillEffect, ...]:
     """Return how each active skill was used, the most cited first.
 
-    That answers which cite a skill are better is no proof that the skill made them so: see `leave_one_out`.
+    Better answers among those that cite a skill do not prove that the skill made them better: see `leave_one_out`.
 
     Args:
         learned: An evaluation with this book.
@@ -117,7 +117,7 @@ def leave_one_out(
         evaluator: Who answers and judges. With an `answers_path`, what it has answered before is not asked again.
         samples: The samples.
         skillbook: The book; it is only read.
-        skill_ids: The skills to leave out, one after the other; all active ones by default.
+        skill_ids: The skills to omit, one at a time; all active ones by default.
         whole: The answers with the whole book, if they are there.
         repeats: How often each sample is answered.
         seed: For intervals and tests.
@@ -132,7 +132,7 @@ def leave_one_out(
     chosen = [skill.id for skill in skillbook.skills()] if skill_ids is None else list(skill_ids)
     known = {skill.id: skill.content for skill in skillbook.skills()}
     if unknown := [skill_id for skill_id in chosen if skill_id not in known]:
-        raise ValueError(f"there is no active skill {unknown[0]!r} to leave out")
+        raise ValueError(f"there is no active skill {unknown[0]!r} to omit")
     budget = Budget(max_cost, cancel_token)
     if whole is None:
         whole = budget.evaluate(evaluator, samples, skillbook, name="all skills", repeats=repeats, on_answer=on_answer)

@@ -117,6 +117,6 @@ class Evaluation:
             reason = f" (stopped by {self.stopped_by})" if self.stopped_by else ""
             raise UnfinishedEvaluationError(
                 f"the evaluation {self.name!r} has {len(self.answers)} of {self.planned} answers{reason}; "
-                "evaluate again with the same answers_path, which goes on where it stopped",
+                "evaluate again with the same answers_path to resume it",
                 f"{len(self.answers)} of {self.planned} answers {self.name}",
             )

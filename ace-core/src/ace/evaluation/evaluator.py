@@ -97,7 +97,7 @@ class Evaluator:
             The answers. If it was stopped, some are missing; the file has those that are there.
 
         Raises:
-            ValueError: There is no sample, or an argument makes no sense.
+            ValueError: There is no sample, or an argument is invalid.
         """
         if not samples:
             raise ValueError("there is no sample to evaluate on")

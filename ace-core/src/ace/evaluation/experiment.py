@@ -23,7 +23,7 @@ __all__ = ["Experiment", "ExperimentRun", "pooled", "run_experiment"]
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRun:
-    """One training and what came of it."""
+    """One training and its outcome."""
 
     order: int
     """The seed of the order of the training samples."""
@@ -63,7 +63,7 @@ def run_experiment(
         trainer: Who trains. Its evaluator tests as well.
         splits: The samples in three parts.
         orders: A seed for each training, which shuffles the training samples.
-        epochs: How often the samples are gone through in each training.
+        epochs: The number of passes over the samples in each training.
         repeats: How often each test sample is answered, on both sides.
         seed: For intervals and tests.
         new_skillbook: Makes the book that a training begins with, from the seed of its order; empty by default.
@@ -72,7 +72,7 @@ def run_experiment(
             has its own.
 
     Raises:
-        ValueError: There is no order, or an argument makes no sense.
+        ValueError: There is no order, or an argument is invalid.
     """
     if not orders:
         raise ValueError("give a seed for at least one training, such as orders=[0]")

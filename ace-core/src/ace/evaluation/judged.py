@@ -69,7 +69,7 @@ class JudgedAnswer:
         """Read what `to_dict` made.
 
         Raises:
-            ValueError: A field is missing or unknown, or has a value that makes no sense.
+            ValueError: A field is missing or unknown, or has an invalid value.
         """
         known = {field.name for field in fields(cls)}
         if unknown := data.keys() - known:
@@ -77,4 +77,4 @@ class JudgedAnswer:
         try:
             return cls(**{**data, "shown": tuple(data.get("shown", ())), "cited": tuple(data.get("cited", ()))})
         except TypeError as error:
-            raise ValueError(f"this is no judged answer: {error}") from error
+            raise ValueError(f"this is not a judged answer: {error}") from error

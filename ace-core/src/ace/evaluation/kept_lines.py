@@ -17,7 +17,8 @@ def read_kept_lines(
 ) -> list[T]:
     """Read the records of a file; without the file there are none.
 
-    A line that was cut off when its process was killed is left out. It may stand anywhere: another process has gone on.
+    A line that was cut off when its process was killed is skipped. It may be anywhere, since another process may have
+    continued the file.
 
     Args:
         path: The file.
@@ -27,7 +28,7 @@ def read_kept_lines(
         instead: What to do about a file that holds something else.
 
     Raises:
-        ValueError: A line is no such record; the text names it.
+        ValueError: A line is not such a record; the text names it.
     """
     if not path.exists():
         return []
@@ -41,5 +42,5 @@ def read_kept_lines(
             text = line.strip()
             if isinstance(error, json.JSONDecodeError) and text.startswith(beginning[: len(text)]):
                 continue
-            raise ValueError(f"{path}, line {number}: this is no {what} ({error}); {instead}") from error
+            raise ValueError(f"{path}, line {number}: this is not a {what} ({error}); {instead}") from error
     return found

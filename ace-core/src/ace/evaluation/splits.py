@@ -41,7 +41,7 @@ def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 
         seed: The same seed parts the same samples in the same way.
 
     Raises:
-        ValueError: A share makes no sense, or there are too few different samples for the parts asked for.
+        ValueError: A share is out of range, or there are too few different samples for the parts asked for.
 
     Example:
         >>> from ace.environments import Sample

@@ -18,7 +18,7 @@ from ace.arguments import checked_arguments
 __all__ = ["Interval", "bootstrap_interval", "mcnemar_test", "pass_hat_k", "sign_flip_test"]
 
 _MOST_FLIPS_COUNTED = 12
-"""Up to so many differences, every combination of signs is gone through: 4,096 of them."""
+"""Up to this many differences, every combination of signs is enumerated: 4,096 of them."""
 _TOLERANCE = 1e-12
 
 
@@ -50,7 +50,7 @@ def bootstrap_interval(
         seed: For the drawing.
 
     Raises:
-        ValueError: There is no value, or an argument makes no sense.
+        ValueError: There is no value, or an argument is out of range.
 
     Example:
         >>> bootstrap_interval([0.0, 1.0, 1.0, 1.0])
@@ -101,8 +101,9 @@ def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
 def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, seed: int = 0) -> float:
     """Return how probable so large a mean difference is if each sign were chance (two-sided).
 
-    R. A. Fisher, The Design of Experiments, 1935, section 21. With few differences all signs are gone through; else
-    they are drawn, and the drawn value is counted in, so that it is never 0 (B. Phipson and G. K. Smyth, 2010).
+    R. A. Fisher, The Design of Experiments, 1935, section 21. With few differences all signs are enumerated; otherwise
+    they are drawn at random, and the drawn value is counted in, so that it is never 0 (B. Phipson and G. K. Smyth,
+    2010).
 
     Args:
         differences: After minus before, one for each sample.

@@ -100,23 +100,23 @@ class Trainer:
         Args:
             samples: What is learned from.
             validation: What is validated on; none of `samples` may be among them.
-            epochs: How often the samples are gone through.
+            epochs: The number of passes over the samples.
             order: A seed for the order of the samples, which is another one in every epoch; by default they keep
                 their order.
             lag: How many earlier samples may not be learned yet when an agent starts; see `ACE.run`.
             workers: How many agents run at once.
-            max_cost: US dollars, validation included. When so much is spent, no further sample begins.
+            max_cost: US dollars, validation included. Once this much is spent, no further sample is started.
             fail_fast: Whether the first failed sample stops the training.
             run_id: The name of the run.
-            resume: Whether to go on with a training that was broken off: the one named, by default the last one in
-                the log. It needs a skillbook in a store, and a `log_path`.
+            resume: Whether to resume an interrupted training: the one named, by default the last one in the log. It
+                needs a skillbook in a store, and a `log_path`.
             on_point: Called with each new validation.
             cancel_token: Stops the training.
             **options: skillbook or skillbook_path, and the other settings of learning; see `LearningSettings`.
 
         Raises:
-            ValueError: An argument makes no sense, or a validation sample is a training sample too.
-            UnfinishedEvaluationError: It was stopped before the book was validated once.
+            ValueError: An argument is invalid, or a validation sample is a training sample too.
+            UnfinishedEvaluationError: It was stopped before the first validation.
         """
         check_disjoint(samples, validation)
         if resume and self.log_path is None:

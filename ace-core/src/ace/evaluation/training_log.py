@@ -21,7 +21,7 @@ class ValidationPoint:
     """One validation of a skillbook that learns."""
 
     samples: int
-    """After how many samples, over all epochs; 0 is the beginning."""
+    """The number of samples before it, over all epochs; 0 is the beginning."""
     score: Interval
     """The accuracy on the validation samples."""
     score_before: float | None
@@ -56,7 +56,7 @@ class ValidationPoint:
             own = {"score": Interval(**data["score"]), "learning": Spent(**data.get("learning", {}))}
             return cls(**{**data, **own})
         except (TypeError, KeyError) as error:
-            raise ValueError(f"this is no point of a validation: {error}") from error
+            raise ValueError(f"this is not a point of a validation: {error}") from error
 
 
 @final
@@ -67,7 +67,8 @@ class TrainingLog:
         path: The file; None keeps nothing.
 
     Raises:
-        ValueError: A line is no point, nor was cut off when a process was killed; the text names it.
+        ValueError: A line is not a validation point, and was not cut off by the end of a process either; the text names
+            the line.
     """
 
     def __init__(self, path: str | Path | None) -> None:

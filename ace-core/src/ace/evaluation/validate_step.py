@@ -12,9 +12,9 @@ __all__ = ["ValidateStep"]
 
 @checked_class
 class ValidateStep:
-    """Validates every so many samples, and at the end of the run. It comes last in a learning pipeline.
+    """Validates at intervals of samples, and at the end of the run. It comes last in a learning pipeline.
 
-    It stands in the lane of the steps that write, so nothing is learned while it validates. When the course is
+    It is in the lane of the steps that write, so nothing is learned while it validates. When the course is
     exhausted, it cancels the run.
 
     Args:
@@ -38,9 +38,9 @@ class ValidateStep:
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
-        """Validate once more, so that fewer samples than an interval are validated too, and go back to the best.
+        """Validate once more, so that an incomplete interval is validated too, and restore the best state.
 
-        A run that was broken off after this is over: nothing of it is left to be done.
+        A run that is interrupted after this is complete: nothing of it remains to be done.
         """
         if not interrupted:
             self._validate(last_index, None)

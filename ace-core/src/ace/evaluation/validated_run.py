@@ -32,9 +32,9 @@ def run_validated(
 
     Args:
         runner: Learns; for this run it gets one more step, which validates.
-        course: The validations. It may be one that was broken off; then it goes on.
+        course: The validations. An interrupted course is resumed.
         samples: What is learned from.
-        epochs: How often the samples are gone through.
+        epochs: The number of passes over the samples.
         cancel_token: Stops the run. Its reason tells afterwards what did: `early_stopping` and `max_cost` too.
         max_cost: US dollars, validation included. When so much is spent, no further sample begins.
         **arguments: The others of the runner's `run`.

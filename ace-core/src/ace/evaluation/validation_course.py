@@ -1,4 +1,4 @@
-"""Validates a skillbook while it learns: keeps the best state, takes back what made it worse, says when to stop."""
+"""Validates a skillbook while it learns: keeps the best state, rolls back what made it worse, decides when to stop."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ValidationCourse:
             raise ValueError("there is no sample to validate on")
         if self.settings.gate and skillbook.store is None:
             raise ValueError(
-                "the gate takes back what made the score fall, so it needs a skillbook with history; "
+                "the gate rolls back what made the score fall, so it needs a skillbook with history; "
                 "open one with a path that ends in .db"
             )
         self.skillbook = skillbook
@@ -98,10 +98,10 @@ class ValidationCourse:
         return since >= self.settings.patience
 
     def start(self, *, max_cost: float | None = None, cancel_token: CancellationToken | None = None) -> float:
-        """Validate the book as it is, before anything is learned. A course that was taken up again has done so.
+        """Validate the book as it is, before anything is learned. A resumed course has done so already.
 
         Args:
-            max_cost: US dollars that this may cost.
+            max_cost: The most that this may cost, in US dollars.
             cancel_token: Stops it.
 
         Returns:
@@ -222,7 +222,7 @@ class ValidationCourse:
         assert before.version is not None
         reason = f"gate: validation fell from {before.score.value:.4f} to {last.score.value:.4f}"
         self.skillbook.rollback(before.version, author=reason)
-        logger.info("What was learned since version %d was taken back: %s", before.version, reason)
+        logger.info("What was learned since version %d was rolled back: %s", before.version, reason)
 
 
 def _texts(book: Skillbook) -> dict[str, str]:

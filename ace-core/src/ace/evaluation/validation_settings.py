@@ -15,14 +15,14 @@ class ValidationSettings:
     """When a skillbook is validated, and what follows from it.
 
     Raises:
-        ValueError: A setting makes no sense.
+        ValueError: A setting is out of range.
     """
 
     interval: int = 10
-    """After how many samples; the end of the run is validated in any case."""
+    """The number of samples between two validations; the end of the run is always validated."""
     gate: bool = False
-    """Whether what was learned since the last validation is taken back if the score fell. It needs a skillbook with
-    history, and that nobody else writes it meanwhile."""
+    """Whether what was learned since the last validation is rolled back if the score fell. It needs a skillbook with
+    history that nothing else writes meanwhile."""
     patience: int | None = None
     """How many validations without a better score end the training; None never ends it."""
     repeats: int = 1

@@ -26,7 +26,7 @@ def checked_client(llm: AnyLLMClient) -> AnyLLMClient:
         llm: The client.
 
     Raises:
-        TypeError: It is no client.
+        TypeError: It is not a client.
     """
     with_method("the client of a role", llm, "complete_structured", advice="give one, such as LiteLLMClient(model)")
     return llm
@@ -90,7 +90,7 @@ async def usable_answer(
 
 
 def _scope_of(role: str) -> CallScope:
-    """Return what the calls are for; outside of a run, the role is all that is known."""
+    """Return what the calls are for; outside a run, the role is all that is known."""
     scope = current_call_scope()
     return scope if scope.role else replace(scope, role=role)
 

@@ -44,7 +44,7 @@ def make_skillbook_excerpt(skillbook: SkillbookReader, skill_ids: Iterable[str])
 
     Args:
         skillbook: The skills.
-        skill_ids: The ids; an unknown one is passed over, a repeated one is shown once.
+        skill_ids: The ids; an unknown one is skipped, a repeated one is shown once.
     """
     found = (skillbook.get_skill(skill_id) for skill_id in dict.fromkeys(skill_ids))
     return "\n".join(f"[{skill.id}] {skill.content}" for skill in found if skill is not None)

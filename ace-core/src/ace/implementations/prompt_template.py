@@ -113,7 +113,7 @@ def _parsed(text: str, role: str) -> _Pieces:
 
 
 def _written(name: str, form: str | None, conversion: str | None) -> str:
-    """Return a placeholder as it stands in the template."""
+    """Return a placeholder as it is written in the template."""
     return f"{{{name}{f'!{conversion}' if conversion else ''}{f':{form}' if form else ''}}}"
 
 

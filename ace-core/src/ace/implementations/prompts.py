@@ -43,11 +43,11 @@ SMALL_MODEL_SKILL_MANAGER_PROMPT = SKILL_MANAGER_PROMPT
 """The name of `SKILL_MANAGER_PROMPT` from when small models were asked for sections."""
 
 SKILLBOOK_USAGE_INSTRUCTIONS = _text("skillbook_usage.md").strip()
-"""How somebody else's agent shall use the skills that follow."""
+"""Tells an agent of another framework how to use the skills that follow."""
 
 
 def wrap_skillbook_for_external_agent(skillbook: SkillbookReader, budget_tokens: int | None = None) -> str:
-    """Turn the skills of a book into text for the prompt of somebody else's agent.
+    """Turn the skills of a book into text for the prompt of an agent of another framework.
 
     Args:
         skillbook: The skills.

@@ -13,7 +13,7 @@ def described(description: str, **schema: Any) -> JsonSchemaValue:
     """Return the schema of a text.
 
     Args:
-        description: What stands in it.
-        **schema: What else holds for it, such as `enum`.
+        description: What it contains.
+        **schema: Further keywords of the schema, such as `enum`.
     """
     return {"type": "string", "description": description, **schema}

@@ -55,7 +55,7 @@ Raw = SkipJsonSchema[dict[str, Any]]
 
 
 class LenientOutput(BaseModel):
-    """Further fields are passed over and numbers are taken where text is wanted."""
+    """Unknown fields are ignored, and numbers are accepted where text is expected."""
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True, validate_by_name=True)
 

@@ -59,7 +59,7 @@ class Job(Generic[C]):
             stages[self.stage_index].submit(self)
 
     def perform(self, run: Callable[[C, Position], C]) -> None:
-        """Run a stage's plain work on this thread, then go on."""
+        """Run a stage's plain work on this thread, then continue with the next stage."""
         position = Position()
         self.background.active.add(self)
         try:
@@ -70,12 +70,12 @@ class Job(Generic[C]):
             self._succeed(ctx)
 
     async def perform_async(self, run: Callable[[C, Position], Awaitable[C]], then: Callable[[Work], None]) -> None:
-        """Await a stage's work. Tells `then` what goes on with it, to be called when this task has left its context."""
+        """Await a stage's work. Passes its continuation to `then`, to be called when this task has left its context."""
         position = Position()
         self.background.active.add(self)
         try:
             ctx = await run(self.ctx, position)
-        except BaseException as error:  # as in `perform`; nobody but the step itself cancels this task
+        except BaseException as error:  # as in `perform`; only the step itself cancels this task
             then(partial(self._fail, error, position))
         else:
             then(partial(self._succeed, ctx))
@@ -129,7 +129,7 @@ class Background(Generic[C]):
         self.untold: set[CallerLoop] = set()  # loops that have not made all calls of on_sample_end yet
 
     def enter(self, job: Job[C]) -> None:
-        """Take a sample in; wait while there is no room for it."""
+        """Let a sample in; wait while there is no room for it."""
         while not self.enter_at_once(job):
             self._changes.wait_until(lambda: self._has_room(job))
 
@@ -152,7 +152,7 @@ class Background(Generic[C]):
             self._changes.tell()
 
     def _has_room(self, job: Job[C]) -> bool:
-        # The last place is kept for a sample that nobody is before: all others may be waiting in a lane for
+        # The last place is reserved for the sample that is first in order: all others may be waiting in a lane for
         # one that is still in the foreground, and if they filled the background it could never get in.
         if self._inside + 1 < self._limit:
             return True
@@ -179,7 +179,7 @@ class Background(Generic[C]):
         """Block until nothing is inside.
 
         Args:
-            timeout: Seconds to wait at most; None waits for ever.
+            timeout: Seconds to wait at most; None waits indefinitely.
 
         Raises:
             TimeoutError: If samples are still inside then; the text says how many.
@@ -187,7 +187,7 @@ class Background(Generic[C]):
         if not self._changes.wait_until(lambda: self._inside == 0, timeout) and (count := self._inside):
             raise TimeoutError(
                 f"{count} {'sample is' if count == 1 else 'samples are'} still in the background after "
-                f"{timeout:g} s; they go on, wait again to see them end"
+                f"{timeout:g} s; they continue, wait again to see them end"
             )
         self._make_late_calls()
 

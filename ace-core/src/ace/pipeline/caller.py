@@ -142,8 +142,8 @@ class CallerLoop:
     """The event loop that runs in the current thread.
 
     Args:
-        untold: Where it puts itself while there are calls that the loop has not made yet. Whoever waits for the
-            background makes them if the loop cannot any more.
+        untold: Where it puts itself while there are calls that the loop has not made yet. The code that waits for the
+            background makes them if the loop no longer can.
     """
 
     def __init__(self, untold: set[CallerLoop]) -> None:

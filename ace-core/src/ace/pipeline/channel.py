@@ -57,14 +57,14 @@ class Channel(Generic[T]):
             self._changes.tell()
 
     def abandon(self) -> None:
-        """Say that nobody takes items any more."""
+        """Say that no more items will be taken."""
         with self._lock:
             self._abandoned = True
             self._items.clear()
             self._changes.tell()
 
     def wait_until_ended(self) -> None:
-        """Wait until nobody puts items any more."""
+        """Wait until no more items will be put."""
         with may_block_loop():
             self._changes.wait_until(lambda: self._ended)
 

@@ -83,7 +83,7 @@ class ResultStream(Generator[SampleResult[C], None, None]):
         return next(self._results)
 
     def send(self, value: None, /) -> SampleResult[C]:
-        """Go on to the next result, like `next`."""
+        """Return the next result, like `next`."""
         return self._results.send(value)
 
     def throw(
@@ -105,5 +105,5 @@ class ResultStream(Generator[SampleResult[C], None, None]):
         self._closing.ask()
         try:
             self._results.close()
-        except ValueError:  # somebody is waiting for the next result: it ends there
+        except ValueError:  # another thread waits for the next result: the stream ends there
             return

@@ -26,7 +26,7 @@ class _ResultList(Generic[C]):
     def put(self, place: int, result: SampleResult[C]) -> None:
         results = self._results
         while len(results) <= place:
-            results.append(None)  # threads that do so at once make more room than is needed, which harms nobody
+            results.append(None)  # threads that do so at once make more room than is needed, which does no harm
         results[place] = result
 
     def in_order(self) -> list[SampleResult[C]]:

@@ -25,7 +25,7 @@ class _Nested(Protocol):
 
 
 def one_line(steps: Steps) -> str:
-    """Return the pipeline's `repr`: `=>` stands at the async boundary, braces around a lane."""
+    """Return the pipeline's `repr`: `=>` marks the async boundary, braces enclose a lane."""
     text = ""
     for section in cut_into_sections(steps):
         inner = "".join(f"{_arrow(step)}{step.label}" for step in section.steps)
@@ -43,7 +43,7 @@ def draw_mermaid(steps: Steps, requires: Iterable[str]) -> str:
 
     Args:
         steps: The steps of the pipeline.
-        requires: The fields that come from outside; they stand on the first arrow.
+        requires: The fields that come from outside; they are written on the first arrow.
     """
     drawing = _Drawing()
     drawing.lines.append("    start([start])")

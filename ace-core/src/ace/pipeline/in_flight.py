@@ -2,12 +2,12 @@
 
 Who calls what, and on which thread:
 
-- whoever draws from the input calls `enter` (or `let_in`, `enter_async`) before it draws, one at a time;
+- the code that draws from the input calls `enter` (or `let_in`, `enter_async`) before it draws, one at a time;
 - the worker of a sample calls `end` if the sample ends in the foreground;
 - the thread or loop that did the last background step calls `end_behind`, before it lets other samples pass. In
   `run_async` the call of `on_sample_end` and the release of the sample's place are left to the caller's loop, in that
   order, so that with a limit of one the next sample begins after `on_sample_end`;
-- `wake` is called by whoever stops or cancels the run, also from a signal handler, so it takes no lock.
+- `wake` is called by the code that stops or cancels the run, which may be a signal handler, so it takes no lock.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 class InPlace(Generic[C]):
     """A callback that is called where the sample ended, before others pass, even if the run has a caller's loop.
 
-    It may block, so it is for the bookkeeping of whoever runs the pipeline; callbacks of users go to their loop.
+    It may block, so it is for the bookkeeping of the code that runs the pipeline; callbacks of users go to their loop.
 
     Args:
         callback: Called with each result.
@@ -128,7 +128,7 @@ class InFlight(Generic[C]):
         self.wake()
 
     def wake(self) -> None:
-        """Have whoever waits for room look again."""
+        """Have the code that waits for room check again."""
         ring = self._ring
         if ring is not None:
             ring()
@@ -217,7 +217,7 @@ def _announce(name: str, callback: OnSample[C], result: SampleResult[C], calling
 def _ring_loop(loop: asyncio.AbstractEventLoop, room: asyncio.Future[None]) -> None:
     try:
         loop.call_soon_threadsafe(_set, room)
-    except RuntimeError:  # the loop is closed: nobody waits there
+    except RuntimeError:  # the loop is closed: nothing waits there
         return
 
 

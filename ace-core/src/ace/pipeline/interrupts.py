@@ -1,7 +1,7 @@
 """Keeping Ctrl-C out of the moments in which a sample changes hands.
 
 Python raises `KeyboardInterrupt` between any two instructions of the main thread. Between those that take a sample out
-of one place and put it into the next, that would lose the sample, and who waits for it would wait for ever.
+of one place and put it into the next, that would lose the sample, and the code that waits for it would never wake.
 """
 
 from __future__ import annotations

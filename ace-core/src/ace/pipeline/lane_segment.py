@@ -89,7 +89,7 @@ class LaneSegment(Generic[C]):
         return context
 
     def pass_through(self, ctx: C, position: Position, run: Run[C], index: int) -> C:
-        """Run the section and wait for it. Ctrl-C takes back what has not begun, and else waits for its end.
+        """Run the section and wait for it. Ctrl-C cancels work that has not begun, and otherwise waits for its end.
 
         The section runs on another thread, which no Ctrl-C can interrupt. If hooks are to be called on this thread, it
         calls them while it waits.

@@ -67,7 +67,7 @@ def merge_namespaced(outputs: Sequence[C], base: C | None = None) -> C:
 
     Args:
         outputs: The children's contexts, in child order.
-        base: The context that went into the branch; without it, the first output stands for it.
+        base: The context that went into the branch; without it, the first output is used in its place.
     """
     start = outputs[0] if base is None else base
     children = {f"branch_{index}": output for index, output in enumerate(outputs)}

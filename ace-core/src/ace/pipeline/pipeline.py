@@ -152,7 +152,7 @@ class Pipeline(PipelineAsStep[C]):
     ) -> list[SampleResult[C]]:
         """Run all samples and return when the last foreground part is over.
 
-        Background work may go on then: see `wait_for_background`. It also works inside a running event loop,
+        Background work may continue then: see `wait_for_background`. It also works inside a running event loop,
         which it blocks meanwhile; `run_async` does not.
 
         Args:
@@ -219,7 +219,7 @@ class Pipeline(PipelineAsStep[C]):
 
         Work begins when the first result is asked for. At most twice `workers` samples are drawn and not yet
         taken. Closing the iterator draws no more samples, and waits for those in a step; if a step or a callback of
-        the stream itself closes it, nobody waits. Arguments and errors are those of `run`.
+        the stream itself closes it, there is no waiting. Arguments and errors are those of `run`.
         """
         options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
         check_call(contexts, options, asynchronous=False)
@@ -244,14 +244,14 @@ class Pipeline(PipelineAsStep[C]):
         return astream(self._runs, contexts, options)
 
     def wait_for_background(self, timeout: float | None = None) -> None:
-        """Block until no sample is in the background. A background step would wait for itself, for ever.
+        """Block until no sample is in the background. Do not call it in a background step: it would wait for itself.
 
         Args:
-            timeout: Seconds to wait at most; None waits for ever.
+            timeout: Seconds to wait at most; None waits indefinitely.
 
         Raises:
             TimeoutError: If samples are still in the background then; the text says how many.
-            TypeError: If the timeout is no number.
+            TypeError: If the timeout is not a number.
         """
         check_timeout(timeout)
         with may_block_loop():

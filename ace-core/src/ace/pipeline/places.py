@@ -16,7 +16,7 @@ WorkT = TypeVar("WorkT")
 
 @final
 class Turn:
-    """Somebody who waits for a place and does the work in it by itself.
+    """A waiter for a place, which does its work there by itself.
 
     Args:
         tell: Called when the place is there; must not raise.

@@ -67,7 +67,7 @@ def plan_step(step: StepProtocol[C]) -> PlannedStep[C]:
     """Read the declarations of one step.
 
     Raises:
-        PipelineConfigError: If something is missing or makes no sense; the text names the step and the mend.
+        PipelineConfigError: If a declaration is missing or invalid; the text names the step and the fix.
     """
     name = type(step).__name__
     if isinstance(step, type):
@@ -117,7 +117,7 @@ def returned_context(returned: C, step_name: str) -> C:
         if inspect.iscoroutine(value):
             value.close()
         raise PipelineError(
-            f"step {step_name} returned a {type(value).__name__} that nobody awaits; declare it "
+            f"step {step_name} returned a {type(value).__name__} that nothing awaits; declare it "
             f"`async def __call__(self, ctx)` and return what it gives: `return await ...`"
         )
     raise PipelineError(

@@ -26,8 +26,8 @@ def log_problem(
     try:
         logger.log(level, message, *args, exc_info=error)
     except Exception:
-        # The log was the last place to report anything to. Whoever gets this error instead of the engine's own work
-        # would lose a sample for a line of text.
+        # There is no other place to report to, and raising this error in the engine would lose a sample for a line of
+        # text.
         return
 
 

@@ -62,7 +62,7 @@ class Runs(Generic[C]):
         _all.add(self)
 
     def _forget(self) -> None:
-        """Start with no run. A forked child calls it too: its parent goes on with those that there are."""
+        """Start with no run. A forked child calls it too: its parent continues the existing ones."""
         self._lock = threading.RLock()  # the garbage collector may close a stream while it is held
         self._going_on: WeakSet[Run[C]] = WeakSet()
         self._order = InputOrder(self._plan.lanes)
@@ -104,7 +104,7 @@ class Runs(Generic[C]):
         needs_order = background is not None or bool(self._plan.lanes)
         with self._lock:
             if self._going_on:
-                # Samples of a run that is going on must not wait for each other's turn across the two.
+                # Samples of an active run must not wait for each other's turn across the two.
                 self._order = InputOrder(self._plan.lanes)
             order = self._order if needs_order else None
             run = Run(
@@ -125,7 +125,7 @@ class Runs(Generic[C]):
         run.end()
         with self._lock:
             self._going_on.discard(run)
-            if run.is_left_behind:  # its workers go on numbering their samples
+            if run.is_left_behind:  # its workers continue to number their samples
                 self._order = InputOrder(self._plan.lanes)
 
     def _drain(self, run: Run[C]) -> None:

@@ -43,7 +43,7 @@ def _common_key(group: Sequence[PlannedStep[C]]) -> object | None:
     for step in keyed[1:]:
         if step.lane_key is not keyed[0].lane_key:
             raise PipelineConfigError(
-                f"steps {keyed[0].name} and {step.name} stand in one section of lane {step.lane!r} but have different "
+                f"steps {keyed[0].name} and {step.name} are in one section of lane {step.lane!r} but have different "
                 f"lane keys; give both the same object, or give them different lanes"
             )
     return keyed[0].lane_key if keyed else None

@@ -27,7 +27,7 @@ class Position:
 class Segment(Generic[C]):
     """A run of steps, either all plain or all asynchronous.
 
-    This is the innermost loop of the engine: the four methods differ only in what they leave out, so that a run
+    This is the innermost loop of the engine: the four methods differ only in what they omit, so that a run
     without hooks pays nothing for them.
     """
 

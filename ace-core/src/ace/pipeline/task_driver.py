@@ -146,7 +146,7 @@ class TaskDriver(Generic[C]):
         return result
 
     async def _forget_cancellation(self, task: asyncio.Task[None]) -> None:
-        """Take back what a step did that cancelled its own task and went on: the next sample must not meet it."""
+        """Undo the cancellation by a step of its own task, if the step continued: it must not reach the next sample."""
         try:
             await asyncio.sleep(0)  # here it arrives, unless it has arrived in the step
         except asyncio.CancelledError:

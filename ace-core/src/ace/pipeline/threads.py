@@ -24,7 +24,7 @@ _IDLE_SECONDS = 5.0
 
 
 def _no_report() -> None:
-    """Tell nobody."""
+    """Report to no one."""
 
 
 @final
@@ -51,8 +51,8 @@ class ThreadCache:
 
         Args:
             work: What is to be done.
-            report: Tells somebody that it is done, and does nothing else. It is called when the thread counts as
-                free already, so that one who hears of it and starts more work gets the same thread again.
+            report: Reports that it is done, and does nothing else. It is called when the thread counts as
+                free already, so that work started in response gets the same thread again.
 
         Raises:
             RuntimeError: If the system has no thread left to give.
@@ -93,7 +93,7 @@ class ThreadCache:
                 self._idle += 1
             try:
                 report()
-            except Exception as error:  # a loop that its owner has closed: nobody waits there any more
+            except Exception as error:  # a loop that its owner has closed: nothing waits there any more
                 message = "the end of work of the pipeline engine could not be reported"
                 log_problem(logger, logging.ERROR, message, error=error)
             del task, work, report  # what they hold must not live on while this thread waits
@@ -106,7 +106,7 @@ class ThreadCache:
         self._ended.put(threading.current_thread())
 
     def _retire(self) -> bool:
-        """Leave the idle threads, unless somebody has just counted on this one: then its work is on the way."""
+        """Leave the idle threads, unless this one has just been assigned work, which is on the way."""
         with self._lock:
             if self._idle == 0:
                 return False

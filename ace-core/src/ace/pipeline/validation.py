@@ -126,10 +126,10 @@ def listed_hooks(hooks: Iterable[PipelineHook] | None) -> tuple[PipelineHook, ..
 
 
 def check_settings(background_limit: object, step_observer: object) -> None:
-    """Check what else a pipeline was given.
+    """Check the other arguments of a pipeline.
 
     Raises:
-        PipelineConfigError: If something makes no sense.
+        PipelineConfigError: If an argument is invalid.
     """
     if not isinstance(background_limit, int) or isinstance(background_limit, bool) or background_limit < 1:
         raise PipelineConfigError(f"background_limit is {background_limit!r}; it must be a whole number, 1 or more")
@@ -186,14 +186,14 @@ def _call_of(callback: object) -> object:
 
 
 def check_timeout(timeout: object) -> None:
-    """Check how long somebody wants to wait.
+    """Check the timeout of a wait.
 
     Raises:
-        TypeError: If it is no number of seconds.
+        TypeError: If it is not a number of seconds.
     """
     is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and not math.isnan(timeout)
     if timeout is not None and not is_number:
-        raise TypeError(f"timeout is {timeout!r}; it must be a number of seconds, or None to wait for ever")
+        raise TypeError(f"timeout is {timeout!r}; it must be a number of seconds, or None to wait indefinitely")
 
 
 @final
@@ -225,8 +225,8 @@ class InputCheck(Generic[C]):
                 position.step_name = step_name
                 if not isinstance(ctx, StepContext):
                     raise PipelineError(
-                        f"step {step_name} requires the field {field!r}, which {cls.__name__} lacks, for it is no "
-                        f"context; wrap each sample in one: run([StepContext(sample), ...])"
+                        f"step {step_name} requires the field {field!r}, which {cls.__name__} lacks, as it is not "
+                        f"a context; wrap each sample in one: run([StepContext(sample), ...])"
                     )
                 raise PipelineError(
                     f"step {step_name} requires the field {field!r}, which {cls.__name__} lacks and no earlier step "

@@ -118,8 +118,9 @@ class Changes:
         """Block until something is true. The lock must not be held.
 
         Args:
-            is_true: Asked under the lock, now and at each change, by whoever makes it. It must change nothing.
-            timeout: Seconds to wait at most; None waits for ever.
+            is_true: Asked under the lock, now and at each change, by the code that makes the change. It must not change
+                anything.
+            timeout: Seconds to wait at most; None waits indefinitely.
 
         Returns:
             Whether it became true in time.

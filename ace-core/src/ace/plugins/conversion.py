@@ -56,7 +56,7 @@ def trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceConv
 
 
 def _head_of(path: Path) -> bytes:
-    """Return the beginning of a file; empty if it cannot be read, of which whoever reads it will tell."""
+    """Return the beginning of a file; empty if it cannot be read, which the reader of the file reports."""
     try:
         with path.open("rb") as file:
             return file.read(HEAD_SIZE)

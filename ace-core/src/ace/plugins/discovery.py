@@ -121,7 +121,7 @@ def discover(entry_points: Iterable[EntryPointLike], environ: Mapping[str, str])
 
 
 def _each_once(entry_points: Iterable[EntryPointLike]) -> Iterator[InstalledPlugin]:
-    """Leave out what a distribution that is on the path twice states again; the first one is imported."""
+    """Skip entry points that repeat because a distribution is on the path twice; the first one is imported."""
     seen: set[tuple[str, str]] = set()
     for entry_point in entry_points:
         distribution = entry_point.dist

@@ -20,7 +20,7 @@ class HookSource:
     kinds: tuple[str, ...]
     """What the plugin gives, such as `runners`."""
     api: int | None
-    """Its `ACE_API`; None if it is not there, or is no plain number."""
+    """Its `ACE_API`; None if it is missing or not a plain number."""
     requires: tuple[str, ...]
     """The requirements of its specs that are written as plain texts."""
     command_summary: str | None
@@ -171,7 +171,7 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[ast.Assign | ast.AnnAssign,
 
 
 def _requirements(tree: ast.Module) -> tuple[str, ...]:
-    """Return the texts in `requires=` of all specs, each once; a name of the module may stand for them."""
+    """Return the texts in `requires=` of all specs, each once; they may be given by a name of the module."""
     found: dict[str, None] = {}
     named = {name.id: statement.value for statement, name in _assignments(tree)}
     for spec in HOOKS.values():

@@ -58,4 +58,4 @@ def _warning(distribution: Distribution) -> str:
         who = distribution.name
     except Exception:  # the name may be what cannot be read
         who = f"a distribution in {str(distribution.locate_file(''))!r}"
-    return f"the plugins of {who} are left out, since its metadata are damaged; install it again"
+    return f"the plugins of {who} are skipped, since its metadata is damaged; install it again"

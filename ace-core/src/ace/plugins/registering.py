@@ -111,7 +111,7 @@ def _register_installed(kind: str, name: str | None) -> bool:
 
 
 def _register(plugin: LoadedPlugin, spec: Spec) -> Callable[[], None]:
-    """Put one spec into its registry; returns what takes it out again."""
+    """Put one spec into its registry; return the function that removes it again."""
     try:
         return _REGISTRARS[type(spec)](plugin, spec)
     except ValueError as error:

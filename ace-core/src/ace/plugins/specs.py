@@ -164,7 +164,7 @@ class StoreSpec(Spec):
             if not _is_written(_SUFFIX, suffix):
                 raise self._wrong("a suffix", "in small letters, such as '.acme'", suffix)
         if not self.schemes and not self.suffixes:
-            raise ValueError(f"StoreSpec {self.name!r}: give schemes or suffixes, or nobody can reach the store")
+            raise ValueError(f"StoreSpec {self.name!r}: give schemes or suffixes, or the store cannot be reached")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ Awaited = Literal["never", "on_loop", "always"]
 
 
 class Calling(Protocol):
-    """How a coroutine that works both ways calls what is outside of it."""
+    """How a coroutine that works both ways calls code outside it."""
 
     async def method(self, owner: object, name: str, *args: object, **kwargs: object) -> Any:
         """Call a method of a role or a client, plain or asynchronous, and return what it gives in the end.
@@ -96,7 +96,7 @@ class _OnLoop:
         return await returned if _is_awaitable(returned) else returned
 
     async def function(self, function: Callable[[], T]) -> T:
-        import asyncio  # whoever is here has it; importing this module alone shall not load it
+        import asyncio  # a caller that gets here has loaded it; importing this module alone must not
 
         return await asyncio.to_thread(function)
 

@@ -1,4 +1,4 @@
-"""The registry of what turns texts into vectors, by the name that stands in `embedding_provider`.
+"""The registry of embedders, which turn texts into vectors, by the names that `embedding_provider` takes.
 
 `ace.plugins` fills it; LiteLLM's embedding models come the same way.
 """
@@ -46,7 +46,7 @@ def register_embedder(name: str, factory: EmbedderFactory) -> None:
 
 
 def unregister_embedder(name: str) -> None:
-    """Forget an embedder; an unknown name is no error.
+    """Forget an embedder; an unknown name is ignored.
 
     Args:
         name: Its name.

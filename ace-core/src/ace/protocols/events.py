@@ -28,7 +28,7 @@ class RunStarted:
     runner: str
     """What kind of runner it is, such as `ace` or `trace_analyser`."""
     epochs: int
-    """How often the inputs are gone through."""
+    """The number of passes over the inputs."""
     total: int | None
     """How many inputs there are; None where that is not known."""
     resumed: bool
@@ -126,13 +126,13 @@ class ModelCalled:
     """A model answered, or an answer that was recorded earlier was used."""
 
     run_id: str
-    """The name of the run; empty outside of one."""
+    """The name of the run; empty outside one."""
     trace_id: str
-    """The name of the sample or trace; empty outside of a run."""
+    """The name of the sample or trace; empty outside a run."""
     model: str
     """The model string."""
     role: str
-    """Who asked, such as `Reflector`; empty outside of a role."""
+    """Who asked, such as `Reflector`; empty outside a role."""
     input_tokens: int
     """The tokens of the prompt, as the server reported them."""
     output_tokens: int
@@ -152,9 +152,9 @@ class SkillChange:
     kind: str
     """`ADD`, `UPDATE`, `TAG`, `REMOVE`, `MERGE`, `DELETE` or `KEEP`."""
     skill_id: str
-    """The skill; for a merge the one that stays. Empty where an operation that was left out named none."""
+    """The skill; for a merge the one that stays. Empty where a skipped operation named none."""
     reason: str = ""
-    """Why it was left out; empty if it was carried out."""
+    """Why it was skipped; empty if it was applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +162,13 @@ class SkillsChanged:
     """A skillbook was changed by a step."""
 
     run_id: str
-    """The name of the run; empty outside of one."""
+    """The name of the run; empty outside one."""
     trace_id: str
     """The sample or trace that taught it."""
     applied: tuple[SkillChange, ...]
-    """What was carried out, in order."""
+    """What was applied, in order."""
     skipped: tuple[SkillChange, ...]
-    """What was left out, with the reason."""
+    """What was skipped, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class SkillProven:
     """A skill was tried on the case that taught it."""
 
     run_id: str
-    """The name of the run; empty outside of one."""
+    """The name of the run; empty outside one."""
     trace_id: str
     """The sample or trace that taught it."""
     skill_id: str

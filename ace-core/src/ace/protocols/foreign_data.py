@@ -1,4 +1,4 @@
-"""Reads what somebody else made: objects whose attributes raise, and texts that cannot be sent or stored."""
+"""Reads objects and texts that other code made: attributes may raise, and texts may be impossible to send or store."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ __all__ = ["CallScope", "call_scope", "current_call_scope", "note_model_call"]
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """What the model calls of this moment are for. Fields are empty where nobody has said it."""
+    """What the current model calls are for. Fields that were not set are empty."""
 
     run_id: str = ""
     """The name of the run."""

@@ -1,6 +1,6 @@
 """The registry of prefixes of model strings, such as `acme/large`, that plugins bring.
 
-`ace.plugins` fills it; whoever turns a model string into a client looks into it.
+`ace.plugins` fills it; the code that turns a model string into a client looks prefixes up in it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def register_model_prefix(prefix: str, factory: ModelClientFactory) -> None:
 
 
 def unregister_model_prefix(prefix: str) -> None:
-    """Forget a prefix; an unknown one is no error.
+    """Forget a prefix; an unknown one is ignored.
 
     Args:
         prefix: The prefix.

@@ -56,7 +56,7 @@ _observers: tuple[tuple[str, Observer], ...] = ()
 
 
 def is_observed() -> bool:
-    """Tell whether anybody watches. Who emits asks first, so that an event nobody sees is not even made."""
+    """Return whether there is an observer. Emitters ask first, so that an event without an observer is not created."""
     fill("observers")
     return bool(_observers)
 
@@ -130,7 +130,7 @@ def register_observer(name: str, observer: Observer) -> None:
 
 
 def unregister_observer(name: str) -> None:
-    """Forget an observer; an unknown name is no error.
+    """Forget an observer; an unknown name is ignored.
 
     Args:
         name: Its name.

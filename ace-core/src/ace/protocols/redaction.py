@@ -24,7 +24,7 @@ __all__ = [
 
 HIDDEN = "[hidden]"
 _SHORTEST_SECRET = 8
-"""What is shorter is no key, and would be found in ordinary words."""
+"""A shorter value is not a key, and would match inside ordinary words."""
 _SECRET_NAME = re.compile(
     r"api[_-]?key|secret|password|passwd|authorization|private[_-]?key|"
     r"(^|[_-])(auth|access|refresh|bearer|api)[_-]?token$",

@@ -16,7 +16,7 @@ __all__ = ["SkillbookReader"]
 
 @runtime_checkable
 class SkillbookReader(Protocol):
-    """Read access to skills. Nobody has to inherit from this class."""
+    """Read access to skills. Inheriting from this class is not necessary."""
 
     def as_prompt(self, *, budget_tokens: int | None = None, query: str | None = None) -> str:
         """Return the active skills as text for a model.

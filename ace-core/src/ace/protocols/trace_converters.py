@@ -73,7 +73,7 @@ def register_trace_converter(converter: TraceConverter) -> None:
 
 
 def unregister_trace_converter(name: str) -> None:
-    """Forget a converter; an unknown name is no error.
+    """Forget a converter; an unknown name is ignored.
 
     Args:
         name: The name of the converter.

@@ -261,9 +261,9 @@ def _with_raw(answer: StructuredAnswer, text: str) -> StructuredAnswer:
 
 
 def _chat_completion(text: str, mode_settings: Mapping[str, Any]) -> Any:
-    """Dress a text as a response of OpenAI's library, which instructor reads.
+    """Wrap a text in a response of OpenAI's library, which instructor reads.
 
-    In a mode with tools the text is what stood in the arguments of the tool.
+    In a mode with tools the text is taken from the arguments of the tool call.
     """
     types = importlib.import_module("openai.types.chat")
     message: dict[str, Any] = {"role": "assistant", "content": text}

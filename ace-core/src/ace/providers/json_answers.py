@@ -20,8 +20,8 @@ _MOST_STARTS = 200
 def json_objects(answer: str) -> Iterator[dict[str, Any]]:
     """Yield the outermost JSON objects of an answer, in order.
 
-    Prose and code fences around an object are passed over, and so are the thoughts that some models
-    write before their answer. An object inside another one is not yielded by itself.
+    Prose and code fences around an object are skipped, and so are the thoughts that some models write before their
+    answer. An object inside another one is not yielded by itself.
 
     Args:
         answer: The text of a model.
@@ -47,7 +47,7 @@ def json_objects(answer: str) -> Iterator[dict[str, Any]]:
 
 
 def _encodable(value: Any) -> Any:
-    """A model can write half of a surrogate pair as an escape, and then nobody could store what it taught."""
+    """Replace the lone surrogates that a model can write as escapes, which could not be stored."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):

@@ -31,12 +31,11 @@ class LiteLLMClient:
 
     It satisfies `LLMClientLike` and may be used from several threads. LiteLLM is imported on the
     first call. One call makes at most `max_retries + 1` requests to each model of the chain; a structured
-    call asks at most `validation_retries + 1` times, with one request more where an own server refuses
-    the schema.
+    call asks at most `validation_retries + 1` times, with one more request if your own server refuses the schema.
 
     Args:
         model: A LiteLLM model string.
-        api_base: The address of an own server.
+        api_base: The address of your own server.
         api_key: The key; by default LiteLLM takes it from the environment.
         max_tokens: The longest answer, in tokens.
         temperature: The sampling temperature.
@@ -146,7 +145,7 @@ class LiteLLMClient:
     ) -> StructuredAnswer:
         """Send a prompt and return the answer as an instance of a pydantic model.
 
-        The JSON schema is appended to the prompt, and an own server is asked to hold the model to it.
+        The JSON schema is appended to the prompt, and your own server is asked to enforce it.
         An answer that does not validate is asked for again, with the error shown to the model.
 
         Args:

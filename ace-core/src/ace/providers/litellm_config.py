@@ -24,7 +24,7 @@ class LiteLLMConfig:
     model: str
     """A LiteLLM model string, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`."""
     api_base: str | None = None
-    """The address of an own server; None takes that of the provider."""
+    """The address of your own server; None uses that of the provider."""
     api_key: str | None = field(default=None, repr=False)
     """The key; None takes it from the environment. It never shows in a repr."""
     max_tokens: int | None = 2048
@@ -64,7 +64,7 @@ class LiteLLMConfig:
         """Return these settings and those of the fallbacks, in the order in which they are tried.
 
         A fallback given as a model string shares address and key only with a model whose string begins alike:
-        `openai/one` with `openai/two`, `gpt-4o` with `gpt-4o-mini`. So no key reaches somebody else's server.
+        `openai/one` with `openai/two`, `gpt-4o` with `gpt-4o-mini`. So no key reaches the server of another provider.
         """
         return [self, *(self._fallback(entry) for entry in self.fallbacks)]
 

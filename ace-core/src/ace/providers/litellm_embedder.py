@@ -27,7 +27,7 @@ class LiteLLMEmbedder:
 
     Args:
         model: A LiteLLM model string, such as `text-embedding-3-small`.
-        api_base: The address of an own server.
+        api_base: The address of your own server.
         api_key: The key; by default LiteLLM takes it from the environment.
         timeout: How long to wait for the server, in seconds.
         retries: When a request is repeated, and after how long.

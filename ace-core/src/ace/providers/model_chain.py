@@ -1,4 +1,4 @@
-"""Asks a model until it answers, then those that stand in for it."""
+"""Asks a model until it answers, and then its fallbacks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ModelChain:
         configs: The settings of each model, in the order in which they are tried.
 
     Raises:
-        ValueError: The settings on retries make no sense.
+        ValueError: A setting for retries is out of range.
     """
 
     def __init__(self, configs: Sequence[LiteLLMConfig]) -> None:

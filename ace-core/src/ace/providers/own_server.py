@@ -1,4 +1,4 @@
-"""Models of an own server that speaks the OpenAI protocol: `openai/NAME` with an address."""
+"""Models of a server of your own that speaks the OpenAI protocol: `openai/NAME` with an address."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["is_on_own_server", "placeholder_key"]
 
 
 def is_on_own_server(model: str, api_base: object) -> bool:
-    """Tell whether a model is asked at an own server.
+    """Return whether a model is on a server of your own.
 
     Args:
         model: A LiteLLM model string.
@@ -22,7 +22,7 @@ def is_on_own_server(model: str, api_base: object) -> bool:
 
 
 def placeholder_key(model: str, api_base: object) -> str | None:
-    """Return a key for an own server where none is set; None where none is needed.
+    """Return a key for your own server if none is set; None where none is needed.
 
     Own servers mostly want no key, but the OpenAI library refuses to call without any.
 

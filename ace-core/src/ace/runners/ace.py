@@ -87,7 +87,7 @@ class ACE(ACERunner):
 
         Raises:
             TypeError: One of the roles is none.
-            ValueError: Two options exclude each other, or one makes no sense.
+            ValueError: Two options exclude each other, or one is invalid.
         """
         settings = LearningSettings(**options)
         skillbook = settings.book()
@@ -152,8 +152,8 @@ class ACE(ACERunner):
             The results of all epochs, in input order. A failed sample has `error`; see also `failures`.
 
         Raises:
-            TypeError: The samples are no iterable of samples.
-            ValueError: An argument makes no sense, a sample is None, or there is no run to resume under this name.
+            TypeError: The samples are not an iterable of samples.
+            ValueError: An argument is invalid, a sample is None, or there is no run to resume under this name.
         """
         return self._run(samples, epochs=epochs, **options)
 

@@ -22,11 +22,11 @@ def check_items(items: object, epochs: int) -> None:
 
     Args:
         items: The inputs.
-        epochs: How often they are gone through.
+        epochs: The number of passes over them.
 
     Raises:
-        TypeError: They are one input, and no iterable of inputs.
-        ValueError: They cannot be gone through so often, or one of them is None.
+        TypeError: They are a single input, not an iterable of inputs.
+        ValueError: They can be iterated only once and there are several epochs, or one of them is None.
     """
     if isinstance(items, str | bytes | bytearray | Mapping) or not isinstance(items, Iterable):
         raise TypeError(f"a run takes a list of inputs, not one {type(items).__name__}; put it into a list: run([...])")
@@ -34,7 +34,7 @@ def check_items(items: object, epochs: int) -> None:
     if not isinstance(items, Sequence):
         if epochs > 1:
             raise ValueError(
-                f"{epochs} epochs need inputs that can be gone through again; a {type(items).__name__} "
+                f"{epochs} epochs need inputs that can be iterated more than once; a {type(items).__name__} "
                 "cannot: give a list"
             )
         return

@@ -150,8 +150,8 @@ class IntegrationRunner(ACERunner):
             The results of all epochs, in input order. A task that could not be run has `error`; see also `failures`.
 
         Raises:
-            TypeError: The tasks are no iterable of tasks.
-            ValueError: An argument makes no sense, a task is None, or there is no run to resume under this name.
+            TypeError: The tasks are not an iterable of tasks.
+            ValueError: An argument is invalid, a task is None, or there is no run to resume under this name.
         """
         return self._run(tasks, epochs=epochs, **options)
 

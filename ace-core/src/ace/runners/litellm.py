@@ -336,7 +336,7 @@ class ACELiteLLM:
         """Wait until everything is learned; see `ACERunner.wait_for_background`.
 
         Args:
-            timeout: Seconds to wait at most, for each runner; None waits for ever.
+            timeout: Seconds to wait at most, for each runner; None waits indefinitely.
         """
         for runner in self._runners:
             runner.wait_for_background(timeout)
@@ -365,14 +365,14 @@ class ACELiteLLM:
 
     @checked_arguments()
     def load(self, path: str | Path) -> None:
-        """Go on with the skillbook of a file. What is in the background is learned into the old one first.
+        """Switch to the skillbook of a file. What is in the background is learned into the old one first.
 
         Args:
             path: The file.
 
         Raises:
             FileNotFoundError: There is no such file.
-            SkillbookFileError: It is no skillbook; the one that is used stays.
+            SkillbookFileError: It is not a skillbook; the current one stays in use.
         """
         new = Skillbook.load_from_file(path)
         self.wait_for_background()

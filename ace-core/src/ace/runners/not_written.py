@@ -30,8 +30,8 @@ save it to another path with save(path)
         if is_resumable:
             samples = "1 sample" if learned == 1 else f"{learned} samples"
             remedy = (
-                f"What {samples} taught is kept; when that is mended, "
-                f"go on with run(..., run_id={run_id!r}, resume=True)"
+                f"What {samples} taught is kept; when the problem is fixed, "
+                f"resume with run(..., run_id={run_id!r}, resume=True)"
             )
         else:
             remedy = "What was learned is in memory; save it to another path with save(path)"

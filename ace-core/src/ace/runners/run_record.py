@@ -39,7 +39,7 @@ _RUNS = ""
 """The list of runs is kept as the progress of a run without a name."""
 _FINISHED = "finished"
 _WITH_FAILURES = "failures"
-"""The run has gone through all inputs, and samples that failed are left."""
+"""The run has processed all inputs, and some samples have failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class UnfinishedRun:
     started: str
     """When, as ISO time."""
     epochs: int
-    """How often its inputs are gone through."""
+    """The number of passes over its inputs."""
     total: int | None
     """How many inputs it has; None where that is not known."""
     learned: int
@@ -159,7 +159,7 @@ def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
 def record_of_run(
     skillbook: Skillbook, options: RunSettings, *, runner: str, epochs: int, total: int | None, inputs: str = ""
 ) -> RunRecord | None:
-    """Return what the store of a book keeps about a run that begins or goes on; None for a book without a store.
+    """Return what the store of a book keeps about a run that begins or is resumed; None for a book without a store.
 
     Args:
         skillbook: The book that the run writes.
@@ -237,7 +237,7 @@ class RunRecord:
         total: int | None,
         inputs: str = "",
     ) -> Self:
-        """Note in a store that a run begins, or find the one that shall go on.
+        """Note in a store that a run begins, or find the one to resume.
 
         Args:
             store: The store.
@@ -271,7 +271,7 @@ class RunRecord:
             )
         if is_known and not options.resume:
             raise ValueError(
-                f"there is a run {run_id!r} in this store already; give resume=True to go on with it, or another run_id"
+                f"there is a run {run_id!r} in this store already; give resume=True to resume it, or another run_id"
             )
         return cls(store, run_id, about)
 

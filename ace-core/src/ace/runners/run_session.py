@@ -191,7 +191,7 @@ class RunSession:
 
         Args:
             is_alone: Whether no other run uses the pipeline.
-            interrupted: Whether the run was broken off; nothing that calls a model is done then.
+            interrupted: Whether the run was interrupted; nothing that calls a model is done then.
 
         Raises:
             SkillbookNotWrittenError: The skillbook could not be written.

@@ -1,4 +1,4 @@
-"""What goes on in the background of a runner, over all of its runs."""
+"""What happens in the background of a runner, over all of its runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["RunnerBackground", "summed_stats"]
 
 @final
 class RunnerBackground:
-    """The pipelines that a runner has used, and the ends of runs that nobody waits for.
+    """The pipelines that a runner has used, and the ends of runs that are not waited for.
 
     Args:
         pipeline: The first pipeline.
@@ -46,7 +46,7 @@ class RunnerBackground:
         """Wait until all of it is done.
 
         Args:
-            timeout: Seconds to wait at most; None waits for ever.
+            timeout: Seconds to wait at most; None waits indefinitely.
 
         Raises:
             TimeoutError: It is not done by then; the text says how many samples are left.

@@ -66,7 +66,7 @@ class LearningSettings:
 
     Raises:
         TypeError: The skillbook, a path or the settings of deduplication are something else.
-        ValueError: Two settings exclude each other, one makes no sense, or the path cannot hold a skillbook.
+        ValueError: Two settings exclude each other, one is invalid, or the path cannot hold a skillbook.
 
     Example:
         >>> LearningSettings(skillbook=Skillbook(), skillbook_path="skills.json")
@@ -85,11 +85,12 @@ class LearningSettings:
     dedup_config: DeduplicationConfig | None = None
     """Settings for a manager that is made here."""
     dedup_interval: int = 10
-    """After how many samples similar skills are merged."""
+    """The number of samples between two merges of similar skills."""
     checkpoint_dir: str | Path | None = None
     """Where copies of the book and `failures.jsonl` go."""
     checkpoint_interval: int = 10
-    """After how many samples the book is copied to `checkpoint_dir`. (A JSON file is saved after each sample.)"""
+    """The number of samples between two copies of the book to `checkpoint_dir`. (A JSON file is saved after each
+    sample.)"""
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None = None
     """Steps of the caller; they come last."""
     allow: Collection[GuardedKind] = ()

@@ -72,7 +72,7 @@ class TraceAnalyser(ACERunner):
 
         Raises:
             TypeError: One of the roles is none.
-            ValueError: Two options exclude each other, or one makes no sense.
+            ValueError: Two options exclude each other, or one is invalid.
         """
         settings = LearningSettings(**options)
         skillbook = settings.book()
@@ -128,8 +128,8 @@ class TraceAnalyser(ACERunner):
             The results of all epochs, in input order. A failed trace has `error`; see also `failures`.
 
         Raises:
-            TypeError: The traces are no iterable of traces.
-            ValueError: An argument makes no sense, a trace is None, or there is no run to resume under this name.
+            TypeError: The traces are not an iterable of traces.
+            ValueError: An argument is invalid, a trace is None, or there is no run to resume under this name.
         """
         return self._run(traces, epochs=epochs, **options)
 

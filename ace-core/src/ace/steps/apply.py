@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 @checked_class
 class ApplyStep:
-    """Carries out the operations. Those that cannot be carried out are logged by the skillbook and left out.
+    """Applies the operations. Those that cannot be applied are skipped, which the skillbook logs.
 
     So are those that copy the right answer or a prompt, or look as if they held personal data or a secret.
 
@@ -42,7 +42,7 @@ class ApplyStep:
 
     Args:
         skillbook: The book to write.
-        guard: Says what is left out.
+        guard: Decides which operations are rejected.
         max_adds: How many skills the operations of one answer may add; further ADD operations are skipped and
             reported. None sets no limit.
 
@@ -150,7 +150,7 @@ def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
 
 
 def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
-    """Tell observers what was carried out, and what was left out and why."""
+    """Tell observers what was applied, and what was skipped and why."""
     if not is_observed() or not (report.applied or report.skipped):
         return
     applied = tuple(SkillChange(done.operation.type, done.skill_id) for done in report.applied)

@@ -49,7 +49,7 @@ def asking(
 
 
 def run_of(ctx: ACEStepContext) -> str:
-    """Return the name of the run that a sample belongs to; empty outside of one.
+    """Return the name of the run that a sample belongs to; empty outside a run.
 
     Args:
         ctx: The context of the sample.

@@ -22,7 +22,7 @@ class CheckpointStep:
     Args:
         directory: Where the files go; it is made if it is missing.
         skillbook: The book to copy.
-        interval: After how many samples it acts.
+        interval: The number of samples between two copies.
 
     Raises:
         ValueError: The interval is below 1.

@@ -1,4 +1,4 @@
-"""Keeps out of a skillbook what is no strategy: copied answers and prompts, personal data, secrets."""
+"""Keeps out of a skillbook what is not a strategy: copied answers and prompts, personal data, secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CopyGuard", "GuardedKind", "guarded_kinds"]
 
 GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data"] | SensitiveClass
-"""What a `CopyGuard` looks for. `personal_data` stands for all classes of `ace.redaction.PERSONAL_DATA`."""
+"""What a `CopyGuard` looks for. `personal_data` means all classes of `ace.redaction.PERSONAL_DATA`."""
 
 _COPIED_WORDS: Final = 5
 _MOST_OF_A_RULE: Final = 0.7
@@ -66,7 +66,7 @@ class CopyGuard:
     def problem_with(
         self, operation: UpdateOperation, answers: Iterable[str], *, feedback: Iterable[str] = ()
     ) -> str | None:
-        """Say what keeps an operation out, or return None. What the reason quotes is no secret.
+        """Return the reason to reject an operation, or None. The reason quotes no secret.
 
         Args:
             operation: What shall be done.

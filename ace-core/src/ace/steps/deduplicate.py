@@ -1,4 +1,4 @@
-"""`DeduplicateStep`: merges skills that say the same."""
+"""`DeduplicateStep`: merges duplicate skills."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Consolidates(Protocol):
     """A manager that merges by itself."""
 
     def consolidate(self, skillbook: Skillbook) -> object:
-        """Merge what says the same, and return a report of what was done."""
+        """Merge duplicate skills, and return a report of what was done."""
 
 
 @checked_class
 class DeduplicateStep:
-    """Merges skills that say the same, every so many samples and at the end of the run.
+    """Merges duplicate skills, at intervals of samples and at the end of the run.
 
     A manager without `consolidate` has its report logged, and nothing is changed.
 
     Args:
         manager: Who finds and merges.
         skillbook: The book to write.
-        interval: After how many samples it acts.
+        interval: The number of samples between two merges.
 
     Raises:
         ValueError: The interval is below 1.
@@ -95,7 +95,7 @@ class DeduplicateStep:
             if similar is not None:
                 checked(_ROLE, self.manager, "get_similarity_report", str, similar)
             if similar:
-                logger.info("Similar skills, which nobody merges: %s", similar)
+                logger.info("Similar skills, which are not merged: %s", similar)
 
     def _asked(self, method: str) -> object:
         return finished(call_role(BLOCKING, _ROLE, self.manager, method, object, {"skillbook": self.skillbook}))
@@ -110,7 +110,7 @@ class DeduplicateStep:
         return True
 
     def _key(self) -> SampleKey | None:
-        """Return the key of this merge in the run that is going on, if one is."""
+        """Return the key of this merge in the current run, if there is one."""
         scope = current_call_scope()
         if not (scope.run_id and scope.sample):
             return None

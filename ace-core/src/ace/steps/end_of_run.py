@@ -20,7 +20,7 @@ class EndOfRun(Protocol):
 
         Args:
             last_index: The `global_sample_index` of the last sample.
-            interrupted: Whether the run was broken off, so that only what saves work is done.
+            interrupted: Whether the run was interrupted, so that only what saves work is done.
         """
         ...
 
@@ -33,7 +33,7 @@ def end_steps(
     Args:
         steps: The steps of a pipeline, in order.
         last_index: The `global_sample_index` of the last sample.
-        interrupted: Whether the run was broken off.
+        interrupted: Whether the run was interrupted.
         on_problem: Told of what a step raises.
     """
     for step in steps:

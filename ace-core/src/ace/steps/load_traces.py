@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 class LoadTracesStep:
     """Reads the JSONL file that the sample names into a list of dicts.
 
-    Blank lines are passed over. Lines that hold no JSON object are counted: one warning names the file and their
-    number, which also stands in `metadata["skipped_lines"]`. A file that is missing or empty gives an empty list.
+    Blank lines are skipped. Lines that hold no JSON object are counted: one warning names the file and their number,
+    which is also in `metadata["skipped_lines"]`. A file that is missing or empty gives an empty list.
     """
 
     requires = frozenset({"sample"})
@@ -35,7 +35,7 @@ class LoadTracesStep:
             data = b""
         traces, skipped = _read_lines(data)
         if skipped:
-            logger.warning("%s: %d bad %s passed over", path, skipped, "line was" if skipped == 1 else "lines were")
+            logger.warning("%s: %d bad %s skipped", path, skipped, "line was" if skipped == 1 else "lines were")
         return ctx.replace(trace=traces, metadata={**ctx.metadata, "skipped_lines": skipped})
 
 

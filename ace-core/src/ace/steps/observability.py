@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class ObservabilityStep:
-    """Logs one line of JSON for each sample: where it stands in the run, and what came of it.
+    """Logs one line of JSON for each sample: its place in the run, and its outcome.
 
     Contents of traces and answers are not in it.
     """

@@ -76,7 +76,7 @@ class ReflectStep:
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
-        # Imported here, as pydantic stands behind both: building a pipeline shall not load it.
+        # Imported here, as both need pydantic, which building a pipeline must not load.
         from ace.implementations.trace_reading import read_trace
         from ace.outputs import AgentOutput
 

@@ -62,7 +62,7 @@ class TagStep:
         return ctx
 
     def _is_counted(self, ctx: ACEStepContext) -> bool:
-        """Whether the sample was tagged before it failed, and now is taken up again."""
+        """Whether the sample was tagged before it failed, and is now retried."""
         key, store = ctx.metadata.get("sample_key"), self.skillbook.store
         if store is None or not isinstance(key, SampleKey):
             return False

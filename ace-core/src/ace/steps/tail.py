@@ -68,10 +68,10 @@ def learning_tail(
         dedup_manager: Merges similar skills. One that has no skill manager of its own, and can be given one
             (`with_skill_manager`), asks `skill_manager` about doubtful pairs. Where skills are proven, one that can
             be given a prover (`with_prover`) proves its merges on their cases.
-        dedup_interval: After how many samples.
+        dedup_interval: The number of samples between two merges.
         checkpoint_dir: Where copies of the book go, if anywhere.
-        checkpoint_interval: After how many samples.
-        guard: Says which operations are left out; by default those that copy the right answer or a prompt, or hold
+        checkpoint_interval: The number of samples between two copies.
+        guard: Decides which operations are rejected; by default those that copy the right answer or a prompt, or hold
             personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
         provenance: What is kept of a trace beside the skills; see `UpdateStep`.

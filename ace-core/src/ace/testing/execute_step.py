@@ -55,7 +55,9 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         """It is a step that declares `sample` and `skillbook` as read, and `trace` as written."""
         step: object = make_step(ScriptedModel())
         if not isinstance(step, StepProtocol):
-            pytest.fail(f"a {type(step).__name__} is no step: it lacks requires, provides or __call__", pytrace=False)
+            pytest.fail(
+                f"a {type(step).__name__} is not a step: it lacks requires, provides or __call__", pytrace=False
+            )
         demand(
             {"sample", "skillbook"} <= set(step.requires),
             f"requires must hold 'sample' and 'skillbook', and is {sorted(step.requires)}",

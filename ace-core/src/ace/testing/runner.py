@@ -62,7 +62,7 @@ class RunnerConformance(Conformance, is_suite=True):
             f"the steps are {', '.join(names)}; those of learning_tail are {', '.join(wanted)}",
         )
         needed = runner.pipeline.requires - {"sample", "skillbook"}
-        demand(not needed, f"nobody provides {', '.join(sorted(needed))} before it is read")
+        demand(not needed, f"nothing provides {', '.join(sorted(needed))} before it is read")
 
     def test_run_and_learn(self, make_runner: MakeRunner, make_task: MakeTask) -> None:
         """A run learns into the given skillbook, and the next run is shown what was learned."""
@@ -76,7 +76,7 @@ class RunnerConformance(Conformance, is_suite=True):
         demand(shown, "the second run was not shown what the first one learned")
 
     def test_save_and_load(self, make_runner: MakeRunner, make_task: MakeTask, tmp_path: Path) -> None:
-        """What one runner saved, another loads, goes on with and adds to."""
+        """What one runner saved, another loads, continues and adds to."""
         first = _made(make_runner, ScriptedModel())
         first.skillbook.add_skill("kit", lesson_of(code_word(3)))
         first.save(tmp_path / "skills.json")

@@ -1,4 +1,4 @@
-"""`ScriptedModel`: what stands in for the model of the framework under test."""
+"""`ScriptedModel`: replaces the model of the framework under test."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def code_words(text: str) -> list[str]:
 
 
 class ScriptedModel:
-    """Stands in for the language model of a framework, at the place where the framework asks its model.
+    """Replaces the language model of a framework, at the place where the framework asks its model.
 
     Called with all text that the model is shown, it returns the text of its answer, or raises what a model may
     raise. Where the framework awaits its model, await `ask` instead.

@@ -90,16 +90,16 @@ class TraceConverterConformance(Conformance, is_suite=True):
         read = " ".join(str(trace.get(key, "")) for key in TEXTS) + " ".join(
             str(step.get("content", "")) for step in trace.get("steps", ())
         )
-        demand(said in read, f"the trace does not tell {said!r}; put it into feedback, or nobody can learn from it")
+        demand(said in read, f"the trace does not tell {said!r}; put it into feedback, or it cannot be learned from")
 
     def test_refuses_anything_else(self, plugin_name: str) -> None:
-        """What is no result and no record of the framework is refused with `TypeError` or `ValueError`."""
+        """Anything but a result or a record of the framework is refused with `TypeError` or `ValueError`."""
         for stranger in (object(), {"unrelated": True}, 7):
             try:
                 converted = convert(plugin_name, stranger)
             except (TypeError, ValueError):
                 continue
-            pytest.fail(f"{stranger!r} is no result, and was converted to {converted!r}", pytrace=False)
+            pytest.fail(f"{stranger!r} is not a result, and was converted to {converted!r}", pytrace=False)
 
     def test_keys(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
         """The trace has all the keys that ReflectStep reads, with values of their types; its steps have theirs."""
@@ -110,7 +110,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
             demand(trace["schema"] == 1, f"the trace has schema={trace['schema']!r}, not 1")
             demand(trace["question"], "the trace has an empty question; it is the task of the run")
             no_texts = [key for key in TEXTS if not isinstance(trace[key], str)]
-            demand(not no_texts, f"these of the trace are no texts: {', '.join(map(repr, no_texts))}")
+            demand(not no_texts, f"these fields of the trace are not texts: {', '.join(map(repr, no_texts))}")
             ids: object = trace["skill_ids"]
             demand(
                 isinstance(ids, list | tuple) and all(isinstance(each, str) for each in ids),
@@ -126,7 +126,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
             try:
                 json.dumps(convert(plugin_name, result), allow_nan=False)
             except (TypeError, ValueError) as error:
-                pytest.fail(f"the trace is no JSON: {error}", pytrace=False)
+                pytest.fail(f"the trace is not JSON: {error}", pytrace=False)
 
     def test_deterministic(
         self, plugin_name: str, successful_result: object, failed_result: object, tmp_path: Path
@@ -166,7 +166,9 @@ class TraceConverterConformance(Conformance, is_suite=True):
             demand(0 < score(seen) <= 1, f"a stored record scores {score(seen)!r}, not above 0 and at most 1")
             demand(convert(plugin_name, record), "a stored record was converted to nothing")
         for stranger in (object(), {"unrelated": True}, b"unrelated", b"", []):
-            demand(score(stranger) == 0, f"{stranger!r} is no record of this framework, and scores {score(stranger)!r}")
+            demand(
+                score(stranger) == 0, f"{stranger!r} is not a record of the framework, and scores {score(stranger)!r}"
+            )
 
 
 def convert(name: str, result: object) -> dict[str, Any]:

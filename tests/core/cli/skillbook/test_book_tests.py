@@ -306,7 +306,7 @@ def test_a_model_that_fails_in_the_middle_is_not_green(run: Run, folder: Path, d
         (["--workers", "0"], "--workers"),
         (["--junit", "nowhere/report.xml"], "there is no folder 'nowhere'"),
         (["--answers", "."], "is a folder"),
-        (["--answers", "notes.txt"], "notes.txt, line 1: this is no judged answer"),
+        (["--answers", "notes.txt"], "notes.txt, line 1: this is not a judged answer"),
         (["--skillbook", "none.db"], "there is no skillbook 'none.db'"),
         (["--skillbook", "play.md"], "play.md"),
     ],

@@ -1,6 +1,6 @@
-"""Finds files whose lines are the events of one session, and that no plugin has claimed.
+"""Finds files whose lines are the events of one session, and which no plugin has claimed.
 
-It goes by what events of any agent have in common, and knows no format: who knows one is a plugin.
+It looks for what the events of all agents have in common, and does not know any format: formats belong to plugins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_TRACES: Final = frozenset({"question", "task", "input", "query", "prompt", "
 
 
 def event_files(traces: Sequence[RecordedTrace]) -> list[str]:
-    """Return the names of the files whose lines were taken as traces, and rather are the events of one session.
+    """Return the names of the files whose lines were taken as traces but are probably the events of one session.
 
     Args:
         traces: What was found.
@@ -54,7 +54,7 @@ def _head(path: str) -> Iterator[Mapping[str, object]]:
 
 
 def _are_events(records: Sequence[Mapping[str, object]]) -> bool:
-    """Whether most records follow one another, or belong to one session, and are no traces by themselves."""
+    """Whether most records follow one another, or belong to one session, and are not traces by themselves."""
     traces = sum(bool(_OF_TRACES & record.keys()) for record in records)
     if len(records) < _FEWEST or traces * 2 > len(records):
         return False

@@ -1,4 +1,4 @@
-"""Finds the files that paths, folders and globs stand for, in a fixed order."""
+"""Finds the files that paths, folders and globs name, in a fixed order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATTERN = frozenset("*?[")
 
 
 def check_paths(paths: Sequence[str]) -> None:
-    """Find out whether each argument stands for something.
+    """Check that each argument names something that exists.
 
     Args:
         paths: Files, folders, globs, and `-` for standard input.
@@ -38,11 +38,11 @@ def check_paths(paths: Sequence[str]) -> None:
 def find_files(paths: Sequence[str], left_out: Set[Path] = frozenset()) -> Iterator[str | InputProblem]:
     """Yield the files in the order of the arguments, those of a folder by name; each file once.
 
-    Names that begin with a dot are passed over inside folders.
+    Names that begin with a dot are skipped inside folders.
 
     Args:
         paths: Files, folders, globs, and `-` for standard input, as `check_paths` accepts them.
-        left_out: Resolved paths that are passed over inside folders.
+        left_out: Resolved paths that are skipped inside folders.
     """
     seen: set[tuple[int, int]] = set()
     for path in paths:
@@ -61,7 +61,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _folders_above(folder: Path) -> frozenset[tuple[int, int]]:
-    """Return the folders that a link inside of this one must not lead to: searching them would have no end."""
+    """Return the folders that a link inside this one must not lead to: the search would never end."""
     return frozenset(_key(parent.stat()) for parent in folder.resolve().parents)
 
 
@@ -97,9 +97,9 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _file(path: Path, seen: set[tuple[int, int]], *, is_named: bool = False) -> Iterator[str | InputProblem]:
-    """Yield a file that can be read to its end, or why it cannot.
+    """Yield a file that can be read to its end, or the reason why it cannot.
 
-    A pipe is read only if the user named it: one that lies in a folder has no writer, and would be waited for.
+    A pipe is read only if the user named it: a pipe found in a folder has no writer, and reading it would block.
     """
     try:
         found = path.stat()

@@ -15,19 +15,19 @@ __all__ = ["BrokenListError", "Element", "list_elements"]
 
 _CHUNK: Final = 1024 * 1024
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
-# Only where a value ends is wanted. As floats, numbers of any length are read; `int` refuses long ones.
+# Only the end of a value is needed. Numbers of any length can be read as floats; `int` refuses long ones.
 _DECODER: Final = json.JSONDecoder(parse_int=float)
 
 
 class Element(NamedTuple):
-    """An element of the list: where its bytes are, and what they say."""
+    """An element of the list: the position of its first byte, and its bytes."""
 
     start: int
     data: bytes
 
 
 class BrokenListError(ValueError):
-    """The list cannot be read on from here."""
+    """The rest of the list cannot be read."""
 
 
 def list_elements(file: BinaryIO, start: int) -> Iterator[Element]:
@@ -38,7 +38,7 @@ def list_elements(file: BinaryIO, start: int) -> Iterator[Element]:
         start: Where its `[` is.
 
     Raises:
-        BrokenListError: The rest is no JSON, is cut, or is one element that is too large.
+        BrokenListError: The rest is not JSON, is truncated, or is one element that is too large.
     """
     reader = _Window(file, start + 1)
     first = True
@@ -58,12 +58,12 @@ def list_elements(file: BinaryIO, start: int) -> Iterator[Element]:
 
 
 class _Window:
-    """The part of the file that is in memory, as text: each of its bytes is looked at as few times as can be."""
+    """The part of the file that is in memory, as text; each byte is examined as few times as possible."""
 
     def __init__(self, file: BinaryIO, position: int) -> None:
         self._file = file
         file.seek(position)
-        # Bytes that are no UTF-8 come out as they went in, so that places stay those of the file.
+        # Bytes that are not UTF-8 are preserved, so that positions stay those of the file.
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._text = ""
         self._at = 0
@@ -71,12 +71,12 @@ class _Window:
         """The byte of the file that comes next."""
 
     def skip(self, count: int) -> None:
-        """Pass over characters of one byte each."""
+        """Skip characters of one byte each."""
         self._at += count
         self.position += count
 
     def next_character(self) -> str:
-        """Pass over blanks and return the character that follows; empty at the end."""
+        """Skip blanks and return the character that follows; empty at the end."""
         while True:
             blanks = _BLANKS.match(self._text, self._at)
             self.skip(0 if blanks is None else blanks.end() - self._at)
@@ -89,7 +89,7 @@ class _Window:
         """Take the JSON value that begins here."""
         while True:
             end = self._end_of_value()
-            # A number may go on in the next chunk, after its point or exponent too.
+            # A number may continue in the next chunk, also after its decimal point or exponent.
             if end is not None and self._text[end : end + 1] not in ("", *".eE"):
                 found = Element(self.position, self._text[self._at : end].encode("utf-8", "surrogateescape"))
                 self._at = end
@@ -99,17 +99,17 @@ class _Window:
             if length > LARGEST_RECORD:
                 raise BrokenListError(f"an element is broken, or larger than {size_text(LARGEST_RECORD)}")
             if not self._read_on(max(_CHUNK, length)):
-                raise BrokenListError("the list is cut, or an element is no JSON")
+                raise BrokenListError("the list is cut, or an element is not JSON")
 
     def _end_of_value(self) -> int | None:
-        """Return where the JSON value that begins here ends; None if it is not whole."""
+        """Return where the JSON value that begins here ends; None if it is incomplete."""
         try:
             return _DECODER.raw_decode(self._text, self._at)[1]
         except (ValueError, RecursionError):
             return None
 
     def _read_on(self, size: int) -> bool:
-        """Take in more of the file, and let go of what was passed; tell whether there was any more."""
+        """Read more of the file, and drop what has been processed; return whether there was any more."""
         data = self._file.read(size)
         more = self._decoder.decode(data, final=not data)
         self._text, self._at = self._text[self._at :] + more, 0

@@ -12,10 +12,11 @@ from ace.cli.wording import size_text
 __all__ = ["LARGEST_INPUT", "LARGEST_RECORD", "InputProblem", "not_a_file", "reason_of", "too_large"]
 
 LARGEST_RECORD: Final = 16_000_000
-"""Bytes of the largest record that is taken. A model could not read a larger one, and memory stays bounded."""
+"""The size of the largest record that is accepted, in bytes. A model could not read a larger one, and memory stays
+bounded."""
 
 LARGEST_INPUT: Final = 1_000_000_000
-"""Bytes of the largest file or stream that is read, unless the setting `max_input_mb` says otherwise."""
+"""The size of the largest file or stream that is read, in bytes, unless the setting `max_input_mb` changes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class InputProblem:
 
 
 def not_a_file(mode: int) -> str:
-    """Return what something is that cannot be read to an end, or empty if it is a file.
+    """Return what kind of thing this is if it cannot be read to an end, or an empty text if it is a file.
 
     Args:
         mode: The mode that the system reports for it.
@@ -46,8 +47,8 @@ def too_large(size: int, most: int) -> str:
     """Return why a file or a stream is not read.
 
     Args:
-        size: How many bytes it has, or how many were read of a stream before it was given up.
-        most: How many bytes are read at most.
+        size: Its size in bytes, or the number of bytes that were read from a stream before reading stopped.
+        most: The largest number of bytes that is read.
 
     Example:
         >>> too_large(3_000_000_000, 1_000_000_000)
@@ -60,7 +61,7 @@ def reason_of(error: OSError) -> str:
     """Return why a file cannot be read.
 
     Args:
-        error: What the system said.
+        error: The error that the system raised.
 
     Example:
         >>> reason_of(PermissionError(13, "Permission denied"))

@@ -38,7 +38,7 @@ file, or by a plugin that tells which parts of the file belong to one trace."""
 
 
 class ChangedRecordError(ValueError):
-    """The file was changed after its records had been counted."""
+    """The file has changed since its records were counted."""
 
 
 class Part(NamedTuple):
@@ -111,7 +111,7 @@ class StoredRecord(Mapping[str, str], UnreadRecord):
         """Return the record itself.
 
         Raises:
-            ChangedRecordError: The file holds something else there now.
+            ChangedRecordError: The record in the file has changed.
             OSError: The file cannot be read any more.
         """
         if self._form == "file":
@@ -217,7 +217,7 @@ def readable_records() -> Iterator[None]:
         passed_over = _passed_over(record["rest"].get("metadata")) if trace.form == "file" else ""
         if passed_over and trace.path not in told:  # a trace is read again in the next epoch
             told.add(trace.path)
-            logger.warning("%s: passed over %s", trace.path, passed_over)
+            logger.warning("%s: skipped %s", trace.path, passed_over)
         return {**record}
 
     converter = TraceConverter(
@@ -231,7 +231,7 @@ def readable_records() -> Iterator[None]:
 
 
 def _passed_over(metadata: object) -> str:
-    """Return what the reader of a plugin says that it left out of a file; empty if it left out nothing."""
+    """Return what the reader of a plugin reports to have skipped in a file; empty if it skipped nothing."""
     if not isinstance(metadata, Mapping):
         return ""
     lines, types = metadata.get("skipped_lines"), metadata.get("unknown_types")

@@ -159,7 +159,7 @@ class TableRows:
             yield line.decode("utf-8", "backslashreplace")
 
     def _bytes(self) -> bytes:
-        """Return the bytes of the row that was just read; the reader has taken in no line more."""
+        """Return the bytes of the row that was just read; the reader has not read any further line."""
         self._file.seek(self._start)
         return self._file.read(self._end - self._start)
 

@@ -123,7 +123,7 @@ class LearningCommand(ABC):
 
         Args:
             results: What `run` returned.
-            epochs: How often the inputs were gone through.
+            epochs: The number of passes over the inputs.
         """
         return {}
 

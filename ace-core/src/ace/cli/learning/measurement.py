@@ -77,7 +77,7 @@ class Measurement:
         leave_one_out: bool,
         quiet: bool = False,
     ) -> EvaluationReport:
-        """Answer the samples without skills and with each book, and return what came of it.
+        """Answer the samples without skills and with each book, and return the report.
 
         Args:
             books: The skillbooks by their names; of several, all answers together are set against none.

@@ -1,4 +1,4 @@
-"""Reports of evaluations: JSON, Markdown and one page that stands alone."""
+"""Reports of evaluations: JSON, Markdown and one page that is self-contained."""
 
 from ace.evaluation.report.evaluation_report import EvaluationReport, measure_rows, percent_text
 from ace.evaluation.report.json_values import json_report

@@ -29,7 +29,7 @@ class EvaluationReport:
     skills: Sequence[SkillEffect] = ()
     """The use of each skill; where there were several trainings, of the first one."""
     left_out: Sequence[LeftOut] = ()
-    """The effect of each skill that was left out."""
+    """The effect of each skill, measured by omitting it."""
     training: Sequence[ValidationPoint] = ()
     """The validations of the training that the skills come from; where there were several, of the first one."""
     runs: Mapping[str, float] = field(default_factory=dict)

@@ -74,7 +74,7 @@ def _band(points: Sequence[ValidationPoint], across: Callable[[float], float], u
 
 
 def _mark(point: ValidationPoint, x: float, y: float) -> str:
-    verdict = "" if point.is_kept else ", taken back by the gate"
+    verdict = "" if point.is_kept else ", rolled back by the gate"
     title = f"after {point.samples} samples: {point.score.value:.1%}, {len(point.skills)} skills{verdict}"
     if point.is_kept:
         return f'<circle class="kept" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{escape(title)}</title></circle>'

@@ -40,7 +40,7 @@ def _lines(report: EvaluationReport) -> Iterator[str]:
     yield ""
     yield from _table(_MEASURES, measure_rows(comparison))
     if not comparison.has_costs:
-        yield from ("", "Cost is left out: the price of the model is not known.")
+        yield from ("", "Cost is omitted: the price of the model is not known.")
     if report.runs:
         yield from _section("Single trainings")
         yield from _table(("training", "accuracy"), [[name, f"{value:.1%}"] for name, value in report.runs.items()])
@@ -74,7 +74,7 @@ def _lines(report: EvaluationReport) -> Iterator[str]:
             ],
         )
     if report.left_out:
-        yield from _section("Each skill left out")
+        yield from _section("Each skill omitted")
         rows = [
             [skill.skill_id, skill.content, percent_text(skill.effect, signed=True), f"{skill.p_value:.3g}"]
             for skill in report.left_out

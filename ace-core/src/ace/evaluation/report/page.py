@@ -1,4 +1,4 @@
-"""A report as one page that stands alone: no script, and nothing that is loaded from elsewhere."""
+"""A report as one page that is self-contained: no script, and nothing that is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _body(report: EvaluationReport) -> Iterator[str]:
     rows = [[_name(name), *map(_number, numbers), _name(test)] for name, *numbers, test in measure_rows(comparison)]
     yield from _table(columns, rows)
     if not comparison.has_costs:
-        yield '<p class="faint">Cost is left out: the price of the model is not known.</p>'
+        yield '<p class="faint">Cost is omitted: the price of the model is not known.</p>'
     if report.runs:
         yield "<h2>Single trainings</h2>"
         rows = [[_cell(name), _number(f"{value:.1%}")] for name, value in report.runs.items()]

@@ -31,7 +31,7 @@ def steps_of(items: list[Plain]) -> list[TraceStep]:
     """Return the steps of a list of messages, of steps, or of anything else, in order.
 
     Args:
-        items: Plain data; what is no message becomes one step with all that it holds.
+        items: Plain data; an item that is not a message becomes one step with its whole content.
 
     Example:
         >>> [step["content"] for step in steps_of([{"role": "user", "content": "Hi"}])]

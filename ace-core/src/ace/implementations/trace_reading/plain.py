@@ -23,7 +23,7 @@ _LONGEST_NUMBER = 10_000
 """In bits. Python refuses to write a longer one in decimal."""
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _AS_TEXT = (*_OPAQUE, os.PathLike, uuid.UUID)
-"""What is looked at as people write it: the fields inside of a path or an id tell nobody anything."""
+"""What is shown as its text: the fields inside a path or an id carry no information."""
 _MISSING = object()
 
 

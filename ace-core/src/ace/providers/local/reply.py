@@ -53,7 +53,7 @@ def answer_in(reply: Reply) -> LLMResponse:
 
 
 def refusal_in(reply: Reply, model: str) -> LLMCallError:
-    """Return the error for a reply that is no answer; it says what to do, where that is known.
+    """Return the error for a reply that is not an answer; it says what to do, where that is known.
 
     Args:
         reply: The reply.

@@ -46,8 +46,8 @@ class ServerSettings:
 class LocalServer:
     """A model that is loaded in this process.
 
-    Requests go over a loopback port, so that Ctrl-C and a time-out can break one off; the port wants a key
-    that only this process knows.
+    Requests go over a loopback port, so that Ctrl-C and a timeout can interrupt one; the port requires a key that only
+    this process knows.
 
     Args:
         settings: What to start.
