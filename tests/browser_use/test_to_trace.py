@@ -131,14 +131,14 @@ def test_long_pages_are_cut_where_everybody_sees_it() -> None:
 
 @pytest.mark.parametrize("record", [object(), {"question": "2+2?"}, {"history": [{"role": "user"}]}, [1], None])
 def test_what_is_no_history_is_refused(record: object) -> None:
-    with pytest.raises(TypeError, match="is no history of browser-use"):
+    with pytest.raises(TypeError, match="is not a history of browser-use"):
         history_to_trace(record)
 
 
 def test_a_file_that_is_no_json_is_named(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text("{oh no", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"run\.json is no history of browser-use: it is no JSON"):
+    with pytest.raises(ValueError, match=r"run\.json is not a history of browser-use: it is not JSON"):
         history_to_trace(path)
     with pytest.raises(FileNotFoundError):
         history_to_trace(tmp_path / "none.json")
@@ -153,7 +153,7 @@ def test_the_step_takes_results_and_histories_and_adds_the_ground_truth() -> Non
     assert trace["feedback"] == "By the agent's own word, the task was done, in 1 step."
     again: Any = step(ACEStepContext(sample="x", trace=stored("booked.json"))).trace
     assert again == history_to_trace(HISTORIES / "booked.json")
-    with pytest.raises(TypeError, match="is no history"):
+    with pytest.raises(TypeError, match="is not a history"):
         step(ACEStepContext(sample="x", trace="Berth 7".encode))
 
 

@@ -1,4 +1,4 @@
-"""What is broken is passed over and counted; what is whole is read."""
+"""What is broken is skipped and counted; what is whole is read."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(here: Run,
         wait_until(lambda: len(server.requests) >= 3)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
-        assert (process.returncode, b"stopping as soon as" in err) == (130, True)
+        assert (process.returncode, b"stopping after the current turns" in err) == (130, True)
         report = json.loads(out)
         assert 0 < report["turns_learned"] < len(WORDS)
         rest = learn(here, server, project).data
@@ -189,7 +189,7 @@ def test_with_nothing_to_do_it_says_what_could_be_done(here: Run, project: Path)
     done = here("claude-code", "learn", folder=project.parent, environ=CONFIG)
     assert (done.code, done.out) == (
         0,
-        "Nothing is waiting. With --all, every stored session of this folder is learned from.\n",
+        "No session is queued. To learn from every stored session of this folder, add --all.\n",
     )
 
 
@@ -210,8 +210,8 @@ def test_ace_learn_tells_what_of_a_transcript_was_passed_over(here: Run, server:
     model = ("--model", "openai/scripted", "--api-base", server.api_base)
     done = here("learn", path, *model, folder=project.parent, environ=CONFIG)
     assert done.code == 0
-    [told] = [line for line in done.err.splitlines() if "passed over" in line]
-    assert "s.jsonl: passed over 2 lines without a record and 1 records of unknown types (hologram)" in told
+    [told] = [line for line in done.err.splitlines() if "skipped" in line]
+    assert "s.jsonl: skipped 2 lines without a record and 1 records of unknown types (hologram)" in told
 
 
 @pytest.mark.parametrize("name", ["🦊 döns", "long-" * 50])

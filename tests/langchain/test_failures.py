@@ -142,7 +142,7 @@ def test_an_agent_that_gives_up() -> None:
 
 def test_a_wrong_use_is_raised() -> None:
     wrong: Any = "gpt-4o-mini"
-    with pytest.raises(TypeError, match="a str is no Runnable: it has no invoke"):
+    with pytest.raises(TypeError, match="a str is not a Runnable: it has no invoke"):
         LangChainExecuteStep(wrong)
     graph: Any = StateGraph(MessagesState)
     with pytest.raises(TypeError, match=r"compile the graph first: graph\.compile\(\)"):

@@ -137,7 +137,7 @@ def test_the_prefix_makes_a_client_of_any_runner() -> None:
 
 def test_a_wrong_use_is_told() -> None:
     wrong: Any = 7
-    with pytest.raises(TypeError, match="a int is no chat model"):
+    with pytest.raises(TypeError, match="a int is not a chat model"):
         LangChainLLMClient(wrong)
     with pytest.raises(TypeError, match="has its settings already; these are too many: temperature"):
         LangChainLLMClient(in_turn(), temperature=0.5)

@@ -157,13 +157,13 @@ def test_records_of_others_are_left_alone(record: object) -> None:
 
 def test_a_record_of_others_is_refused() -> None:
     for record, told in (
-        (7, "a int is no record of LangChain"),
-        ("hello", "this text is no record of LangChain: it is no JSON"),
-        ({"messages": [1]}, "the 'messages' of this record are no messages of LangChain"),
+        (7, "a int is not a record of LangChain"),
+        ("hello", "this text is not a record of LangChain: it is not JSON"),
+        ({"messages": [1]}, "the 'messages' of this record are not messages of LangChain"),
     ):
         with pytest.raises(TypeError, match=told):
             result_to_trace(record)
-    with pytest.raises(ValueError, match="no stored LangChainResult: it lacks 'output'"):
+    with pytest.raises(ValueError, match="not a stored LangChainResult: it lacks 'output'"):
         LangChainResult.from_dict({"task": "", "result_type": "simple", "success": True})
 
 

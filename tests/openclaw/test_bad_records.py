@@ -1,4 +1,4 @@
-"""Broken and foreign sessions: a clear message, the rest is read, and what was passed over is counted."""
+"""Broken and foreign sessions: a clear message, the rest is read, and what was skipped is counted."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_the_workspace_is_the_one_that_the_configuration_names(openclaw: Run, ho
     (home / ".openclaw/openclaw.json").write_text(
         "// mine\n{agents: {defaults: {workspace: '~/claws'}}}", encoding="utf-8"
     )
-    assert f"leaves the skills in {home / 'claws'}" in openclaw("install").out
+    assert f"writes the skills to {home / 'claws'}" in openclaw("install").out
 
 
 def test_what_is_no_object_is_refused() -> None:

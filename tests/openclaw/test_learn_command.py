@@ -72,7 +72,7 @@ def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(server: Sc
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
-    assert (process.returncode, b"stopping as soon as" in err) == (130, True)
+    assert (process.returncode, b"stopping after the current turns" in err) == (130, True)
     report = json.loads(out)
     assert 0 < report["turns_learned"] < TURNS
     assert (report["turns_unfinished"], report["problems"]) == (TURNS - report["turns_learned"], [])

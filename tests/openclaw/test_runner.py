@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_learned(server: ScriptedSer
     assert f"{broken}: there is no event of OpenClaw here" in problems
     assert f"{silent}: quiet: there is no message of a user in it" in problems
     assert "has schema 24, and this release of ace-openclaw knows 23" in problems
-    assert "'nobody' is no file and no agent" in problems and "main, next, old" in problems
+    assert "'nobody' is neither a file nor an agent" in problems and "main, next, old" in problems
 
 
 def test_a_turn_whose_learning_failed_is_learned_next_time(state: Path, tmp_path: Path) -> None:

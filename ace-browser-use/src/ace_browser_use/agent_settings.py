@@ -65,7 +65,7 @@ def checked_model(browser_llm: BaseChatModel | str) -> BaseChatModel:
         return model
     if not callable(getattr(browser_llm, "ainvoke", None)) or not hasattr(browser_llm, "provider"):
         raise TypeError(
-            f"a {type(browser_llm).__module__}.{type(browser_llm).__qualname__} is no chat model of browser-use; "
+            f"a {type(browser_llm).__module__}.{type(browser_llm).__qualname__} is not a chat model of browser-use; "
             "take one of its own, such as browser_use.ChatOpenAI(...), or a model string of LiteLLM"
         )
     return browser_llm

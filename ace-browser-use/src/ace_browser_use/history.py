@@ -46,7 +46,7 @@ class History:
 
 
 def is_history(record: object) -> bool:
-    """Whether this is a history of browser-use: a live object, or what stands in its JSON file.
+    """Whether this is a history of browser-use: a live object, or the content of its JSON file.
 
     Args:
         record: Any object.
@@ -70,13 +70,13 @@ def read_history(record: object, redactor: Redactor | None = None) -> History:
 
     Args:
         record: An `AgentHistoryList`, or the dict that its JSON file holds.
-        redactor: What replaces secrets, before any text is shortened: half a secret would not be found.
+        redactor: Replaces secrets, before any text is shortened: half a secret would not be found.
 
     Raises:
-        TypeError: It is no history of browser-use.
+        TypeError: It is not a history of browser-use.
     """
     if not is_history(record):
-        raise TypeError(f"a {type(record).__name__} is no history of browser-use")
+        raise TypeError(f"a {type(record).__name__} is not a history of browser-use")
     dumped: Any = record if isinstance(record, Mapping) else record.model_dump()  # type: ignore[attr-defined]  # live
     # Through JSON, so that a live history reads just like the file it would be saved to.
     items = json.loads(json.dumps(dumped["history"], default=str))

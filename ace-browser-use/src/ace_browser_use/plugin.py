@@ -1,4 +1,4 @@
-"""The hooks of this integration. They name what there is; nothing of browser-use is imported."""
+"""The hooks of this integration. They only declare what it provides; nothing of browser-use is imported."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class BrowserAction(TypedDict):
     name: str
     arguments: object
     result: str
-    """What came of it; empty if it was not reached or tells nothing."""
+    """Its outcome; empty if it was not reached or reports nothing."""
     error: str | None
 
 
@@ -36,7 +36,7 @@ class BrowserStep(TypedDict):
     """Of `thinking`, `evaluation`, `memory` and `next_goal`, those that the agent told."""
     actions: list[BrowserAction]
     error: str | None
-    """What went wrong outside of the actions, such as in the model."""
+    """What went wrong outside the actions, such as in the model."""
     seconds: float | None
 
 

@@ -88,8 +88,8 @@ class BrowserUse(IntegrationRunner):
                 `ace.runners.LearningSettings`.
 
         Raises:
-            TypeError: This is no model of browser-use, or there is no such option.
-            ValueError: An option makes no sense, or two exclude each other.
+            TypeError: This is not a model of browser-use, or there is no such option.
+            ValueError: An option is invalid, or two exclude each other.
         """
         return super().from_roles(
             browser_llm, reflector=reflector, skill_manager=skill_manager, browser=browser, **options

@@ -38,7 +38,7 @@ def load_history(record: object) -> object:
         record: A history; or the path or the text of its JSON file.
 
     Raises:
-        ValueError: The file or the text is no JSON.
+        ValueError: The file or the text is not JSON.
         OSError: The file cannot be read.
     """
     if isinstance(record, str) and not record.lstrip().startswith("{"):
@@ -52,4 +52,4 @@ def _parsed(text: str | bytes, origin: str) -> object:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{origin} is no history of browser-use: it is no JSON ({error})") from None
+        raise ValueError(f"{origin} is not a history of browser-use: it is not JSON ({error})") from None

@@ -74,8 +74,8 @@ def history_to_trace(
             `save_to_file(sensitive_data=...)`; here they are replaced by their names.
 
     Raises:
-        TypeError: It is no history.
-        ValueError: The file is no JSON.
+        TypeError: It is not a history.
+        ValueError: The file is not JSON.
         OSError: The file cannot be read.
 
     Example:

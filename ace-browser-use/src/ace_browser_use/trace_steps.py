@@ -41,7 +41,7 @@ def _parts(step: BrowserStep) -> Iterator[TraceStep]:
 
 
 def words_of(steps: Iterable[BrowserStep]) -> str:
-    """Return all that the agent said itself. What pages say is no part of it.
+    """Return everything that the agent said itself, without what pages say.
 
     Args:
         steps: Its steps.

@@ -38,16 +38,23 @@ def install(
     budget_tokens: int = 2000,
     claude: Path | None = None,
 ) -> int:
-    """Install the plugin: sessions are learned from when they end, and shown what was learned when they start.
+    """Install the plugin for Claude Code.
+
+    When a session ends, it is learned from. When the next session in the same project starts, it is shown the skills.
+
+    For example:
+
+        ace claude-code install
+        ace claude-code install --project --model anthropic/claude-sonnet-4-5
 
     Args:
-        project: Learn only from sessions in this folder; by default from all.
-        model: The model that learns; by default Claude Code itself, with your login.
-        api_base: The address of an own server for that model.
-        budget: The most US dollars that automatic learning spends in a day. Sessions that it does not reach wait for
-            the next day. `ace claude-code learn` is not limited.
+        project: Learn only from sessions in the current folder; by default from all.
+        model: The model that learns. [default: Claude Code itself, with your login]
+        api_base: The address of your own server for that model.
+        budget: The most that automatic learning spends in a day (USD). The remaining sessions wait for the next day.
+            `ace claude-code learn` is not limited.
         budget_tokens: The most tokens of skills that a session is shown.
-        claude: The claude binary, if it is not on PATH. With another model, none is needed.
+        claude: The path of the claude binary, if it is not on PATH. It is not needed with --model.
     """
     from ace_claude_code.binary import ClaudeNotFoundError, find_claude
     from ace_claude_code.sessions.installing import ForeignPluginError
@@ -57,7 +64,7 @@ def install(
     _check_address(api_base, model)
     check_is_path("--claude", claude)
     if budget_tokens < 1:
-        raise UsageError(f"--budget-tokens is a number from 1, not {budget_tokens}")
+        raise UsageError(f"--budget-tokens must be at least 1, got {budget_tokens}")
     if not 0 < budget < inf:
         raise UsageError(f"--budget must be more than 0 US dollars, got {budget:g}")
     try:
@@ -80,10 +87,15 @@ def install(
 
 @app.command
 def uninstall(*, keep_skills: Annotated[bool, Parameter(negative="")] = False) -> int:
-    """Remove the plugin, and everything that was queued, noted and learned.
+    """Remove the plugin, the queue, the log and the skillbooks.
+
+    For example:
+
+        ace claude-code uninstall
+        ace claude-code uninstall --keep-skills
 
     Args:
-        keep_skills: Leave the skillbooks where they are.
+        keep_skills: Keep the skillbooks.
     """
     from ace_claude_code.sessions.installing import ForeignPluginError
     from ace_claude_code.sessions.installing import uninstall as remove_plugin
@@ -99,7 +111,11 @@ def uninstall(*, keep_skills: Annotated[bool, Parameter(negative="")] = False) -
 
 @app.command
 def status(*, as_json: Json = False) -> int:
-    """Show whether the plugin is installed, what is waiting, what was learned, where it is stored, and its cost.
+    """Show whether the plugin is installed, which sessions are queued, what was learned and stored where, and its cost.
+
+    For example:
+
+        ace claude-code status
 
     Args:
         as_json: Print one JSON object.
@@ -139,14 +155,22 @@ def learn(
     as_json: Json = False,
     context: CommandContext,
 ) -> int:
-    """Learn now, each turn once: from transcripts, from all stored sessions of a project, or from what is waiting.
+    """Learn now from queued sessions, from transcripts, or from all stored sessions of a project.
+
+    Each turn is learned from once. The command can be stopped at any time; run again, it continues where it was.
+
+    For example:
+
+        ace claude-code learn
+        ace claude-code learn --all
+        ace claude-code learn ~/.claude/projects/-home-me-shop/SESSION.jsonl --model openai/gpt-4o-mini
 
     Args:
-        transcripts: Files of stored sessions.
-        every: Take every stored session of the project.
-        project: The folder of the project; by default this one.
-        model: The model that learns; by default that of the installation.
-        api_base: The address of an own server for that model.
+        transcripts: Files of stored sessions. [default: the queued sessions]
+        every: Learn from every stored session of the project.
+        project: The folder of the project. [default: the current folder]
+        model: The model that learns. [default: the model chosen at installation]
+        api_base: The address of your own server for that model.
         allow: Send, store and learn what is otherwise replaced or rejected: personal data or one class of it, secrets,
             copies of a prompt. [env: ACE_ALLOW]
         as_json: Print one JSON object.
@@ -203,17 +227,17 @@ def _print_spend(status: SessionStatus) -> None:
 
 def _check_address(api_base: str | None, model: str | None) -> None:
     if api_base and not model:
-        raise UsageError("--api-base is the address for --model; give that too")
+        raise UsageError("--api-base is the address for --model; give --model too")
 
 
 def _stop_softly(token: CancellationToken) -> None:
     token.cancel()
-    note("ace: stopping as soon as what is under way is done; Ctrl-C again stops at once")
+    note("ace: stopping after the current turns; press Ctrl-C again to stop immediately")
 
 
 def _print_report(report: LearningReport) -> None:
     if report.sessions == 0:
-        print_text("Nothing is waiting. With --all, every stored session of this folder is learned from.")
+        print_text("No session is queued. To learn from every stored session of this folder, add --all.")
         return
     print_text(f"{report.sessions} sessions: {report.turns_learned} turns learned, {report.turns_known} known already")
     if report.turns_trivial or report.private_sessions:
@@ -221,10 +245,10 @@ def _print_report(report: LearningReport) -> None:
             f"not sent: {report.turns_trivial} turns that can teach nothing, {report.private_sessions} private sessions"
         )
     if report.turns_unfinished:
-        note(f"left for later: {report.turns_unfinished} turns that are under way or were not begun")
+        note(f"not finished: {report.turns_unfinished} turns, which the next run learns from")
     if report.skipped_lines or report.unknown_records or report.without_prompt:
         note(
-            f"passed over: {report.skipped_lines} lines without a record, {report.unknown_records} records of "
+            f"skipped: {report.skipped_lines} lines without a record, {report.unknown_records} records of "
             f"unknown types, {len(report.without_prompt)} sessions without a prompt of a user"
         )
     for problem in report.problems:

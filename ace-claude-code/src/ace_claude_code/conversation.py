@@ -41,7 +41,7 @@ class Turn:
     number: int
     """From 1."""
     prompt: str
-    """What the user asked, with what a slash command stands for; empty where the records do not tell it."""
+    """What the user asked, with slash commands expanded; empty if the records do not tell it."""
     typed: str
     """The same as the user typed it: a slash command without its expansion."""
     lines: tuple[Line, ...]
@@ -57,7 +57,7 @@ class Conversation:
     is_stream: bool
     """Whether these are the events of a running `claude`; a stream does not repeat the prompt."""
     abandoned_messages: int
-    """How many messages the user took back, by going on from an earlier one."""
+    """How many messages the user abandoned, by continuing from an earlier one."""
     compactions: int
     """How often the conversation was compacted."""
     results: tuple[Record, ...]
@@ -73,7 +73,7 @@ class Conversation:
 def read_conversation(records: Records) -> Conversation:
     """Find the main line of the conversation and cut it into turns. A turn whose whole prompt is private is omitted.
 
-    Messages that the user took back are left out. Lines before the first prompt, such as the tail that a compacted
+    Messages that the user abandoned are omitted. Lines before the first prompt, such as the tail that a compacted
     session was forked with, belong to no turn.
 
     Args:

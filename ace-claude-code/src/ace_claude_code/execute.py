@@ -40,13 +40,13 @@ class ClaudeCodeExecuteStep:
     Args:
         working_dir: The folder that Claude Code works in.
         claude: The binary; by default it is found, see `find_claude`.
-        timeout: After how many seconds a run is stopped; None never does.
+        timeout: The seconds after which a run is stopped; None sets no limit.
         model: The model; by default that of the user's settings.
         permission_mode: What may be done unasked: `default`, `acceptEdits`, `dontAsk` or `bypassPermissions`.
         allowed_tools: What is allowed beyond that, such as `Bash(python3:*)`.
-        max_turns: After how many turns a run is stopped.
-        max_budget_usd: After how many dollars a run is stopped.
-        resume: The session to go on with.
+        max_turns: The number of turns after which a run is stopped.
+        max_budget_usd: The cost after which a run is stopped, in US dollars.
+        resume: The session to resume.
         skill_budget_tokens: The most tokens that the skills may take, those that fit the task first; None takes all.
         skill_file: The file below `.claude/rules` that holds the skills for other sessions. The runs here get their
             skills by the system prompt, so they do not load it a second time.
@@ -140,7 +140,7 @@ class ClaudeCodeExecuteStep:
         return arguments
 
     def _environ(self) -> dict[str, str]:
-        # Sub-agents in the foreground: there is one result, and nothing goes on behind it.
+        # Sub-agents in the foreground: there is one result, and nothing continues after it.
         ours = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", LEARNING_VARIABLE: "1"}
         return {**os.environ, **self.env, **ours}
 

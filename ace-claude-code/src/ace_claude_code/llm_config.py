@@ -16,7 +16,7 @@ class ClaudeCodeLLMConfig:
     """How the binary is asked.
 
     Raises:
-        ValueError: A number makes no sense.
+        ValueError: A number is out of range.
 
     Example:
         >>> ClaudeCodeLLMConfig(model="sonnet").timeout

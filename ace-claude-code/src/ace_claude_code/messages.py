@@ -61,7 +61,7 @@ _MEANWHILE = "ace_typed_meanwhile"
 def with_typed_messages(items: Sequence[Record]) -> list[Record]:
     """Return the records, with everything that the user typed in one shape: that of a plain prompt.
 
-    Claude Code stores a slash command as tags, and what it stands for as a note of the client after it; here the
+    Claude Code stores a slash command as tags, and its expansion as a note of the client after it; here the
     command and its expansion become one message. A message that the user typed while the model worked is stored as an
     attachment. Built-in commands such as `/compact`, which no model sees, stay as they are.
 
@@ -193,7 +193,7 @@ def is_interruption(record: Record) -> bool:
 
 
 def is_api_error(record: Record) -> bool:
-    """Tell whether a record is an error of the API that stands in the place of an answer."""
+    """Tell whether a record is an error of the API in place of an answer."""
     if record.get("type") != "assistant":
         return False
     return any(record.get(name) for name in ("isApiErrorMessage", "is_api_error_message", "error"))

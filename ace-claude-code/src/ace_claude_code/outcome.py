@@ -41,7 +41,7 @@ class Outcome:
     """How a run ended."""
 
     success: bool | None
-    """None where nobody says: a stored transcript holds no verdict."""
+    """None if unknown: a stored transcript holds no verdict."""
     answer: str
     """The last words of the model."""
     problems: tuple[str, ...]

@@ -131,7 +131,7 @@ class ClaudeProcess:
         self._stop.set()
 
     async def run_async(self) -> FinishedProcess:
-        """Do as `run` does; cancelling the task stops the process before the cancellation goes on.
+        """Do as `run` does; cancelling the task stops the process before the cancellation proceeds.
 
         Raises:
             PipelineCancelled: The run was cancelled by its token.

@@ -36,7 +36,7 @@ def processes_with(variable: str, value: str) -> list[ProcessName]:
 
     Args:
         variable: The name of an environment variable.
-        value: What it holds, which nobody else has.
+        value: Its value, which no other process has.
     """
     wanted = f"{variable}={value}".encode()
     return [ProcessName(pid, started) for pid, (_, started) in _processes().items() if wanted in _environment_of(pid)]
@@ -63,7 +63,7 @@ def _processes() -> dict[int, tuple[int, str]]:
 def _environment_of(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:  # it has ended, is somebody else's, or the system shows none
+    except OSError:  # it has ended, belongs to another user, or the system shows none
         return []
 
 
@@ -76,7 +76,7 @@ def _processes_in_proc() -> dict[int, tuple[int, str]]:
             stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
         except OSError:  # it ended meanwhile
             continue
-        # The name stands in parentheses and may hold anything, blanks and parentheses too.
+        # The name is in parentheses and may hold anything, blanks and parentheses too.
         fields = stat.rpartition(")")[2].split()
         processes[int(folder.name)] = (int(fields[1]), fields[19])
     return processes

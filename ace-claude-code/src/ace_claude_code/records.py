@@ -1,4 +1,4 @@
-"""Reads the JSON lines of a stream or a transcript, and passes over what is none."""
+"""Reads the JSON lines of a stream or a transcript, and skips other lines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TranscriptError(ValueError):
 
 @dataclass(frozen=True)
 class Records:
-    """The records of one stream or transcript, and what was passed over."""
+    """The records of one stream or transcript, and what was skipped."""
 
     items: tuple[Record, ...]
     """The records in their order."""
@@ -113,7 +113,7 @@ def _from_lines(data: bytes, name: str) -> Records:
             lines.append(number)
         else:
             skipped += 1
-            problem = problem or f"line {number} is no JSON object"
+            problem = problem or f"line {number} is not a JSON object"
     return _checked(tuple(items), tuple(lines), name, skipped, problem)
 
 

@@ -50,6 +50,6 @@ class ClaudeCodeResult:
     events: tuple[Mapping[str, object], ...] = field(default=(), repr=False)
     """All events, as the binary printed them."""
     skipped_lines: int = 0
-    """How many lines of its output were no events, such as one that was cut."""
+    """How many lines of its output were not events, such as a truncated one."""
     stderr: str = field(default="", repr=False)
     """What it printed on standard error."""

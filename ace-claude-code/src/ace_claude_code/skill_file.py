@@ -71,7 +71,7 @@ class SkillFileStep:
 
         Args:
             last_index: The number of the last sample.
-            interrupted: Whether the run was broken off.
+            interrupted: Whether the run was interrupted.
         """
         if self._skillbook is not None:
             write_skill_file(self.path, self._skillbook, self.budget_tokens)

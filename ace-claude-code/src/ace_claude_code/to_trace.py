@@ -70,7 +70,7 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
         question: The task, for a stream, which does not repeat it.
 
     Returns:
-        The standard trace dict. `metadata` says what was passed over: `skipped_lines`, `unknown_types`,
+        The standard trace dict. `metadata` says what was skipped: `skipped_lines`, `unknown_types`,
         `abandoned_messages`.
 
     Raises:

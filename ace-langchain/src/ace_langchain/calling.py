@@ -111,6 +111,6 @@ async def watched(call: Awaitable[T], seconds: float | None, token: Cancellation
     finally:
         if not task.done():
             task.cancel()
-            # Whatever it still raises is of no interest; asyncio would report what nobody looks at.
+            # Whatever it still raises is ignored; asyncio would report an exception that is never retrieved.
             task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             await asyncio.wait({task}, timeout=_LAST_WORDS)

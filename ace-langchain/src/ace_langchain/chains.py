@@ -213,7 +213,7 @@ def _held(part: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _changed(part: Any, change: _Change) -> Any:
-    """Return a copy of a chain in which a function has changed what is no composition itself."""
+    """Return a copy of a chain, with a function applied to each part that is not a composition itself."""
     names = class_names(part)
     is_model = "langchain_core:BaseLanguageModel" in class_names(unwrapped(part))
     held = [] if is_model else list(_held(part))

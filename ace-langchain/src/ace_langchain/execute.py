@@ -1,4 +1,4 @@
-"""`LangChainExecuteStep`: runs a chain, an agent or a graph with the skills in sight."""
+"""`LangChainExecuteStep`: runs a chain, an agent or a graph with the skills in the prompt."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Inject = Literal["input", "middleware"] | Callable[[Any, str], Any]
 
 @checked_class
 class LangChainExecuteStep:
-    """Runs a chain, an agent or a graph with the skills in sight, and puts a `LangChainResult` on the trace.
+    """Runs a chain, an agent or a graph with the skills in the prompt, and puts a `LangChainResult` on the trace.
 
     What goes wrong inside the run is recorded: the result has `success=False`, the error, and all that happened before.
     A wrong use is raised, and so is the cancellation of the run.
@@ -85,8 +85,8 @@ class LangChainExecuteStep:
         budget_tokens: The old name of skill_budget_tokens.
 
     Raises:
-        TypeError: This is no runnable.
-        ValueError: An argument makes no sense.
+        TypeError: This is not a Runnable.
+        ValueError: An argument is invalid.
         ImportError: `langchain-core` is not installed.
     """
 
@@ -236,7 +236,7 @@ class LangChainExecuteStep:
         recorder: Recorder,
         guard: SearchGuard | None,
     ) -> tuple[Outcome, str]:
-        """Call the runnable once, and return what came of it and where it failed."""
+        """Call the runnable once, and return its outcome and where it failed."""
         try:
             running = call_runnable(runnable, value, config, self.options, self.call, self.on_chunk)
             returned = await watched(running, self.timeout, cancel_token_var.get())
@@ -340,7 +340,7 @@ def _check_runnable(runnable: object) -> None:
     missing = [name for name in ("invoke", "ainvoke", "astream") if not callable(getattr(runnable, name, None))]
     if missing:
         hint = "; compile the graph first: graph.compile()" if hasattr(runnable, "compile") else ""
-        raise TypeError(f"a {type(runnable).__name__} is no Runnable: it has no {missing[0]}(){hint}")
+        raise TypeError(f"a {type(runnable).__name__} is not a Runnable: it has no {missing[0]}(){hint}")
 
 
 def _cited(recording: Recording, skillbook: SkillbookView) -> tuple[str, ...]:

@@ -54,8 +54,8 @@ class LangChainLLMClient:
         **settings: With a model string: what the model takes, such as `max_tokens` or `temperature`.
 
     Raises:
-        TypeError: This is no chat model.
-        ValueError: A setting makes no sense.
+        TypeError: This is not a chat model.
+        ValueError: A setting is invalid.
         ImportError: A package of LangChain is not installed; the text says how to.
 
     Example:
@@ -302,7 +302,7 @@ def _chat_model(model: BaseChatModel | str, settings: dict[str, Any]) -> BaseCha
         return made
     base: type = load("langchain_core.language_models", needed_by="LangChainLLMClient").BaseChatModel
     if not isinstance(model, base):
-        raise TypeError(f"a {type(model).__name__} is no chat model; give one, or a model string")
+        raise TypeError(f"a {type(model).__name__} is not a chat model; give one, or a model string")
     if settings:
         raise TypeError(f"a chat model has its settings already; these are too many: {', '.join(settings)}")
     return model

@@ -83,7 +83,7 @@ def plain_message(message: object) -> PlainMessage:
         message: A live message, or what a stored one is read as.
 
     Raises:
-        TypeError: It is no message.
+        TypeError: It is not a message.
 
     Example:
         >>> plain_message({"type": "ai", "data": {"content": [{"type": "text", "text": "4"}]}})["content"]
@@ -91,7 +91,7 @@ def plain_message(message: object) -> PlainMessage:
     """
     fields = _fields(message)
     if fields is None:
-        raise TypeError(f"a {type(message).__name__} is no LangChain message")
+        raise TypeError(f"a {type(message).__name__} is not a LangChain message")
     metadata = mapping(fields.get("response_metadata"))
     stop_reasons = (metadata.get("finish_reason"), metadata.get("stop_reason"), fields.get("stop_reason"))
     return PlainMessage(
@@ -223,7 +223,7 @@ def plain_json(value: object) -> object:
     try:
         plain: object = json.loads(json.dumps(value, ensure_ascii=False, default=_jsonable))
     except (TypeError, ValueError, RecursionError):
-        # Keys that are no texts, and what contains itself.
+        # Keys that are not texts, or a container that contains itself.
         return str(value)
     return plain
 

@@ -36,8 +36,8 @@ def skillbook_middleware(
 ) -> AgentMiddleware[Any, Any]:
     """Return a middleware that puts the skills into the system prompt of every model call, and may record the runs.
 
-    The skills are not stored in the state of the agent, so a conversation that goes on sees them once, and as they
-    are now. In a run of `LangChainExecuteStep` the agent sees the skills of that run.
+    The skills are not stored in the state of the agent, so a continued conversation sees them once, and as they are
+    now. In a run of `LangChainExecuteStep` the agent sees the skills of that run.
 
     Args:
         skillbook: The book, or a function that returns the text to show; None for an agent that learns in our runner
@@ -61,7 +61,7 @@ def skillbook_middleware(
 
 
 def _text_of(skillbook: SkillbookReader | Callable[[], str] | None, agent: str) -> Callable[[], str]:
-    """Return what tells the skills outside of our runner."""
+    """Return the source of the skills outside our runner."""
     if isinstance(skillbook, SkillbookReader):
         return lambda: skills_text(skillbook, agent)
     return skillbook or (lambda: "")

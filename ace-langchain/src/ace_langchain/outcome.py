@@ -59,7 +59,7 @@ def outcome_of(returned: object, kind: Kind, given: object = None, output_key: s
     Args:
         returned: What it returned.
         kind: What it is.
-        given: Its input. A state that comes back unchanged is no answer.
+        given: Its input. A state that comes back unchanged is not an answer.
         output_key: The field of a dict that holds the answer, where it cannot be told.
 
     Example:

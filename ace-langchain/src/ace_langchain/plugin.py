@@ -1,4 +1,4 @@
-"""The hooks of this integration. They name what there is; nothing of LangChain is imported."""
+"""The hooks of this integration. They only declare what it provides; nothing of LangChain is imported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
         produces="ace_langchain.result:LangChainResult",
         is_async=True,
         requires=_FRAMEWORK,
-        summary="Run LangChain chains and agents and LangGraph graphs with the skills in sight",
+        summary="Run LangChain chains and agents and LangGraph graphs with the skills in the prompt",
     )
 
 

@@ -1,4 +1,4 @@
-"""Records what happens inside of a run, also of one that breaks off."""
+"""Records what happens inside a run, including a run that fails midway."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Recorder(BaseCallbackHandler):
         return ""
 
     def see_decision(self, decision: object) -> None:
-        """Take in what somebody answered an interrupted graph.
+        """Record the answer to an interrupted graph.
 
         Args:
             decision: What the graph is resumed with.

@@ -79,7 +79,7 @@ class LangChainResult:
         """Read what `to_dict` returned.
 
         Args:
-            stored: The dict; fields of a newer version are passed over.
+            stored: The dict; fields of a newer version are ignored.
 
         Raises:
             ValueError: It lacks a field that every result has.
@@ -87,6 +87,6 @@ class LangChainResult:
         names = cls.__dataclass_fields__
         missing = [name for name in ("task", "output", "result_type", "success") if name not in stored]
         if missing:
-            raise ValueError(f"this is no stored LangChainResult: it lacks {', '.join(map(repr, missing))}")
+            raise ValueError(f"this is not a stored LangChainResult: it lacks {', '.join(map(repr, missing))}")
         fields = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items() if name in names}
         return cls(**fields)  # type: ignore[arg-type]  # a stored dict has the types that to_dict gave it

@@ -99,8 +99,8 @@ class LangChain(IntegrationRunner):
                 and those of every runner, such as skillbook_path and dedup_config; see `ace.runners.LearningSettings`.
 
         Raises:
-            TypeError: This is no runnable, or there is no such option.
-            ValueError: An option makes no sense, or two exclude each other.
+            TypeError: This is not a Runnable, or there is no such option.
+            ValueError: An option is invalid, or two exclude each other.
         """
         runner = super().from_roles(runnable, reflector=reflector, skill_manager=skill_manager, **options)
         runner._unchecked = getattr(reflector, "llm", None) if check_key else None

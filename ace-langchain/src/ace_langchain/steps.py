@@ -37,7 +37,7 @@ def steps_of_message(message: PlainMessage, place: str) -> list[TraceStep]:
 
 
 def steps_of_messages(messages: Iterable[PlainMessage]) -> list[TraceStep]:
-    """Return what a conversation did. What a system message says is no part of it: it may hold the skillbook.
+    """Return what a conversation did. System messages are not included: they may hold the skillbook.
 
     Args:
         messages: The messages, in order.

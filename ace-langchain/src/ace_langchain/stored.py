@@ -103,7 +103,7 @@ def read_stored(record: object) -> LangChainResult:
         record: See `result_to_trace`.
 
     Raises:
-        TypeError: It is no record that LangChain leaves behind.
+        TypeError: It is not a record that LangChain leaves behind.
     """
     if isinstance(record, Path):
         record = record.read_bytes()
@@ -130,8 +130,8 @@ def read_stored(record: object) -> LangChainResult:
     if _are_messages(record) and isinstance(record, Sequence):
         return _of_messages([plain_message(message) for message in record])
     raise TypeError(
-        f"a {type(record).__name__} is no record of LangChain; give a LangChainResult, messages, the state of a graph, "
-        "runs of LangSmith, events of astream_events, OTLP spans, or what an AgentExecutor returned"
+        f"a {type(record).__name__} is not a record of LangChain; give a LangChainResult, messages, the state of a "
+        "graph, runs of LangSmith, events of astream_events, OTLP spans, or what an AgentExecutor returned"
     )
 
 
@@ -336,7 +336,7 @@ def _of_state(record: Mapping[str, object]) -> LangChainResult:
     """Read the state in which a graph ended."""
     held = record["messages"]
     if not _are_messages(held) or not isinstance(held, Sequence):
-        raise TypeError("the 'messages' of this record are no messages of LangChain")
+        raise TypeError("the 'messages' of this record are not messages of LangChain")
     result = _of_messages([plain_message(message) for message in held])
     structured = record.get("structured_response")
     output = result.output if structured is None else text_of(structured)
@@ -373,7 +373,7 @@ def _of_agent(record: Mapping[str, object]) -> LangChainResult:
 
 
 def _agent_steps(record: Mapping[str, object]) -> list[tuple[Mapping[str, object], object]]:
-    """Return the actions of an AgentExecutor with what came of them; empty if these are none."""
+    """Return the actions of an AgentExecutor with their results; empty if these are not actions."""
     held = record.get("intermediate_steps")
     pairs = [step for step in held if isinstance(step, list | tuple)] if isinstance(held, list) else []
     found = [(_action(pair[0]), pair[1]) for pair in pairs if len(pair) == 2]
@@ -464,5 +464,5 @@ def _values(text: str | bytes) -> list[object]:
     # Only a line feed ends a line of JSONL; str.splitlines would also cut at U+2028 inside a text.
     values = [value for line in lines.removeprefix("\ufeff").split("\n") if (value := _loaded(line)) is not None]
     if not any(isinstance(value, dict | list) for value in values):
-        raise TypeError(f"this text is no record of LangChain: it is no JSON ({problem})") from None
+        raise TypeError(f"this text is not a record of LangChain: it is not JSON ({problem})") from None
     return values

@@ -25,7 +25,7 @@ def schema_of(response_model: type[BaseModel]) -> dict[str, Any]:
 
 
 def raw_text(text: str, answer: AIMessage) -> str:
-    """Return what a model wrote, which stands in the arguments of a call where it was made to call the schema.
+    """Return what a model wrote; a model that had to call the schema wrote it in the arguments of the call.
 
     Args:
         text: The text of its answer.

@@ -29,7 +29,7 @@ class LangChainToTrace:
         """Put the standard trace on the context.
 
         Raises:
-            TypeError: What is on the trace is no result of LangChain.
+            TypeError: What is on the trace is not a result of LangChain.
         """
         trace = result_to_trace(ctx.trace)
         if isinstance(ctx.sample, ACESample) and ctx.sample.ground_truth is not None:

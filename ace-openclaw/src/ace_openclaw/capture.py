@@ -1,4 +1,4 @@
-"""Puts the capture plugin into the folder of OpenClaw, and takes it out."""
+"""Installs the capture plugin in the folder of OpenClaw, and removes it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def planned_capture(state: Path, settings: Settings) -> tuple[Settings, bytes | 
         settings: The settings so far.
 
     Raises:
-        InstallError: The configuration cannot be changed, or there is a plugin of somebody else.
+        InstallError: The configuration cannot be changed, or a plugin of this name that is not ours is in its place.
     """
     config = _config(state)
     if settings.entry is None and plugin_folder(state).exists():
@@ -96,7 +96,7 @@ def remove_plugin(state: Path, settings: Settings) -> None:
             try:
                 rest = removed(original, settings.entry)
             except Json5Error as error:
-                raise InstallError(f"{config} cannot be changed: {error}; mend it first") from error
+                raise InstallError(f"{config} cannot be changed: {error}; correct it first") from error
             if settings.made_config and rest == _NEW_CONFIG:
                 config.unlink()
             elif rest != original:

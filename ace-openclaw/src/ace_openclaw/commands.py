@@ -34,15 +34,20 @@ def install(
     api_base: str = "",
     capture: Flag = False,
 ) -> int:
-    """Set up learning: 'ace openclaw learn' then leaves the skills in the workspace.
+    """Set up learning: `ace openclaw learn` then writes the skills to the workspace.
+
+    For example:
+
+        ace openclaw install --model openai/gpt-4o-mini
+        ace openclaw install --capture
 
     Args:
-        state_dir: The folder of OpenClaw; by default that of OPENCLAW_STATE_DIR, else ~/.openclaw.
-        workspace: The folder that the agent works in; by default the one that OpenClaw's configuration names.
+        state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
+        workspace: The folder that the agent works in. [default: the workspace in OpenClaw's configuration]
         model: The model that learns.
-        api_base: The address of an own server for that model.
-        capture: Also install a plugin of OpenClaw that writes every finished turn to a file. It needs an entry in
-            openclaw.json, and OpenClaw must be restarted.
+        api_base: The address of your own server for that model.
+        capture: Also install a plugin for OpenClaw that writes every finished turn to a file. It needs an entry in
+            openclaw.json, and a restart of OpenClaw.
     """
     from ace_openclaw.home import state_folder, workspace_folder
     from ace_openclaw.installing import install as write
@@ -60,17 +65,22 @@ def install(
         raise UsageError(str(error)) from error
     for each in notes:
         note(each)
-    print_text(f"Installed. 'ace openclaw learn' learns from {state}, and leaves the skills in {folder}.")
+    print_text(f"Installed. 'ace openclaw learn' learns from {state}, and writes the skills to {folder}.")
     return DONE
 
 
 @app.command
 def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> int:
-    """Remove the skills from the workspace, the plugin, and everything that was noted and learned.
+    """Remove the skills from the workspace, the plugin, the settings and the skillbook.
+
+    For example:
+
+        ace openclaw uninstall
+        ace openclaw uninstall --keep-skills
 
     Args:
-        state_dir: The folder of OpenClaw.
-        keep_skills: Leave the skillbook where it is.
+        state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
+        keep_skills: Keep the skillbook.
     """
     from ace.marked_block import MarkedBlockError
     from ace_openclaw.home import state_folder
@@ -92,8 +102,12 @@ def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> in
 def status(*, state_dir: Path | None = None, as_json: Json = False) -> int:
     """Show what is installed, and what was learned from which session.
 
+    For example:
+
+        ace openclaw status
+
     Args:
-        state_dir: The folder of OpenClaw.
+        state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
         as_json: Print one JSON object.
     """
     from ace_openclaw.home import state_folder
@@ -129,15 +143,23 @@ def learn(
     as_json: Json = False,
     context: CommandContext,
 ) -> int:
-    """Learn from all new turns, each once, and leave the skills in the workspace if 'install' was run.
+    """Learn from new turns of the sessions, and write the skills to the workspace.
+
+    Each turn is learned from once. Without `ace openclaw install`, the workspace is not changed.
+
+    For example:
+
+        ace openclaw learn
+        ace openclaw learn main --max-cost 1
+        ace openclaw learn session.jsonl --model anthropic/claude-sonnet-4-5
 
     Args:
-        sources: Session files, exported sessions, folders, or ids of agents; by default all of OpenClaw.
-        state_dir: The folder of OpenClaw.
-        model: The model that learns; by default that of the installation, else that of your settings, else the one
-            on this machine.
-        api_base: The address of an own server for that model.
-        max_cost: US dollars. When the model calls have cost so much, no further turn begins. [env: ACE_MAX_COST]
+        sources: Session files, exported sessions, folders, or ids of agents. [default: all sessions of OpenClaw]
+        state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
+        model: The model that learns. [default: the model chosen at installation, else that of your settings, else
+            one on this machine]
+        api_base: The address of your own server for that model.
+        max_cost: Stop starting new turns once the run has cost this much (USD). [env: ACE_MAX_COST]
         allow: Send, store and learn what is otherwise replaced or rejected: personal data or one class of it, secrets,
             copies of a prompt. [env: ACE_ALLOW]
         as_json: Print one JSON object.
@@ -203,15 +225,15 @@ _REASONS = {
 
 def _stop_softly(token: CancellationToken) -> None:
     token.cancel()
-    note("ace: stopping as soon as what is under way is done; Ctrl-C again stops at once")
+    note("ace: stopping after the current turns; press Ctrl-C again to stop immediately")
 
 
 def _print_report(report: LearningReport) -> None:
     counts = f"{report.turns_learned} turns learned, {report.turns_known} known already"
     print_text(f"{report.sessions} sessions: {counts}")
     if report.turns_unfinished:
-        note(f"left for later: {report.turns_unfinished} turns that are under way or were not begun")
+        note(f"not finished: {report.turns_unfinished} turns, which the next run learns from")
     if report.skipped_lines or report.unknown_events:
-        note(f"passed over: {report.skipped_lines} lines without an event, {report.unknown_events} of unknown types")
+        note(f"skipped: {report.skipped_lines} lines without an event, {report.unknown_events} of unknown types")
     for problem in report.problems:
         note(problem)

@@ -1,4 +1,4 @@
-"""Puts the entry of our plugin into OpenClaw's configuration, and takes it out; every other byte stays."""
+"""Adds the entry of our plugin to OpenClaw's configuration, and removes it; every other byte stays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def has_entry(config: str) -> bool:
         config: The text of `openclaw.json`.
 
     Raises:
-        Json5Error: The configuration is no object, or broken.
+        Json5Error: The configuration is not an object, or is broken.
     """
     return len(member_path(config, _PATH)) == len(_PATH)
 
@@ -44,7 +44,7 @@ def inserted(config: str, entry: Mapping[str, object]) -> tuple[str, InsertedEnt
         entry: The settings of the plugin.
 
     Raises:
-        Json5Error: The configuration is no object, or broken.
+        Json5Error: The configuration is not an object, or is broken.
         ValueError: There is an entry already.
     """
     if has_entry(config):
@@ -52,7 +52,7 @@ def inserted(config: str, entry: Mapping[str, object]) -> tuple[str, InsertedEnt
     found = member_path(config, _PATH)
     start = found[-1].value if found else object_start(config)
     if config[start] != "{":
-        raise ValueError(f"{'.'.join(_PATH[: len(found)])} is no object")
+        raise ValueError(f"{'.'.join(_PATH[: len(found)])} is not an object")
     missing = _PATH[len(found) :]
     value = json.dumps(entry)
     for name in reversed(missing[1:]):
@@ -70,7 +70,7 @@ def removed(config: str, entry: InsertedEntry) -> str:
         entry: What was put in.
 
     Raises:
-        Json5Error: The configuration is no object, or broken.
+        Json5Error: The configuration is not an object, or is broken.
     """
     if config.count(entry.text) == 1:
         return config.replace(entry.text, "")

@@ -71,7 +71,7 @@ def captured_file(state: Path) -> Path:
 
 
 def learner_lock_path(state: Path) -> Path:
-    """Return the file of the lock that whoever learns holds.
+    """Return the file of the lock that is held while learning.
 
     Args:
         state: The folder of OpenClaw.
@@ -105,7 +105,7 @@ def databases(state: Path) -> list[Path]:
 def session_files(source: str | os.PathLike[str], state: Path) -> list[Path]:
     """Return the files that hold the sessions of a source, the oldest first.
 
-    Trajectory files, which repeat a session, and sessions that the user deleted are left out.
+    Trajectory files, which repeat a session, and sessions that the user deleted are skipped.
 
     Args:
         source: A session file, a folder of OpenClaw, of one of its agents, or of sessions, an exported session, or
@@ -120,7 +120,7 @@ def session_files(source: str | os.PathLike[str], state: Path) -> list[Path]:
         path = state / "agents" / source
         if not path.is_dir():
             known = ", ".join(sorted(each.name for each in state.glob("agents/*") if each.is_dir())) or "none"
-            raise SessionReadError(f"{source!r} is no file and no agent in {state}; agents there: {known}")
+            raise SessionReadError(f"{source!r} is neither a file nor an agent in {state}; agents there: {known}")
     if not path.is_dir() or (path / BRANCH_FILE).exists():
         return [path]
     found = _of_state(path) or _of_agent(path) or _of_sessions(path)

@@ -32,7 +32,7 @@ def install(state: Path, settings: Settings, *, capture: bool) -> list[str]:
         What the user has to know.
 
     Raises:
-        InstallError: The configuration cannot be changed, or there is a plugin of somebody else.
+        InstallError: The configuration cannot be changed, or a plugin of this name that is not ours is in its place.
         OSError: A file cannot be written.
     """
     before = read_settings(state)

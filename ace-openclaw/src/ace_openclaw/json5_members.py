@@ -15,7 +15,7 @@ _PLAIN = re.compile(r"[^\s,:{}\[\]\"'/]+")
 
 
 class Json5Error(ValueError):
-    """A text is no JSON5 object."""
+    """A text is not a JSON5 object."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def object_start(text: str) -> int:
     """
     at = _after_blank(text, 0)
     if text[at : at + 1] != "{":
-        raise Json5Error("it is no object")
+        raise Json5Error("it is not an object")
     return at
 
 
@@ -101,7 +101,7 @@ def member_path(text: str, path: tuple[str, ...]) -> list[Member]:
 
 
 def text_at(text: str, path: tuple[str, ...]) -> str:
-    """Return the text that stands at a path; empty if there is none.
+    """Return the text at a path; empty if there is none.
 
     Args:
         text: The text, which holds an object.

@@ -1,4 +1,4 @@
-"""What `ace openclaw learn` does: one run over what is new, while nobody else learns."""
+"""What `ace openclaw learn` does: one run over what is new, while no other process learns."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def learn_sessions(
         allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
         provenance: What is kept of a session besides its skills.
         cancel_token: Stops the learning; what is left is learned the next time.
-        tell: Takes sentences for the user while it goes on.
+        tell: Called with sentences for the user during the run.
 
     Raises:
         LLMCallError: The model cannot be asked at all. Nothing was learned.

@@ -17,7 +17,7 @@ class LearningReport:
     turns_known: int = 0
     """Turns that had been learned from before."""
     turns_unfinished: int = 0
-    """Turns that are still under way, or were not begun because the run was broken off; the next run takes them."""
+    """Turns that are still under way, or were not begun because the run was interrupted; the next run takes them."""
     skipped_lines: int = 0
     """Lines or rows that hold no event, such as one that was cut."""
     unknown_events: int = 0

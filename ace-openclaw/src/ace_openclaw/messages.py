@@ -10,7 +10,7 @@ from ace.traces import TraceStep, trace_step
 
 __all__ = ["calls_tools", "is_echo", "message_of", "own_words", "problem_of", "question_in", "steps_in"]
 
-# OpenClaw writes these in the name of the user; nobody asked them.
+# OpenClaw writes these in the name of the user, who did not type them.
 _SYNTHETIC = ("A new session was started via /new or /reset", "Read HEARTBEAT.md if it exists")
 _INTERNAL = re.compile(r"<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>.*?<<<END_OPENCLAW_INTERNAL_CONTEXT>>>", re.DOTALL)
 _TIME = re.compile(r"\A\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]]*\] ")
@@ -20,7 +20,7 @@ _FAILED = frozenset({"failed", "error", "timeout", "killed", "denied", "blocked"
 
 
 def message_of(event: Record, role: str) -> Record:
-    """Return the message of an event, if somebody in this role speaks; else an empty object.
+    """Return the message of an event, if it has this role; else an empty object.
 
     Args:
         event: An event.

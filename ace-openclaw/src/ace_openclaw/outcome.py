@@ -17,7 +17,7 @@ class Outcome:
     """How a turn ended."""
 
     success: bool | None
-    """None where nobody says: a stored session holds no verdict."""
+    """None if unknown: a stored session holds no verdict."""
     answer: str
     """The last words of the model."""
     problems: tuple[str, ...]
@@ -29,7 +29,7 @@ class Outcome:
 def outcome_of(lines: Sequence[Line]) -> Outcome:
     """Judge a turn, or a whole session by its last turn.
 
-    An error that the model recovered from is no failure; a failed command is none either.
+    An error that the model recovered from is not a failure, and neither is a failed command.
 
     Args:
         lines: The events.

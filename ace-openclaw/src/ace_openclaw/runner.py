@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["RUN_ID", "OpenClaw", "SessionRunOptions"]
 
 RUN_ID = "sessions"
-"""All sessions are one run, which is taken up again each time: its record in the store of the skillbook says, to the
+"""All sessions are one run, which is resumed each time: its record in the store of the skillbook says, to the
 transaction, which turns were learned from, and keeps the answers of the model that a crash would have lost."""
 
 
@@ -45,7 +45,7 @@ class SessionRunOptions(TypedDict, total=False):
     """The keyword arguments of `OpenClaw.run`: those of `RunOptions` that hold for a run that is always continued.
 
     Its `run_id` is fixed, it is resumed whenever it was begun, no turn is learned twice (as with `once`), and it is
-    waited for, since `report` and the files in the workspace tell what came of it.
+    waited for, since `report` and the files in the workspace describe the outcome.
     """
 
     workers: int | None
@@ -73,7 +73,7 @@ class OpenClaw(ACERunner):
 
     `run` takes session files, folders of OpenClaw and ids of agents. A session that has grown is new only in its new
     turns. What was learned from is kept in the skillbook if it is a store (`.db`); with any other, the runner knows
-    it as long as it lives. After a run, `report` tells what came of it.
+    it as long as it lives. After a run, `report` describes its outcome.
 
     Example:
         >>> from ace import LiteLLMClient
@@ -181,7 +181,7 @@ class OpenClaw(ACERunner):
             ace_model: The model that learns.
             ace_max_tokens: Its longest answer, in tokens.
             ace_llm: A client that is taken instead of them.
-            api_base: The address of an own server for the model that learns.
+            api_base: The address of your own server for the model that learns.
             api_key: Its key; by default it is taken from the environment.
             temperature: Its sampling temperature; by default that of its client.
             **options: Those of `from_roles`.
@@ -273,7 +273,7 @@ class OpenClaw(ACERunner):
         return super()._build_context(item, **kwargs).replace(trace=item)
 
     def _without_known(self, turns: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-        """Leave out what this runner has learned from into a book that keeps no record of it."""
+        """Remove the turns that this runner has learned from already, for a book that keeps no record of them."""
         new = [turn for turn in turns if text_in(turn, "trace_id") not in self._learned]
         self.report.turns_known += len(turns) - len(new)
         return new

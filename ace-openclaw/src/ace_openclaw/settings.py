@@ -29,7 +29,7 @@ class Settings:
     model: str = ""
     """The model that learns."""
     api_base: str = ""
-    """The address of an own server."""
+    """The address of your own server."""
     made_folders: tuple[str, ...] = ()
     """The folders that the installation had to make; they go when they are empty again."""
     entry: InsertedEntry | None = None
@@ -62,7 +62,7 @@ def read_settings(state: Path) -> Settings | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise InstallError(f"{path} is no JSON ({error}); delete it and run 'ace openclaw install' again") from None
+        raise InstallError(f"{path} is not JSON ({error}); delete it and run 'ace openclaw install' again") from None
     if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
         raise InstallError(f"{path} is not of this release; delete it and run 'ace openclaw install' again")
     entry = mapping_in(data, "entry")

@@ -34,7 +34,7 @@ def events_to_trace(events: SessionSource) -> Trace:
             content of a file that holds one of them.
 
     Returns:
-        The standard trace dict. Its `metadata` counts what was passed over: `skipped_lines`, `unknown_types`,
+        The standard trace dict. Its `metadata` counts what was skipped: `skipped_lines`, `unknown_types`,
         `echoes`, `abandoned_messages`.
 
     Raises:
@@ -69,9 +69,9 @@ def events_to_trace(events: SessionSource) -> Trace:
 def events_to_turn_traces(events: SessionSource) -> list[Trace]:
     """Turn a session into one standard trace for each question of the user.
 
-    What the user said next stands in the feedback: a correction is what teaches most. What was asked and answered
-    before stands in the context, so a correction can also be learned from when it comes later than the turn before;
-    `corrections` has it in the turn in which it was said.
+    What the user said next becomes the feedback: corrections teach the most. Earlier questions and answers become the
+    context, so that a correction of an older turn can be learned from too; `corrections` has it in the turn in which it
+    was said.
 
     The `trace_id` names session and turn. It is the same wherever OpenClaw keeps the turn, though the bytes differ
     there, and it stays when the session grows. Of a session without an id, it is a hash of the turn.

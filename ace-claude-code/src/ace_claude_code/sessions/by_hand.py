@@ -36,14 +36,13 @@ def learn_by_hand(
         transcripts: Files of stored sessions.
         project: The project all of whose sessions are taken; None takes none.
         cancel_token: That of the learner, which stops it; what is left is learned the next time.
-        tell: Takes sentences for the user while it goes on.
+        tell: Called with sentences for the user during the run.
 
-    Returns:
-        What came of it.
+    Returns: The report.
 
     Raises:
         NothingToLearnError: The project has no stored session.
-        LLMAuthenticationError: The model that learns wants a key or a login.
+        LLMAuthenticationError: The model that learns requires a key or a login.
         ClaudeNotFoundError: It is Claude Code, and there is no binary.
     """
     stored = [] if project is None else _stored(project)

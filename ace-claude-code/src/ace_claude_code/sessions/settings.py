@@ -28,7 +28,7 @@ class SessionSettings:
     model: str = ""
     """The model that learns; empty for Claude Code itself, with the login of the user."""
     api_base: str = ""
-    """The address of an own server."""
+    """The address of your own server."""
     claude: str = ""
     """The binary."""
     budget_tokens: int = 2000
@@ -62,7 +62,7 @@ def read_settings(state: Path) -> SessionSettings | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise SettingsError(f"{path} is no JSON ({error}); run 'ace claude-code install' again") from None
+        raise SettingsError(f"{path} is not JSON ({error}); run 'ace claude-code install' again") from None
     if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
         raise SettingsError(f"{path} is not of this release; run 'ace claude-code install' again")
     return SessionSettings(

@@ -29,8 +29,8 @@ def sessions_of_captured_turns(
     Args:
         turns: The captured turns, in order.
         source: Their file.
-        places: Where each stands.
-        skipped_lines: How many lines were passed over before; they are counted for the first session.
+        places: Where each of them is.
+        skipped_lines: How many lines were skipped before; they are counted for the first session.
     """
     by_session: dict[str, list[tuple[Record, str]]] = {}
     for number, turn in enumerate(turns):

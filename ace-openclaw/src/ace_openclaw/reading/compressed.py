@@ -14,15 +14,15 @@ def decompressed(data: bytes) -> bytes:
         data: The frame.
 
     Raises:
-        ValueError: It is none, it is cut, or it holds more than 256 MiB.
+        ValueError: It is not a frame, it is truncated, or it holds more than 256 MiB.
     """
-    import zstandard  # only here: most rows are no frames
+    import zstandard  # only here: most rows are not compressed
 
     try:
         with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
             found = reader.read(_MOST_BYTES + 1)
     except zstandard.ZstdError as error:
-        raise ValueError(f"this is no Zstandard frame, or it is damaged: {error}") from error
+        raise ValueError(f"this is not a Zstandard frame, or it is damaged: {error}") from error
     if len(found) > _MOST_BYTES:
         raise ValueError(f"the frame holds more than {_MOST_BYTES} bytes")
     return bytes(found)

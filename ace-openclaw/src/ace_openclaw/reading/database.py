@@ -28,7 +28,7 @@ def read_database(path: Path, session_id: str | None = None) -> list[StoredSessi
         session_id: The only session to read; by default all.
 
     Raises:
-        SessionReadError: It is no such database, it stays locked, or its schema is not understood.
+        SessionReadError: It is not such a database, it stays locked, or its schema is not understood.
         OSError: There is no such file.
     """
     path.stat()  # sqlite's own error would not say which file is missing
@@ -41,7 +41,7 @@ def read_database(path: Path, session_id: str | None = None) -> list[StoredSessi
             ) from error
         raise SessionReadError(f"{path} cannot be read: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise SessionReadError(f"{path} is no database of OpenClaw, or it is damaged: {error}") from error
+        raise SessionReadError(f"{path} is not a database of OpenClaw, or it is damaged: {error}") from error
 
 
 def schema_note(path: Path) -> str:
@@ -53,7 +53,7 @@ def schema_note(path: Path) -> str:
     try:
         with contextlib.closing(_opened(path)) as database:
             version = _version(database)
-    except sqlite3.Error:  # whoever reads it next says what is wrong
+    except sqlite3.Error:  # the next reader reports what is wrong
         return ""
     if version <= NEWEST_SCHEMA:
         return ""
@@ -72,7 +72,7 @@ def session_keys(path: Path) -> dict[str, str]:
     try:
         with contextlib.closing(_opened(path)) as database:
             return {session_id: key for session_id, (key, _) in _windows(database).items() if key}
-    except (OSError, sqlite3.Error):  # whoever reads its sessions says what is wrong
+    except (OSError, sqlite3.Error):  # the reader of its sessions reports what is wrong
         return {}
 
 

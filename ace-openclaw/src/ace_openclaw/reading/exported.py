@@ -31,14 +31,14 @@ def read_exported(path: Path) -> StoredSession:
         path: The folder of the export, or its `session-branch.json`.
 
     Raises:
-        SessionReadError: It is no export, or it is broken.
+        SessionReadError: It is not an export, or it is broken.
         OSError: It cannot be read.
     """
     file = path / BRANCH_FILE if path.is_dir() else path
     try:
         record = json.loads(file.read_bytes())
     except ValueError as error:
-        raise SessionReadError(f"{file} is no JSON ({error}); export the session again") from None
+        raise SessionReadError(f"{file} is not JSON ({error}); export the session again") from None
     if not isinstance(record, dict) or not is_exported(record):
         raise SessionReadError(f"{file} holds no 'header' and 'entries' of a session; export the session again")
     beside = file.with_name(EVENTS_FILE)
@@ -57,7 +57,7 @@ def read_exported(path: Path) -> StoredSession:
 
 
 def _entry(record: Record) -> Record:
-    """Return the event of the session that an exported event stands for; an empty object if it stands for none."""
+    """Return the event of the session that an exported event represents; an empty object if there is none."""
     if record.get("source") != "transcript" or record.get("type") == "tool.call":  # a call is in its answer, too
         return {}
     kind = text_in(record, "type")

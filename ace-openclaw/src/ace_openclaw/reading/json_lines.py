@@ -44,7 +44,7 @@ def read_lines(data: bytes) -> Lines:
         except (ValueError, RecursionError) as error:
             record, why = None, f"line {number}: {error}"
         else:
-            why = f"line {number} is no JSON object"
+            why = f"line {number} is not a JSON object"
         if isinstance(record, dict):
             records.append(record)
             numbers.append(str(number))

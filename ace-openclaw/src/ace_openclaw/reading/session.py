@@ -62,12 +62,12 @@ def session_of_events(
     status: str = "",
     leaf_id: str = "",
 ) -> StoredSession:
-    """Return the session that some events make up. What is no JSON object is counted and passed over.
+    """Return the session that some events make up. Whatever is not a JSON object is counted and skipped.
 
     Args:
         events: The events in their order, usually with the header first.
-        places: Where each stands; by default their numbers from 1.
-        skipped_lines: How many lines were passed over before.
+        places: Where each of them is; by default their numbers from 1.
+        skipped_lines: How many lines were skipped before.
         source: The file or folder.
         session_id: The session; by default what the header says.
         session_key: Its name.

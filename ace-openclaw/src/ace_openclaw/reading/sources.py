@@ -131,7 +131,7 @@ def _whole(data: bytes) -> Record | None:
 def _of_records(
     records: Sequence[Record], places: Sequence[str], skipped: int, source: str, lines: Lines | None = None
 ) -> list[StoredSession]:
-    anything: Sequence[object] = records  # a caller may hand over what is no object
+    anything: Sequence[object] = records  # a caller may pass something that is not an object
     objects = [record for record in anything if isinstance(record, Mapping)]
     where = f"{source}: " if source else ""
     if any(is_sidecar(record) for record in objects):
