@@ -56,8 +56,8 @@ def test_a_session_without_a_user_says_so_and_has_no_turns() -> None:
     [
         (b"just words\n", "no event of OpenClaw here, but 0 other records and 1 lines"),
         (b'{"question": "2+2?"}\n', "no event of OpenClaw here, but 1 other records"),
-        (b"\x28\xb5\x2f\xfd broken", "no Zstandard frame, or it is damaged"),
-        (b"SQLite format 3\x00 broken", "no database of OpenClaw, or it is damaged"),
+        (b"\x28\xb5\x2f\xfd broken", "not a Zstandard frame, or it is damaged"),
+        (b"SQLite format 3\x00 broken", "not a database of OpenClaw, or it is damaged"),
         (b"", "no event of OpenClaw here"),
     ],
 )

@@ -180,7 +180,7 @@ def guard_remains(parent: int) -> None:
     """Wait until a process ends, then end and remove what it has left. This is what the guard runs.
 
     Args:
-        parent: The process, which says on standard input what there is.
+        parent: The process, which lists on standard input what to end and remove.
     """
     # A supervisor may tell all processes to end at once; this one ends as soon as its work is done.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):

@@ -62,7 +62,7 @@ def main(arguments: list[str], standard_input: str) -> int:
             _show_skills(event, state, settings)
         else:
             _hand_over(event, state)
-    except (_HookError, SettingsError, OSError) as error:  # the session goes on; Claude Code shows the sentence
+    except (_HookError, SettingsError, OSError) as error:  # the session continues; Claude Code shows the sentence
         sys.stderr.write(f"ace: {error}\n")
         return 1
     return 0

@@ -1,4 +1,4 @@
-"""Puts the plugin into the user's folder of Claude Code, and takes it out again without a trace."""
+"""Installs the plugin in the user's folder of Claude Code, and removes it again completely."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def install(settings: SessionSettings) -> Path:
         The folder of the plugin.
 
     Raises:
-        ForeignPluginError: There is a plugin of somebody else.
+        ForeignPluginError: A plugin of this name that is not ours is in its place.
     """
     plugin, state = plugin_folder(), state_folder()
     _check_ours(plugin)
@@ -68,7 +68,7 @@ def uninstall(*, keep_skills: bool = False, on_wait: Callable[[], None] | None =
         Whether anything was there.
 
     Raises:
-        ForeignPluginError: There is a plugin of somebody else.
+        ForeignPluginError: A plugin of this name that is not ours is in its place.
     """
     plugin, state = plugin_folder(), state_folder()
     _check_ours(plugin)
@@ -119,5 +119,5 @@ def _check_ours(plugin: Path) -> None:
 def _earlier(state: Path) -> SessionSettings | None:
     try:
         return read_settings(state)
-    except SettingsError:  # an installation mends what is broken, and an uninstallation removes it
+    except SettingsError:  # installing repairs what is broken, and uninstalling removes it
         return None

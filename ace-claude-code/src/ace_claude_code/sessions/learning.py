@@ -58,7 +58,7 @@ class SessionAnalyser(TraceAnalyser):
 
 @dataclass
 class LearningReport:
-    """What came of it."""
+    """The outcome."""
 
     sessions: int = 0
     """How many sessions were looked at."""
@@ -70,7 +70,7 @@ class LearningReport:
     private_sessions: int = 0
     """Sessions that the user keeps private."""
     turns_unfinished: int = 0
-    """Turns that are still under way, or were not begun because the run was broken off; a later run takes them."""
+    """Turns that are still under way, or were not begun because the run was interrupted; a later run takes them."""
     skipped_lines: int = 0
     """Lines that hold no record, such as one that was cut."""
     unknown_records: int = 0
@@ -85,7 +85,7 @@ class LearningReport:
 
 @final
 class SessionLearner:
-    """Learns from one session after the other. Whoever uses it holds the lock of the learner.
+    """Learns from one session after the other. The caller must hold the lock of the learner.
 
     Args:
         state: The folder of the state.
@@ -121,10 +121,10 @@ class SessionLearner:
 
         Args:
             transcript: The file of the session.
-            may_be_open: Whether the session may still go on; a last turn without an answer is left for later then.
+            may_be_open: Whether the session may still continue; then a last turn without an answer is left for later.
 
         Raises:
-            LLMAuthenticationError: The model that learns wants a key or a login.
+            LLMAuthenticationError: The model that learns requires a key or a login.
             ClaudeNotFoundError: It is Claude Code, and there is no binary.
         """
         self.report.sessions += 1

@@ -36,7 +36,7 @@ def read_made_folders(state: Path) -> list[str]:
     """
     try:
         noted = json.loads((state / MADE_FOLDERS_FILE).read_bytes())
-    except (FileNotFoundError, ValueError):  # then empty folders stay, which harm nobody
+    except (FileNotFoundError, ValueError):  # then empty folders stay, which is harmless
         return []
     return [str(folder) for folder in noted] if isinstance(noted, list) else []
 

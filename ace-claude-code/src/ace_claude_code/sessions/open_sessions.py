@@ -34,7 +34,7 @@ PRIVATE_VARIABLE = "ACE_PRIVATE"
 _PRIVATE_FILE = "private-sessions.txt"
 
 _IDLE_SECONDS = 600.0
-"""After so long without a word a session is learned from though it may go on; its later turns are learned later."""
+"""A session without new lines for this long is learned from, although it may continue; later turns follow."""
 _KEPT_SECONDS = 7 * 86_400.0
 """After how long a session that was never stored is forgotten."""
 

@@ -40,7 +40,7 @@ def key_of_transcript(transcript: Path, cwd: str) -> str:
 def _folders_of(project: Path) -> list[Path]:
     folders = [folder for folder in transcripts_folder().glob("*") if folder.is_dir()]
     own = [folder for folder in folders if folder.name == project_key(project)]
-    # A long path is cut, and a hash stands at its end; then the sessions themselves tell where they ran.
+    # A long path is truncated and ends in a hash; then the sessions themselves tell where they ran.
     return own or [folder for folder in folders if _ran_in(folder, project)]
 
 

@@ -67,7 +67,7 @@ class EngineLoop:
 
     @contextmanager
     def blocked(self) -> Iterator[None]:
-        """Have another loop stand in while the body blocks this thread, if it is the loop's own."""
+        """Use another loop while the body blocks this thread, if it is the thread of the loop."""
         ident = threading.get_ident()
         with self._lock:
             is_outermost = ident in self._loops and ident not in self._blocked
@@ -218,7 +218,7 @@ async def wait_through_cancellation(
 
 
 async def await_uninterrupted(future: Future[T]) -> T:
-    """Await work on another thread. A cancellation takes back work that has not begun, and else waits for its end."""
+    """Await work on another thread. Cancellation revokes work that has not begun, and otherwise waits for its end."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set_result, None))

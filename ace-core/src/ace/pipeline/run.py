@@ -61,7 +61,7 @@ class Run(Generic[C]):
         self.is_observed = self.calls_hooks or on_sample_done is not None or on_sample_end is not None
         self.token = token
         self.stopped = False
-        self.is_left_behind = False  # nobody waits for its workers
+        self.is_left_behind = False  # nothing waits for its workers
         self.in_flight = InFlight(max_in_flight, token, on_sample_end)
         # No sample of these classes has to be checked; empty where each sample has to be, for the run may be cancelled.
         self.checked_classes: set[type] = plan.inputs.complete_classes if token is None else set()
@@ -87,7 +87,7 @@ class Run(Generic[C]):
             self.variables.run(caller_var.set, caller)
 
     def end(self) -> None:
-        """Note that nobody waits for the run any more."""
+        """Note that nothing waits for the run any more."""
         if self.token is not None:
             self.token._forget(self.in_flight.wake)
 
@@ -101,7 +101,7 @@ class Run(Generic[C]):
         self.in_flight.stop()
 
     def interrupt(self) -> None:
-        """Have long steps in the foreground see that nobody waits for their results."""
+        """Tell long steps in the foreground that their results are no longer awaited."""
         self._interruption.has_come = True
 
     def abort(self, error: BaseException) -> None:

@@ -93,7 +93,7 @@ async def astream(
 
 
 _left_behind: set[object] = set()
-"""Tasks that go on though nobody waits for them; their loop holds them only weakly."""
+"""Tasks that continue although they are not awaited; their loop refers to them only weakly."""
 
 
 async def _iterate_async(
@@ -133,7 +133,7 @@ async def _iterate_async(
     finally:
         run.stop()
         for _ in range(2 * workers):
-            room.release()  # nobody takes results any more: let the workers put theirs and end
+            room.release()  # results are not taken any more: let the workers put theirs and end
         if closing.may_wait:
             ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             driving.add_done_callback(lambda _: ended.set_result(None))
