@@ -17,7 +17,7 @@ from ace.skillbook.errors import (
     SkillbookHistoryError,
     SkillbookStoreError,
 )
-from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport
+from ace.skillbook.operations import AppliedOperation, SkippedOperation, UpdateReport
 from ace.skillbook.sources import SourceSummary
 
 if TYPE_CHECKING:

@@ -32,14 +32,20 @@ from ace.skillbook.events import (
     Removed,
     touched_ids,
 )
-from ace.skillbook.input_checks import check_content, check_decision
 from ace.skillbook.journal import Journal, Rebase
 from ace.skillbook.json_file import JsonFiles, whole_file
 from ace.skillbook.json_read import read_text
 from ace.skillbook.json_write import JsonValue, book_dict, book_json
 from ace.skillbook.line_formats import FORMATS
+from ace.skillbook.operations import (
+    AppliedOperation,
+    SkippedOperation,
+    UpdateReport,
+    check_content,
+    check_decision,
+    without_texts,
+)
 from ace.skillbook.prompt_cache import PromptCache
-from ace.skillbook.report import AppliedOperation, SkippedOperation, UpdateReport, without_texts
 from ace.skillbook.selection import Ranker, TokenCounter
 from ace.skillbook.skill_folder import write_skill_folder
 from ace.skillbook.sources import SourceSummary
