@@ -12,10 +12,9 @@ from typing import NamedTuple, final
 
 from ace.collection_pause import paused_collection
 from ace.skillbook import history
-from ace.skillbook.changes import apply_event
 from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError
 from ace.skillbook.event_codec import encode_events, event_dict
-from ace.skillbook.events import Embedded, RolledBack, touched_ids
+from ace.skillbook.events import Embedded, RolledBack, apply_event, touched_ids
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
 from ace.skillbook.journal import Journal, Rebase, Refusal
 from ace.skillbook.state import BookState

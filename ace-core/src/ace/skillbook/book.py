@@ -17,7 +17,6 @@ from ace.durable_file import check_can_write, real_path
 from ace.retrieval import LexicalRanker
 from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase, join_cases, similarity_pair
 from ace.skillbook import operations, selection, sources
-from ace.skillbook.changes import apply_event, content_checksum
 from ace.skillbook.contents import BookContents, state_from, with_citable_ids
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.events import (
@@ -30,6 +29,8 @@ from ace.skillbook.events import (
     Kept,
     Merged,
     Removed,
+    apply_event,
+    content_checksum,
     touched_ids,
 )
 from ace.skillbook.journal import Journal, Rebase

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ace.skill import TAGS, SimilarityDecision, Skill
-from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.checked import (
     decision_pair,
     member_list,
@@ -19,6 +18,7 @@ from ace.skillbook.checked import (
 )
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.events import (
+    LARGEST_COUNT,
     Added,
     CaseChange,
     CaseRun,

@@ -6,7 +6,6 @@ import logging
 from typing import Any
 
 from ace.skill import ACTIVE, INVALID, TAGS, InsightSource, Skill, SkillCase
-from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.checked import (
     decision_pair,
     member_list,
@@ -18,6 +17,7 @@ from ace.skillbook.checked import (
 )
 from ace.skillbook.contents import BookContents
 from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.events import LARGEST_COUNT
 from ace.skillbook.identity import number_after, skill_id
 from ace.skillbook.vectors import vector_bytes
 

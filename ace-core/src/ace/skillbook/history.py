@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ace.skill import Skill
-from ace.skillbook.changes import apply_event
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.event_codec import decode_events
-from ace.skillbook.events import Embedded, Event, Imported, RolledBack, touched_ids
+from ace.skillbook.events import Embedded, Event, Imported, RolledBack, apply_event, touched_ids
 from ace.skillbook.state import BookState
 from ace.skillbook.store import SampleKey, SkillbookStore, StoredEvent
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import final
 
 from ace.skill import SimilarityDecision, Skill, similarity_pair
-from ace.skillbook.changes import apply_event
 from ace.skillbook.errors import EventRefusedError
-from ace.skillbook.events import NO_NUMBER, Added, Event, Imported, Kept, touched_ids, with_ids
+from ace.skillbook.events import NO_NUMBER, Added, Event, Imported, Kept, apply_event, touched_ids, with_ids
 from ace.skillbook.state import BookState
 
 Refusal = tuple[Event, str]

@@ -25,10 +25,10 @@ from ace.skill import (
     skill_from_fields,
     source_from_fields,
 )
-from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.checked import decision_pair, member_list, object_value, shown, whole_number
 from ace.skillbook.contents import BookContents, with_citable_ids
 from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.events import LARGEST_COUNT
 from ace.skillbook.foreign_json import read_foreign, read_skill
 from ace.skillbook.identity import number_after
 from ace.skillbook.json_write import SCHEMA_VERSION

@@ -22,9 +22,19 @@ from ace.skill import (
     join_cases,
     skill_from_fields,
 )
-from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.errors import EventRefusedError
-from ace.skillbook.events import NO_NUMBER, Added, CaseChange, CaseRun, CasesChanged, Event, Removed, Tagged, Updated
+from ace.skillbook.events import (
+    LARGEST_COUNT,
+    NO_NUMBER,
+    Added,
+    CaseChange,
+    CaseRun,
+    CasesChanged,
+    Event,
+    Removed,
+    Tagged,
+    Updated,
+)
 from ace.skillbook.identity import is_citable, looks_like_ours
 from ace.skillbook.state import BookState
 from ace.skillbook.stores import HIDDEN

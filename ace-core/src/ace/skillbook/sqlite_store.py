@@ -15,7 +15,7 @@ from types import NoneType
 from typing import final
 
 from ace.durable_file import passing_lock
-from ace.skillbook.changes import LARGEST_COUNT
+from ace.skillbook.events import LARGEST_COUNT
 from ace.skillbook.sqlite_file import SqliteFile
 from ace.skillbook.sqlite_schema import COLUMNS, check_values, damaged
 from ace.skillbook.sqlite_vectors import delete_vectors, read_vectors, vectors_of, write_vectors

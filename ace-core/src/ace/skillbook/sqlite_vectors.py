@@ -12,8 +12,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.events import LARGEST_COUNT
 
 TABLES: Final = (
     "CREATE TABLE vector_block (number INTEGER PRIMARY KEY, layout TEXT NOT NULL, vectors BLOB NOT NULL)",

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ace.skill import SimilarityDecision, Skill
-from ace.skillbook.changes import LARGEST_COUNT
 from ace.skillbook.checked import decision_pair, object_value
 from ace.skillbook.errors import SkillbookFileError
+from ace.skillbook.events import LARGEST_COUNT
 from ace.skillbook.json_read import read_entries
 from ace.skillbook.json_write import skill_dict
 from ace.skillbook.state import BookState
