@@ -14,7 +14,7 @@ import pytest
 
 from ace.skill import CaseCheck, InsightSource, SimilarityDecision, SkillCase
 from ace.skillbook import SampleKey, Skillbook, SkillbookError
-from ace.skillbook.sqlite_schema import COLUMNS
+from ace.skillbook.sqlite_file import COLUMNS
 from ace.updates import UpdateBatch, UpdateOperation
 from tests.core.skillbook.clocks import ticking
 from tests.support.command_line import ace

@@ -54,7 +54,7 @@ def test_a_full_disk_leaves_what_was_there_and_can_be_gone_on_from(tmp_path: Pat
 
 MIGRATION = """
 import sqlite3
-from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
+from ace.skillbook.sqlite_file import MIGRATIONS, bring_up_to_date
 path = folder / "skills.db"
 connection = sqlite3.connect(path, isolation_level=None)
 bring_up_to_date(connection, path, MIGRATIONS[:3])
@@ -86,7 +86,7 @@ def test_an_older_store_is_not_migrated_without_a_whole_backup(tmp_path: Path) -
 
 READ_ONLY = """
 import shutil, sqlite3, subprocess
-from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
+from ace.skillbook.sqlite_file import MIGRATIONS, bring_up_to_date
 with Skillbook.open(folder / "skills.db") as book:
     add(book, "Kept.")
     book.save_to_file(folder / "skills.json")

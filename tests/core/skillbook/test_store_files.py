@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ace.skillbook import SampleKey, Skillbook, SkillbookError, SkillbookFileError, SkillbookStoreError
-from ace.skillbook.sqlite_file import SqliteFile
-from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
+from ace.skillbook.sqlite_file import MIGRATIONS, SqliteFile, bring_up_to_date
 from ace.updates import UpdateBatch, UpdateOperation
 from tests.core.skillbook.clocks import ticking
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ace.skillbook import Skillbook
-from ace.skillbook.sqlite_schema import MIGRATIONS, bring_up_to_date
+from ace.skillbook.sqlite_file import MIGRATIONS, bring_up_to_date
 from ace.skillbook.vectors import unpack_vector
 from tests.core.skillbook.clocks import ticking
 
