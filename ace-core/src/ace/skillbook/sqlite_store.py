@@ -16,8 +16,16 @@ from typing import final
 
 from ace.durable_file import passing_lock
 from ace.skillbook.events import LARGEST_COUNT
-from ace.skillbook.sqlite_file import COLUMNS, SqliteFile, check_values, damaged
-from ace.skillbook.sqlite_vectors import delete_vectors, read_vectors, vectors_of, write_vectors
+from ace.skillbook.sqlite_file import (
+    COLUMNS,
+    SqliteFile,
+    check_values,
+    damaged,
+    delete_vectors,
+    read_vectors,
+    vectors_of,
+    write_vectors,
+)
 from ace.skillbook.store import (
     AlreadyCommittedError,
     Commit,
