@@ -18,7 +18,7 @@ from ace.skillbook.errors import (
     SkillbookStoreError,
 )
 from ace.skillbook.operations import AppliedOperation, SkippedOperation, UpdateReport
-from ace.skillbook.sources import SourceSummary
+from ace.skillbook.selection import SourceSummary
 
 if TYPE_CHECKING:
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff

@@ -16,7 +16,7 @@ from ace.collection_pause import paused_collection
 from ace.durable_file import check_can_write, real_path
 from ace.retrieval import LexicalRanker
 from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase, join_cases, similarity_pair
-from ace.skillbook import operations, selection, sources
+from ace.skillbook import operations, selection
 from ace.skillbook.contents import BookContents, state_from, with_citable_ids
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.events import (
@@ -46,10 +46,8 @@ from ace.skillbook.operations import (
     check_decision,
     without_texts,
 )
-from ace.skillbook.prompt_cache import PromptCache
-from ace.skillbook.selection import Ranker, TokenCounter
+from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
 from ace.skillbook.skill_folder import write_skill_folder
-from ace.skillbook.sources import SourceSummary
 from ace.skillbook.state import BookState
 from ace.skillbook.stores import find_store, has_scheme, shown_location
 from ace.skillbook.vectors import pack_vector
@@ -411,11 +409,11 @@ class Skillbook:
 
     def source_map(self) -> dict[str, list[InsightSource]]:
         """Return where each active skill was learned, by skill id."""
-        return sources.source_map(self.skills())
+        return selection.source_map(self.skills())
 
     def source_summary(self) -> SourceSummary:
         """Return how many active skills each trace, epoch and integration taught."""
-        return sources.source_summary(self.skills())
+        return selection.source_summary(self.skills())
 
     @checked_arguments()
     def source_filter(
@@ -426,8 +424,15 @@ class Skillbook:
         epoch: int | None = None,
         integration: str | None = None,
     ) -> list[Skill]:
-        """Return the active skills with a source that fits everything given; see `ace.skillbook.sources`."""
-        return sources.source_filter(
+        """Return the active skills of which one source fits everything that is given.
+
+        Args:
+            trace_id: The whole trace id.
+            sample_question: A part of the question, in any case.
+            epoch: The epoch, from 1.
+            integration: The name of the integration.
+        """
+        return selection.source_filter(
             self.skills(),
             trace_id=trace_id,
             sample_question=sample_question,

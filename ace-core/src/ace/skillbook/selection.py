@@ -1,12 +1,15 @@
-"""Which skills go into a prompt that has a budget or a question."""
+"""Which skills of a book go into a prompt, with their text kept up to date, and which of them a source taught."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, final
 
 from ace.retrieval import helpfulness, proven_relevance
-from ace.skill import Skill
+from ace.skill import InsightSource, Skill
 from ace.skillbook.line_formats import LineFormat
+from ace.skillbook.state import BookState
 
 TokenCounter = Callable[[str], int]
 """From a text to its number of tokens."""
@@ -105,3 +108,154 @@ def write_by_section(
         if name in members
     ]
     return format.book(texts, len(skills)) if skills else ""
+
+
+@final
+class PromptCache:
+    """Lines by section. A change costs its own line and one join, not the whole book."""
+
+    __slots__ = ("_format", "_lines", "_order_changes", "_pending", "_texts", "_whole")
+
+    def __init__(self, format: LineFormat) -> None:
+        self._format = format
+        self._lines: dict[str, dict[str, str]] | None = None
+        self._texts: dict[str, str] = {}
+        self._pending: dict[str, None] = {}
+        self._whole: str | None = None
+        self._order_changes = 0
+
+    def skill_changed(self, before: Skill | None, after: Skill | None) -> None:
+        """Note a change of the book: the line is written at the next reading."""
+        self._whole = None
+        if self._lines is None:
+            return
+        if after is not None and after.is_active:
+            if before is not None and not before.is_active:
+                self.clear()  # it comes back in the middle of its section
+                return
+            self._pending[after.id] = None
+            self._texts.pop(after.section, None)
+        elif before is not None:
+            self._pending.pop(before.id, None)
+            self._texts.pop(before.section, None)
+            lines = self._lines.get(before.section)
+            if lines is not None:
+                lines.pop(before.id, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._lines = None
+        self._whole = None
+        self._texts = {}
+        self._pending = {}
+
+    def whole(self, state: BookState) -> str:
+        """Return all active skills, by section; empty if there are none."""
+        if self._whole is None or self._order_changes != state.order_changes:
+            lines = self._current_lines(state)
+            self._whole = self._format.book(self._section_texts(state, lines), state.active_count)
+            if not state.active_count:
+                self._whole = ""
+        return self._whole
+
+    def _current_lines(self, state: BookState) -> dict[str, dict[str, str]]:
+        lines_of = self._format.lines
+        skills = state.ordered_skills()
+        if self._order_changes != state.order_changes:
+            self.clear()
+            self._order_changes = state.order_changes
+        if self._lines is None:
+            self._lines = {name: lines_of([skills[id] for id in members]) for name, members in state.sections.items()}
+            return self._lines
+        for id in self._pending:
+            skill = skills[id]
+            self._lines.setdefault(skill.section, {}).update(lines_of([skill]))
+        self._pending.clear()
+        return self._lines
+
+    def _section_texts(self, state: BookState, lines: dict[str, dict[str, str]]) -> list[str]:
+        texts = []
+        for name in state.ordered_sections():
+            text = self._texts.get(name)
+            if text is None:
+                members = lines.get(name)
+                if not members:
+                    continue
+                joined = self._format.separator.join(members.values())
+                text = self._texts[name] = self._format.section(name, joined)
+            texts.append(text)
+        return texts
+
+
+class SourceSummary(NamedTuple):
+    """How many skills each origin taught."""
+
+    skills_with_source: int
+    skills_without_source: int
+    by_trace: dict[str, int]
+    """Number of skills by trace id, the most first."""
+    by_epoch: dict[int, int]
+    """Number of skills by epoch, in order."""
+    by_integration: dict[str, int]
+    """Number of skills by integration, the most first."""
+
+
+def source_map(skills: Iterable[Skill]) -> dict[str, list[InsightSource]]:
+    """Return the sources of each skill that has any, by skill id."""
+    return {skill.id: list(skill.sources) for skill in skills if skill.sources}
+
+
+def source_summary(skills: Iterable[Skill]) -> SourceSummary:
+    """Return how many skills each trace, epoch and integration taught. A skill counts once for each."""
+    traces: Counter[str] = Counter()
+    epochs: Counter[int] = Counter()
+    integrations: Counter[str] = Counter()
+    with_source = without_source = 0
+    for skill in skills:
+        if skill.sources:
+            with_source += 1
+        else:
+            without_source += 1
+        traces.update({source.trace_id for source in skill.sources})
+        epochs.update({source.epoch for source in skill.sources})
+        integrations.update({source.integration for source in skill.sources})
+    return SourceSummary(
+        with_source,
+        without_source,
+        _most_first(traces),
+        dict(sorted(epochs.items())),
+        _most_first(integrations),
+    )
+
+
+def source_filter(
+    skills: Iterable[Skill],
+    *,
+    trace_id: str | None = None,
+    sample_question: str | None = None,
+    epoch: int | None = None,
+    integration: str | None = None,
+) -> list[Skill]:
+    """Return the skills of which one source fits everything that is given.
+
+    Args:
+        skills: The skills to look through.
+        trace_id: The whole trace id.
+        sample_question: A part of the question, in any case.
+        epoch: The epoch, from 1.
+        integration: The name of the integration.
+    """
+
+    def fits(source: InsightSource) -> bool:
+        return (
+            (trace_id is None or source.trace_id == trace_id)
+            and (sample_question is None or sample_question.lower() in source.sample_question.lower())
+            and (epoch is None or source.epoch == epoch)
+            and (integration is None or source.integration == integration)
+        )
+
+    return [skill for skill in skills if any(map(fits, skill.sources))]
+
+
+def _most_first(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
