@@ -47,7 +47,6 @@ from ace.skillbook.operations import (
     without_texts,
 )
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
-from ace.skillbook.skill_folder import write_skill_folder
 from ace.skillbook.state import BookState
 from ace.skillbook.stores import find_store, has_scheme, shown_location
 from ace.skillbook.vectors import pack_vector
@@ -270,6 +269,8 @@ class Skillbook:
     @checked_arguments()
     def save_skill_folder(self, folder: str | Path, *, name: str, description: str) -> Path:
         """Write the active skills as the `SKILL.md` of a folder that coding agents load. Returns the file."""
+        from ace.skillbook.text_formats import write_skill_folder  # for those who use text
+
         return write_skill_folder(folder, self.as_markdown(), name, description)
 
     def close(self) -> None:

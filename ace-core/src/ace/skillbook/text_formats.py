@@ -1,9 +1,12 @@
-"""Books as text that people read and write: the playbook format, and Markdown bullets."""
+"""Books as text that people and agents read: the playbook format, Markdown bullets, and the folder with `SKILL.md`."""
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
+from ace.durable_file import replace_file
 from ace.skill import Skill
 from ace.skillbook.contents import BookContents, with_citable_ids
 from ace.skillbook.errors import SkillbookFileError
@@ -11,6 +14,10 @@ from ace.skillbook.identity import citable_ids, number_after, skill_id
 from ace.skillbook.line_formats import one_line
 from ace.skillbook.state import BookState
 
+LONGEST_NAME = 64
+LONGEST_DESCRIPTION = 1024
+
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
 _HEADING = re.compile(r"#{1,6}\s+(.*?)(?:\s+#+)?\s*\Z")
 _PLAYBOOK_LINE = re.compile(
     r"\[(?P<id>[^\[\]\s]+)\]\s+helpful=(?P<helpful>\d{1,16})\s+harmful=(?P<harmful>\d{1,16})"
@@ -107,3 +114,31 @@ def _contents(entries: list[dict[str, str | int | None]], at: str) -> BookConten
         contents.skills.append(skill)
     contents.next_id = number
     return with_citable_ids(contents)
+
+
+def skill_file_text(markdown: str, name: str, description: str) -> str:
+    """Return the text of a `SKILL.md`.
+
+    Args:
+        markdown: The skills as Markdown.
+        name: Lower case letters, digits and single hyphens, at most 64 characters.
+        description: What the skills are for, on one line of at most 1,024 characters.
+
+    Raises:
+        ValueError: If the name or the description is none that agents accept.
+    """
+    if len(name) > LONGEST_NAME or not _NAME.match(name):
+        raise ValueError(f"{name!r} is no name for a skill folder: use lower case letters, digits and single hyphens")
+    line = " ".join(description.split())
+    if not line or len(line) > LONGEST_DESCRIPTION:
+        raise ValueError(f"a description has 1 to {LONGEST_DESCRIPTION} characters, and this has {len(line)}")
+    head = f"---\nname: {name}\ndescription: {json.dumps(line, ensure_ascii=False)}\n---\n"
+    introduction = "Strategies learned from earlier runs. Cite the ones you use by their ids."
+    return f"{head}\n# {name}\n\n{introduction}\n\n{markdown}\n"
+
+
+def write_skill_folder(folder: str | Path, markdown: str, name: str, description: str) -> Path:
+    """Write `SKILL.md` into a folder, which is made if it is missing. Returns the file."""
+    target = Path(folder) / "SKILL.md"
+    replace_file(target, skill_file_text(markdown, name, description).encode("utf-8"))
+    return target

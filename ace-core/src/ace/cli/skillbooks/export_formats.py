@@ -12,7 +12,7 @@ from ace.cli.skillbooks.opening import is_store
 from ace.durable_file import replace_file
 from ace.marked_block import write_marked_block
 from ace.skillbook import Skillbook
-from ace.skillbook.skill_folder import LONGEST_DESCRIPTION, LONGEST_NAME, write_skill_folder
+from ace.skillbook.text_formats import LONGEST_DESCRIPTION, LONGEST_NAME, write_skill_folder
 
 if TYPE_CHECKING:
     from ace.environments import Sample
