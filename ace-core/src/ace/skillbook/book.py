@@ -17,7 +17,6 @@ from ace.durable_file import check_can_write, real_path
 from ace.retrieval import LexicalRanker
 from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase, join_cases, similarity_pair
 from ace.skillbook import operations, selection
-from ace.skillbook.contents import BookContents, state_from, with_citable_ids
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.events import (
     Added,
@@ -47,7 +46,7 @@ from ace.skillbook.operations import (
     without_texts,
 )
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
-from ace.skillbook.state import BookState
+from ace.skillbook.state import BookContents, BookState, state_from, with_citable_ids
 from ace.skillbook.stores import find_store, has_scheme, shown_location
 from ace.skillbook.vectors import pack_vector
 from ace.updates import UpdateBatch, UpdateOperation

@@ -15,15 +15,14 @@ from ace.skillbook.checked import (
     text_value,
     whole_number,
 )
-from ace.skillbook.contents import BookContents
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.events import LARGEST_COUNT
-from ace.skillbook.identity import number_after, skill_id
+from ace.skillbook.state import BookContents, number_after, skill_id
 from ace.skillbook.vectors import vector_bytes
 
 logger = logging.getLogger(__name__)
 
-_TOP_FIELDS = {
+_FOREIGN_FIELDS = {
     "schema_version",
     "version",
     "skills",
@@ -32,8 +31,8 @@ _TOP_FIELDS = {
     "next_id",
     "similarity_decisions",
 }
-_SOURCE_FIELDS = frozenset(InsightSource.__dataclass_fields__)
-_SKILL_FIELDS = frozenset(Skill.__dataclass_fields__) | {"metadata"}
+_KNOWN_SOURCE_FIELDS = frozenset(InsightSource.__dataclass_fields__)
+_KNOWN_SKILL_FIELDS = frozenset(Skill.__dataclass_fields__) | {"metadata"}
 _CONTENT_NAMES = ("content", "text", "insight")
 
 
@@ -49,7 +48,7 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
     if isinstance(version, bool) or not isinstance(version, str | int):
         raise SkillbookFileError(f"this must be a number or a text, not {shown(version)}", place="schema_version")
     section_of = _section_of(data.get("sections", {}))
-    ignored = data.keys() - _TOP_FIELDS
+    ignored = data.keys() - _FOREIGN_FIELDS
     contents = BookContents()
     seen: set[str] = set()
     for id, fields, place in _entries(data[name], name, section_of):
@@ -60,7 +59,7 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
         if not _has_our_cases(fields):
             ignored |= {f"{name}.cases"}
             del fields["cases"]
-        ignored |= {f"{name}.{field}" for field in fields.keys() - _SKILL_FIELDS - set(_CONTENT_NAMES)}
+        ignored |= {f"{name}.{field}" for field in fields.keys() - _KNOWN_SKILL_FIELDS - set(_CONTENT_NAMES)}
         contents.skills.append(read_skill(id, fields, strict=False))
     if unknown := section_of.keys() - seen:
         raise SkillbookFileError(f"there is no skill {min(unknown)!r}", place=f"sections[{section_of[min(unknown)]!r}]")
@@ -85,7 +84,7 @@ def read_skill(id: str, data: Any, *, strict: bool) -> Skill:
     """
     place = f"skills[{id!r}]"
     fields = object_value(data, place)
-    if strict and (unknown := fields.keys() - _SKILL_FIELDS | fields.keys() & {"metadata"}):
+    if strict and (unknown := fields.keys() - _KNOWN_SKILL_FIELDS | fields.keys() & {"metadata"}):
         raise SkillbookFileError("this field is unknown", place=f"{place}.{min(unknown)}")
     if fields.get("id", id) != id:
         raise SkillbookFileError(f"the id inside is {shown(fields['id'])}", place=place)
@@ -166,7 +165,7 @@ def _sources(value: Any, skill_place: str, *, strict: bool) -> tuple[InsightSour
 def read_source(value: Any, place: str, *, strict: bool) -> InsightSource:
     """Read one provenance; what is missing is empty."""
     fields = object_value(value, place)
-    unknown = fields.keys() - _SOURCE_FIELDS
+    unknown = fields.keys() - _KNOWN_SOURCE_FIELDS
     if unknown and strict:
         raise SkillbookFileError("this field is unknown", place=f"{place}.{min(unknown)}")
     if unknown:
@@ -195,7 +194,7 @@ def read_cases(value: Any, place: str) -> tuple[SkillCase, ...]:
         return ()
     if not isinstance(value, list):
         raise SkillbookFileError(f"this must be a list, not {shown(value)}", place=place)
-    cases = tuple(_case(item, f"{place}[{index}]") for index, item in enumerate(value))
+    cases = tuple(_case_from_file(item, f"{place}[{index}]") for index, item in enumerate(value))
     ids: set[str] = set()
     for index, case in enumerate(cases):
         if case.id in ids:
@@ -213,7 +212,7 @@ def _has_our_cases(fields: dict[str, Any]) -> bool:
     return True
 
 
-def _case(value: Any, place: str) -> SkillCase:
+def _case_from_file(value: Any, place: str) -> SkillCase:
     try:
         return SkillCase.from_dict(object_value(value, place))
     except SkillbookFileError:

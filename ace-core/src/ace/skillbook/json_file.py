@@ -10,13 +10,12 @@ from typing import Final, NamedTuple, final
 
 from ace.durable_file import check_can_write, folder_lock, real_path, write_durably
 from ace.skill import missing_cases
-from ace.skillbook.contents import BookContents, state_from
 from ace.skillbook.errors import SkillbookChangedError, SkillbookError, SkillbookFileError
 from ace.skillbook.events import CaseChange, CasesChanged, Event, Imported
 from ace.skillbook.journal import Journal, Refusal
 from ace.skillbook.json_read import read_bytes
 from ace.skillbook.json_write import book_json
-from ace.skillbook.state import BookState
+from ace.skillbook.state import BookContents, BookState, state_from
 
 _COARSEST_TICK: Final = 2_000_000_000
 """In nanoseconds: FAT counts in steps of two seconds."""

@@ -26,12 +26,11 @@ from ace.skill import (
     source_from_fields,
 )
 from ace.skillbook.checked import decision_pair, member_list, object_value, shown, whole_number
-from ace.skillbook.contents import BookContents, with_citable_ids
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.events import LARGEST_COUNT
 from ace.skillbook.foreign_json import read_foreign, read_skill
-from ace.skillbook.identity import number_after
 from ace.skillbook.json_write import SCHEMA_VERSION
+from ace.skillbook.state import BookContents, number_after, with_citable_ids
 
 _TOP_FIELDS = {"schema_version", "skills", "sections", "next_id", "similarity_decisions"}
 _SKILL_FIELDS = (

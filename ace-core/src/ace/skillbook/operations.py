@@ -35,8 +35,7 @@ from ace.skillbook.events import (
     Tagged,
     Updated,
 )
-from ace.skillbook.identity import is_citable, looks_like_ours
-from ace.skillbook.state import BookState
+from ace.skillbook.state import BookState, is_citable, looks_like_ours
 from ace.skillbook.stores import HIDDEN
 from ace.updates import OPERATION_TYPES, UpdateOperation
 

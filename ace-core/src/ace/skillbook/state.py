@@ -1,16 +1,110 @@
-"""The skills of one book in order, with the indexes that make its operations cheap.
+"""The skills of one book in order, with the indexes that make its operations cheap, and the ids that they get.
 
-The order of a book is the order of its skills; sections follow from it: a section stands where its
-first skill stands. So a book that is read back from any store has the same bytes.
+The order of a book is the order of its skills; sections follow from it: a section stands where its first skill stands.
+So a book that is read back from any store has the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import logging
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import final
 
-from ace.skill import ACTIVE, SimilarityDecision, Skill
-from ace.skillbook.identity import skill_id
+from ace.skill import ACTIVE, SimilarityDecision, Skill, similarity_pair
+
+logger = logging.getLogger(__name__)
+
+FALLBACK_WORD = "skill"
+LONGEST_WORD = 40
+_WORD = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_OURS = re.compile(r"[a-z0-9][a-z0-9_-]*-\d{5,9}\Z", re.ASCII)
+_NUMBER = re.compile(r"-(\d{1,9})\Z", re.ASCII)
+"""A longer number in a foreign id is a hash or a date, not our counter."""
+
+
+@functools.lru_cache(maxsize=1024)
+def id_word(section: str) -> str:
+    """Return the word with which the ids of a section begin.
+
+    Example:
+        >>> id_word("Error handling"), id_word("Über uns"), id_word("")
+        ('error', 'skill', 'skill')
+    """
+    words = section.lower().split(maxsplit=1)
+    if not words or not section.isascii():
+        return FALLBACK_WORD
+    match = _WORD.search(words[0])
+    return match.group()[:LONGEST_WORD].rstrip("-_") if match else FALLBACK_WORD
+
+
+def skill_id(section: str, number: int) -> str:
+    """Return the id of the skill with this number.
+
+    Example:
+        >>> skill_id("geography", 1)
+        'geography-00001'
+    """
+    return f"{id_word(section)}-{number:05d}"
+
+
+def looks_like_ours(id: str) -> bool:
+    """Return whether a book could have made this id.
+
+    Example:
+        >>> looks_like_ours("geography-00001"), looks_like_ours("new skill")
+        (True, False)
+    """
+    return _OURS.match(id) is not None
+
+
+def is_citable(id: str) -> bool:
+    """Return whether an id can be cited in brackets: it is visible, without blanks and brackets.
+
+    Example:
+        >>> is_citable("geography-00001"), is_citable("new skill"), is_citable("a]-1"), is_citable("")
+        (True, False, False, False)
+    """
+    return bool(id) and id.isprintable() and not any(sign in id for sign in " []")
+
+
+def citable_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Return new ids for those that cannot be cited, each as near to the old one as possible.
+
+    Args:
+        ids: All ids of a book, which differ.
+
+    Example:
+        >>> citable_ids(["a-1", "a 1", "a]1", ""])
+        {'a 1': 'a_1', 'a]1': 'a_1_2', '': 'skill'}
+    """
+    taken = set(ids)
+    renamed: dict[str, str] = {}
+    for id in ids:
+        if is_citable(id):
+            continue
+        plain = "".join(sign if is_citable(sign) else "_" for sign in id) or FALLBACK_WORD
+        new, number = plain, 1
+        while new in taken:
+            number += 1
+            new = f"{plain}_{number}"
+        taken.add(new)
+        renamed[id] = new
+    return renamed
+
+
+def number_after(ids: Iterable[str]) -> int:
+    """Return the first number above every number in the ids: where the counter goes on.
+
+    Example:
+        >>> number_after(["geography-00007", "math-00003", "free text"])
+        8
+    """
+    numbers = (int(match.group(1)) for id in ids if (match := _NUMBER.search(id)))
+    return max(numbers, default=0) + 1
+
 
 SkillWatcher = Callable[[Skill | None, Skill | None], None]
 """Called with the skill before and after each change; None where there is none."""
@@ -174,3 +268,49 @@ class BookState:
         other.next_id, other.id_floor = self.next_id, self.id_floor
         other.next_position = self.next_position
         return other
+
+
+@dataclass(slots=True)
+class BookContents:
+    """A book between its state in memory and a format."""
+
+    skills: list[Skill] = field(default_factory=list)
+    decisions: dict[tuple[str, str], SimilarityDecision] = field(default_factory=dict)
+    next_id: int = 1
+    ignored_fields: tuple[str, ...] = ()
+    """Fields of a foreign file that have no place in a skillbook: such a file is not saved over."""
+
+
+def with_citable_ids(contents: BookContents) -> BookContents:
+    """Return the contents with new ids for skills whose ids could not be cited, or would break the lines of a prompt.
+
+    What refers to such an id follows it. A warning names the old and the new ids.
+    """
+    ids = [skill.id for skill in contents.skills]
+    # One look at all of them together: nearly every book has nothing to rename.
+    if all(ids) and is_citable("".join(["-", *ids])):
+        return contents
+    renamed = citable_ids(ids)
+    changes = ", ".join(f"{old!r} is now {new!r}" for old, new in renamed.items())
+    logger.warning("Ids that cannot be cited were changed: %s", changes)
+    skills = [
+        skill.replace(
+            id=renamed.get(skill.id, skill.id),
+            merged_into=None if skill.merged_into is None else renamed.get(skill.merged_into, skill.merged_into),
+        )
+        for skill in contents.skills
+    ]
+    decisions = {
+        similarity_pair(renamed.get(first, first), renamed.get(second, second)): decision
+        for (first, second), decision in contents.decisions.items()
+    }
+    return replace(contents, skills=skills, decisions=decisions)
+
+
+def state_from(contents: BookContents) -> BookState:
+    """Return a book with these contents."""
+    state = BookState()
+    state.fill(contents.skills)
+    state.decisions = dict(contents.decisions)
+    state.next_id = state.id_floor = contents.next_id
+    return state

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from ace.durable_file import replace_file
 from ace.skill import Skill
-from ace.skillbook.contents import BookContents, with_citable_ids
 from ace.skillbook.errors import SkillbookFileError
-from ace.skillbook.identity import citable_ids, number_after, skill_id
 from ace.skillbook.line_formats import one_line
-from ace.skillbook.state import BookState
+from ace.skillbook.state import BookContents, BookState, citable_ids, number_after, skill_id, with_citable_ids
 
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 1024

@@ -117,7 +117,7 @@ class _Collector(logging.Handler):
 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
-    loggers = [logging.getLogger(f"ace.skillbook.{name}") for name in ("foreign_json", "contents")]
+    loggers = [logging.getLogger(f"ace.skillbook.{name}") for name in ("foreign_json", "state")]
     messages: list[str] = []
     collector = _Collector(messages)
     were_passed_on = [logger.propagate for logger in loggers]
