@@ -13,13 +13,12 @@ from typing import Any, NamedTuple, final
 from ace.collection_pause import paused_collection
 from ace.skill import SimilarityDecision, Skill
 from ace.skillbook import history
-from ace.skillbook.checked import decision_pair, object_value
 from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError
 from ace.skillbook.event_codec import encode_events, event_dict
 from ace.skillbook.events import LARGEST_COUNT, Embedded, RolledBack, apply_event, touched_ids
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
 from ace.skillbook.journal import Journal, Rebase, Refusal
-from ace.skillbook.json_read import read_entries
+from ace.skillbook.json_read import decision_pair, object_value, read_entries
 from ace.skillbook.json_write import skill_dict
 from ace.skillbook.state import BookState
 from ace.skillbook.store import (

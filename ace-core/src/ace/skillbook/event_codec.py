@@ -7,15 +7,6 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ace.skill import TAGS, SimilarityDecision, Skill
-from ace.skillbook.checked import (
-    decision_pair,
-    member_list,
-    object_value,
-    optional_text,
-    shown,
-    text_value,
-    whole_number,
-)
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.events import (
     LARGEST_COUNT,
@@ -33,7 +24,18 @@ from ace.skillbook.events import (
     Tagged,
     Updated,
 )
-from ace.skillbook.foreign_json import read_cases, read_skill, read_source
+from ace.skillbook.json_read import (
+    decision_pair,
+    member_list,
+    object_value,
+    optional_text,
+    read_cases,
+    read_skill,
+    read_source,
+    shown,
+    text_value,
+    whole_number,
+)
 from ace.skillbook.json_write import skill_dict
 
 _TEXTS = ("section", "content", "justification", "evidence")

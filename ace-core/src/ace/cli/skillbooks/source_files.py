@@ -117,7 +117,7 @@ class _Collector(logging.Handler):
 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
-    loggers = [logging.getLogger(f"ace.skillbook.{name}") for name in ("foreign_json", "state")]
+    loggers = [logging.getLogger(f"ace.skillbook.{name}") for name in ("json_read", "state")]
     messages: list[str] = []
     collector = _Collector(messages)
     were_passed_on = [logger.propagate for logger in loggers]
