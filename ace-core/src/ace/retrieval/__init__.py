@@ -1,11 +1,9 @@
 """Which skills belong to a question: by their words, or by vectors; and which of them have proven themselves."""
 
-from ace.retrieval.helpfulness import helpfulness, proven_relevance
-from ace.retrieval.lexical import LexicalRanker
+from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance, words
 from ace.retrieval.protocols import Embeds, FindsBest, HasSkills, RanksSkills
 from ace.retrieval.top import TopSkills
 from ace.retrieval.vectors import VectorRanker
-from ace.retrieval.words import words
 
 __all__ = [
     "Embeds",

@@ -1,20 +1,84 @@
-"""Which skills belong to a question, by their words alone: no model, no dependency."""
+"""Which skills belong to a question, by their words alone: no model, no dependency; and how often each has helped."""
 
 from __future__ import annotations
 
 import heapq
 import math
+import re
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from ace.arguments import checked_class
-from ace.retrieval.helpfulness import WEIGHT, helpfulness, proven_relevance
-from ace.retrieval.words import words
 from ace.skill import Skill
 
-__all__ = ["LexicalRanker"]
+__all__ = ["LexicalRanker", "helpfulness", "proven_relevance", "words"]
+
+_WORD = re.compile(r"\w+")
+_VOWEL = re.compile(r"[aeiouy]")
+_NO_PLURAL = ("ss", "us", "is")
+_STAYS_DOUBLE = "aeioulsz"
+_SHORTEST = 3
+"""The letters that must be left of a word."""
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without common English endings.
+
+    The forms of a word become one; what that is need not be a word.
+
+    Example:
+        >>> words("Checking the capitals")
+        ['check', 'the', 'capital']
+        >>> words("files") == words("file"), words("queries") == words("query"), words("stopped") == words("stop")
+        (True, True, True)
+    """
+    return [_stem(word) for word in _WORD.findall(text.lower())]
+
+
+def _stem(word: str) -> str:
+    if len(word) > _SHORTEST and word.endswith("s") and not word.endswith(_NO_PLURAL):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        left = word.removesuffix(ending)
+        if left != word and len(left) >= _SHORTEST and _VOWEL.search(left):
+            is_doubled = len(left) > _SHORTEST and left[-1] == left[-2] and left[-1] not in _STAYS_DOUBLE
+            word = left[:-1] if is_doubled else left
+            break
+    # "file" meets "filing" and "boxes" meets "box"; "query" meets "querie", which is left of "queries".
+    if len(word) > _SHORTEST and word.endswith("e"):
+        word = word[:-1]
+    return f"{word[:-1]}i" if len(word) >= _SHORTEST and word.endswith("y") else word
+
+
+WEIGHT: Final = 0.25
+"""By which part of itself the relevance of a skill that always helped grows, and of one that always harmed shrinks."""
+
+
+def helpfulness(skill: Skill) -> float:
+    """Return how much the counters speak for a skill, between -1 and 1; 0 for an untried one.
+
+    Example:
+        >>> helpfulness(Skill("a-00001", "a", "Sort first.", helpful=6))
+        0.75
+    """
+    return (skill.helpful - skill.harmful) / (skill.helpful + skill.harmful + 2)
+
+
+def proven_relevance(relevance: float, skill: Skill) -> float:
+    """Return the relevance, raised for a skill that helped and lowered for one that harmed.
+
+    Args:
+        relevance: What a ranker said, from 0.
+        skill: The skill.
+
+    Example:
+        >>> proven_relevance(2.0, Skill("a-00001", "a", "Sort first.", helpful=6))
+        2.375
+    """
+    return relevance * (1 + WEIGHT * helpfulness(skill))
+
 
 _SATURATION = 1.2
 _LENGTH_WEIGHT = 0.75

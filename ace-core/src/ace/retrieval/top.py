@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import final
 
 from ace.arguments import checked_class
-from ace.retrieval.helpfulness import helpfulness, proven_relevance
-from ace.retrieval.lexical import LexicalRanker
+from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance
 from ace.retrieval.protocols import FindsBest, HasSkills, RanksSkills
 from ace.skill import Skill
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 
 from ace.arguments import checked_class
 from ace.retrieval.embedded_texts import embedded_texts
-from ace.retrieval.helpfulness import WEIGHT, helpfulness
+from ace.retrieval.lexical import WEIGHT, helpfulness
 from ace.retrieval.protocols import Embeds
 from ace.skill import Skill
 
