@@ -10,7 +10,7 @@ from ace.arguments import checked_class
 from ace.deduplication.lexical import lexically_similar
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, EmbeddersOwn
 from ace.protocols.embedders import find_embedder
-from ace.retrieval.embedded_texts import embedded_texts
+from ace.retrieval.vectors import embedded_texts
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ace.deduplication.vector_search import near_rows
-from ace.retrieval.unit_rows import fill_unit_rows
+from ace.retrieval.vectors import fill_unit_rows
 
 __all__ = ["NearPair", "ResidentVectors"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ace.deduplication.one_thread import one_blas_thread
-from ace.retrieval.unit_rows import unit_rows
+from ace.retrieval.vectors import unit_rows
 
 __all__ = ["near_rows", "near_vectors"]
 

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from ace.skill import Skill
 
-__all__ = ["Embeds", "FindsBest", "HasSkills", "RanksSkills"]
+__all__ = ["FindsBest", "HasSkills", "RanksSkills"]
 
 
 class HasSkills(Protocol):
@@ -15,18 +15,6 @@ class HasSkills(Protocol):
 
     def skills(self) -> Sequence[Skill]:
         """Return the active skills in the order of the book."""
-        ...
-
-
-class Embeds(Protocol):
-    """Turns texts into vectors."""
-
-    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return one vector for each text, in order, all of one length.
-
-        Args:
-            texts: The texts; at least one.
-        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""`VectorRanker`: which skills mean what a question asks, by vectors of an embedding model."""
+"""`VectorRanker`: which skills mean what a question asks, by vectors of an embedding model; loads numpy when used."""
 
 from __future__ import annotations
 
@@ -6,19 +6,83 @@ import sys
 import threading
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 from ace.arguments import checked_class
-from ace.retrieval.embedded_texts import embedded_texts
 from ace.retrieval.lexical import WEIGHT, helpfulness
-from ace.retrieval.protocols import Embeds
 from ace.skill import Skill
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["VectorRanker"]
+__all__ = ["Embeds", "VectorRanker", "embedded_texts", "fill_unit_rows", "unit_rows"]
+
+_ROWS_AT_ONCE = 1024
+
+
+class Embeds(Protocol):
+    """Turns texts into vectors."""
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return one vector for each text, in order, all of one length.
+
+        Args:
+            texts: The texts; at least one.
+        """
+        ...
+
+
+def embedded_texts(embedder: Embeds, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    """Have texts turned into vectors, and check that there is one for each, all of one length.
+
+    Args:
+        embedder: The embedder, which may be anybody's.
+        texts: The texts; at least one.
+
+    Raises:
+        ValueError: It returned something else.
+    """
+    vectors = embedder.embed(texts)
+    name = type(embedder).__name__
+    if len(vectors) != len(texts):
+        raise ValueError(f"{name}.embed made {len(vectors)} vectors of {len(texts)} texts; it must make one of each")
+    lengths = sorted({len(vector) for vector in vectors})
+    if len(lengths) > 1 or lengths == [0]:
+        shown = " and ".join(map(str, lengths[:2]))
+        raise ValueError(f"{name}.embed made vectors of {shown} numbers; all must have the same number, from 1")
+    return vectors
+
+
+def unit_rows(vectors: Sequence[bytes]) -> NDArray[np.float32]:
+    """Return the vectors as rows of length 1; a vector of zeros stays, and is near to nothing.
+
+    Args:
+        vectors: float32 numbers in little endian order, all of one length; at least one.
+    """
+    import numpy as np
+
+    rows = np.empty((len(vectors), len(vectors[0]) // 4), dtype=np.float32)
+    fill_unit_rows(rows, vectors)
+    return rows
+
+
+def fill_unit_rows(rows: NDArray[np.float32], vectors: Sequence[bytes]) -> None:
+    """Write the vectors into the rows, in parts, so that hardly more memory is used than the rows have.
+
+    Args:
+        rows: As many rows as there are vectors.
+        vectors: float32 numbers in little endian order.
+    """
+    import numpy as np
+
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):
+        part = vectors[start : start + _ROWS_AT_ONCE]
+        target = rows[start : start + len(part)]
+        target[:] = np.frombuffer(b"".join(part), dtype="<f4").reshape(target.shape)
+        lengths = np.sqrt(np.einsum("ij,ij->i", target, target))
+        lengths[lengths == 0] = 1
+        target /= lengths[:, np.newaxis]
 
 
 @checked_class
@@ -84,8 +148,6 @@ class VectorRanker:
             return [skills[place] for place in places[order[:limit]]]
 
     def _question(self, query: str) -> NDArray[np.float32]:
-        from ace.retrieval.unit_rows import unit_rows
-
         [vector] = embedded_texts(self._embedder, [query])
         row: NDArray[np.float32] = unit_rows([_packed(vector)])[0]
         return row
@@ -97,8 +159,6 @@ class VectorRanker:
         if resident is not None and resident[0].shape[1] == length and skills == self._skills:
             return resident
         import numpy as np
-
-        from ace.retrieval.unit_rows import unit_rows
 
         vectors = self._vectors_of(skills, length * 4)
         rows = unit_rows([vectors.get(skill.content) or skill.embedding or b"" for skill in skills])
