@@ -1,17 +1,57 @@
-"""`TopSkills`: the few skills that a question gets to see."""
+"""`TopSkills`: the few skills that a question gets to see; and what it works with, by protocols."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Sequence
-from typing import final
+from typing import Protocol, final, runtime_checkable
 
 from ace.arguments import checked_class
 from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance
-from ace.retrieval.protocols import FindsBest, HasSkills, RanksSkills
 from ace.skill import Skill
 
-__all__ = ["TopSkills"]
+__all__ = [
+    "FindsBest",
+    "HasSkills",
+    "RanksSkills",
+    "TopSkills",
+]
+
+
+class HasSkills(Protocol):
+    """What a retrieval reads: a skillbook, or a view of one."""
+
+    def skills(self) -> Sequence[Skill]:
+        """Return the active skills in the order of the book."""
+        ...
+
+
+class RanksSkills(Protocol):
+    """Says how relevant skills are."""
+
+    def __call__(self, query: str, skills: Sequence[Skill]) -> Sequence[float]:
+        """Return one relevance for each skill, from 0, which means none.
+
+        Args:
+            query: What the skills are wanted for.
+            skills: The skills, in the order of the book.
+        """
+        ...
+
+
+@runtime_checkable
+class FindsBest(Protocol):
+    """A ranker that finds the best skills without a score for each of the others."""
+
+    def best(self, query: str, skills: Sequence[Skill], limit: int) -> Sequence[Skill]:
+        """Return the skills with the highest proven relevance, the best first.
+
+        Args:
+            query: What the skills are wanted for.
+            skills: The skills, in the order of the book.
+            limit: The most to return.
+        """
+        ...
 
 
 @checked_class
