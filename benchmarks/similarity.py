@@ -17,9 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ace.deduplication.one_thread import one_blas_thread
-from ace.deduplication.resident_vectors import ResidentVectors
-from ace.deduplication.vector_search import near_rows
+from ace.deduplication.resident_vectors import ResidentVectors, near_rows, one_blas_thread
 from ace.retrieval import LexicalRanker, VectorRanker
 from ace.skill import Skill
 from benchmarks.wrong_result import WrongResult, require

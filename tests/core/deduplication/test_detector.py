@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ace.deduplication import DeduplicationConfig, SimilarityDetector
 from ace.deduplication.lexical import lexically_similar
-from ace.deduplication.vector_search import near_vectors
+from ace.deduplication.resident_vectors import near_vectors
 from ace.deduplication.wording import telling_words
 from ace.protocols.embedders import register_embedder, unregister_embedder
 from ace.providers import LiteLLMEmbedder

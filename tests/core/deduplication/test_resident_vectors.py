@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ace.deduplication import DeduplicationConfig, SimilarityDetector
-from ace.deduplication.resident_vectors import ResidentVectors
-from ace.deduplication.vector_search import near_vectors
+from ace.deduplication.resident_vectors import ResidentVectors, near_vectors
 from ace.skillbook import Skillbook
 from ace.skillbook.vectors import pack_vector
 

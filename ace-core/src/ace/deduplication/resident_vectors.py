@@ -2,16 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ace.deduplication.vector_search import near_rows
-from ace.retrieval.vectors import fill_unit_rows
+from ace.retrieval.vectors import fill_unit_rows, unit_rows
 
-__all__ = ["NearPair", "ResidentVectors"]
+__all__ = ["NearPair", "ResidentVectors", "near_rows", "near_vectors", "one_blas_thread"]
+
+Places = NDArray[np.intp]
+Cosines = NDArray[np.float32]
+
+_BLOCK = 1024
+_ROUNDING = 1e-6
+"""The cosine of a float32 vector with itself may be this much below 1."""
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which BLAS uses one thread.
+
+    Its threads wait for each other by spinning: on a machine whose other cores are busy, two of them were up to
+    eleven times as slow as one. `threadpoolctl` comes with `ace-core[embeddings]`; without it nothing is limited.
+    """
+    if find_spec("threadpoolctl") is None:
+        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
+    return limits
+
+
+def near_vectors(vectors: Sequence[bytes], threshold: float) -> Iterator[tuple[int, int, float]]:
+    """Yield the pairs of vectors whose cosine is at least the threshold.
+
+    Args:
+        vectors: float32 numbers in little endian order, all of one length.
+        threshold: The least cosine, from 0 to 1.
+
+    Yields:
+        The places of the two vectors, the first one below the second, and their cosine.
+    """
+    if len(vectors) < 2:
+        return
+    for first, second, cosines in near_rows(unit_rows(vectors), threshold):
+        yield from zip(first.tolist(), second.tolist(), cosines.tolist(), strict=True)
+
+
+def near_rows(
+    rows: NDArray[np.float32], threshold: float, *, new_from: int = 0
+) -> Iterator[tuple[Places, Places, Cosines]]:
+    """Yield the pairs of rows whose cosine is at least the threshold, some at a time.
+
+    Args:
+        rows: Rows of length 1, or of zeros.
+        threshold: The least cosine, from 0 to 1.
+        new_from: Only pairs with a row from this place on are looked for; those before were compared earlier.
+
+    Yields:
+        The places of the first rows, those of the second ones, which are higher, and their cosines.
+    """
+    with one_blas_thread():
+        for bottom in range(new_from, len(rows), _BLOCK):
+            new = rows[bottom : bottom + _BLOCK]
+            for left in range(0, bottom, _BLOCK):
+                yield from _near(rows[left : min(left + _BLOCK, bottom)] @ new.T, threshold, left, bottom)
+            yield from _near(new @ new.T, threshold, bottom, bottom)
+
+
+def _near(cosines: Cosines, threshold: float, top: int, left: int) -> Iterator[tuple[Places, Places, Cosines]]:
+    least = threshold - _ROUNDING
+    if top != left and cosines.max() < least:
+        return
+    near = cosines >= least
+    hits = np.flatnonzero(np.triu(near, 1) if top == left else near)
+    if len(hits):
+        first, second = np.divmod(hits, cosines.shape[1])
+        yield first + top, second + left, np.minimum(cosines.ravel()[hits], np.float32(1))
 
 
 class NearPair(NamedTuple):

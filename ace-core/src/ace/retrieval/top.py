@@ -10,12 +10,7 @@ from ace.arguments import checked_class
 from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance
 from ace.skill import Skill
 
-__all__ = [
-    "FindsBest",
-    "HasSkills",
-    "RanksSkills",
-    "TopSkills",
-]
+__all__ = ["FindsBest", "HasSkills", "RanksSkills", "TopSkills"]
 
 
 class HasSkills(Protocol):
