@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ace.deduplication import DeduplicationConfig, SimilarityDetector
-from ace.deduplication.lexical import lexically_similar
+from ace.deduplication.detector import lexically_similar
 from ace.deduplication.resident_vectors import near_vectors
 from ace.deduplication.wording import telling_words
 from ace.protocols.embedders import register_embedder, unregister_embedder

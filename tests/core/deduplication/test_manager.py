@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace.deduplication import DeduplicationConfig, DeduplicationManager
-from ace.deduplication.grouping import LARGEST_GROUP
+from ace.deduplication.detector import LARGEST_GROUP
 from ace.implementations import SkillManager
 from ace.protocols import DeduplicationManagerLike, SkillConsolidatorLike
 from ace.providers import LiteLLMClient, LiteLLMEmbedder

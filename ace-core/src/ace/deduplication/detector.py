@@ -1,15 +1,19 @@
-"""Finds pairs of similar skills, by vectors where there is an embedding model, else by their words."""
+"""Finds similar skills, by vectors where there is an embedding model, else by their words, and groups them."""
 
 from __future__ import annotations
 
+import math
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ace.arguments import checked_class
-from ace.deduplication.lexical import lexically_similar
+from ace.deduplication.wording import telling_words, told_values
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, EmbeddersOwn
 from ace.protocols.embedders import find_embedder
+from ace.retrieval import words
 from ace.retrieval.vectors import embedded_texts
 from ace.skill import Skill
 from ace.skillbook import Skillbook
@@ -20,11 +24,55 @@ if TYPE_CHECKING:
     Resident = dict[tuple[str, int, float], ResidentVectors]
     """What stays in memory: by the group that is compared, the length of its vectors, and the threshold."""
 
-__all__ = ["SimilarPair", "SimilarityDetector"]
+__all__ = ["SimilarGroup", "SimilarPair", "SimilarityDetector", "groups_of_pairs", "lexically_similar", "same_wording"]
 
 LEXICAL_THRESHOLD = 0.6
 """What skills that say the same in other words have in common, without a model that knows the words."""
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
+LARGEST_GROUP = 8
+"""More skills than this are too many to judge at once; what is left over is judged the next time."""
+_ROUNDING = 1e-9
+
+
+def lexically_similar(texts: Sequence[str], threshold: float) -> Iterator[tuple[int, int, float]]:
+    """Yield the pairs of texts whose words have at least this cosine.
+
+    The cosine of two sets of words is the number of words in both, over the geometric mean of their
+    sizes. Two sets that reach the threshold share a word among the rarest of each, so only those are
+    looked up.
+
+    Args:
+        texts: The texts.
+        threshold: The least similarity, from 0 to 1. Texts that share no word are never a pair.
+
+    Yields:
+        The places of the two texts, the first one below the second, and their similarity.
+
+    Example:
+        >>> texts = ["Check the units.", "Name the river.", "Check units."]
+        >>> list(lexically_similar(texts, 0.8))
+        [(0, 2, 1.0)]
+    """
+    found = [frozenset(words(" ".join(telling_words(text)))) for text in texts]
+    how_many = Counter(word for held in found for word in held)
+    rarest_first = [sorted(held, key=lambda word: (how_many[word], word)) for held in found]
+    holders: dict[str, list[int]] = {}
+    for place, ordered in enumerate(rarest_first):
+        candidates: set[int] = set()
+        for word in ordered[: _deciding(len(ordered), threshold)]:
+            known = holders.setdefault(word, [])
+            candidates.update(known)
+            known.append(place)
+        for earlier in sorted(candidates):
+            shared = len(found[place] & found[earlier])
+            similarity = shared / math.sqrt(len(found[place]) * len(found[earlier]))
+            if similarity >= threshold - _ROUNDING:
+                yield earlier, place, similarity
+
+
+def _deciding(size: int, threshold: float) -> int:
+    """Return how many of the rarest words decide: a pair shares at least `threshold² * size` of them."""
+    return size - math.ceil(threshold * threshold * size - _ROUNDING) + 1
 
 
 class SimilarPair(NamedTuple):
@@ -198,3 +246,65 @@ def _embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
     if factory is None:
         raise ValueError(f"there is no embedder {provider!r} any more; the plugin that gave it is gone")
     return factory(config.embedding_model or (DEFAULT_EMBEDDING_MODEL if provider == "litellm" else None))
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarGroup:
+    """Skills that are similar, with the pairs that say so."""
+
+    skills: tuple[Skill, ...]
+    pairs: tuple[SimilarPair, ...]
+
+
+def same_wording(skillbook: Skillbook, *, within_section_only: bool) -> list[list[Skill]]:
+    """Return the groups of active skills that say the same in the same words, and hold the same values.
+
+    Args:
+        skillbook: The book. Skills that were judged to be kept apart are in no common group.
+        within_section_only: Whether skills of different sections are never in a common group.
+    """
+    same_words: dict[tuple[str, tuple[str, ...]], list[Skill]] = {}
+    for skill in skillbook.skills():
+        section = skill.section if within_section_only else ""
+        same_words.setdefault((section, telling_words(skill.content)), []).append(skill)
+    # Few skills of a book have the words of another one, and only their values need a look.
+    return [group for skills in same_words.values() if len(skills) > 1 for group in _same_values(skillbook, skills)]
+
+
+def _same_values(skillbook: Skillbook, skills: Sequence[Skill]) -> Iterator[list[Skill]]:
+    groups: dict[frozenset[str], list[list[Skill]]] = {}
+    for skill in skills:
+        candidates = groups.setdefault(told_values(skill.content), [])
+        for group in candidates:
+            if not any(skillbook.has_keep_decision(skill.id, member.id) for member in group):
+                group.append(skill)
+                break
+        else:
+            candidates.append([skill])
+    return (group for candidates in groups.values() for group in candidates if len(group) > 1)
+
+
+def groups_of_pairs(pairs: Sequence[SimilarPair]) -> list[SimilarGroup]:
+    """Join pairs to groups, the most similar pairs first.
+
+    Args:
+        pairs: The pairs, the most similar first. A pair whose groups would become too large together
+            is left out.
+
+    Returns:
+        The groups in the order of their most similar pairs.
+    """
+    group_of: dict[str, list[Skill]] = {}
+    for pair in pairs:
+        first = group_of.setdefault(pair.first.id, [pair.first])
+        second = group_of.setdefault(pair.second.id, [pair.second])
+        if first is not second and len(first) + len(second) <= LARGEST_GROUP:
+            first += second
+            for skill in second:
+                group_of[skill.id] = first
+    inside: dict[int, list[SimilarPair]] = {}
+    for pair in pairs:
+        group = group_of[pair.first.id]
+        if group is group_of[pair.second.id]:
+            inside.setdefault(id(group), []).append(pair)
+    return [SimilarGroup(tuple(group_of[held[0].first.id]), tuple(held)) for held in inside.values()]

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ace.arguments import checked_class, with_method
-from ace.deduplication.detector import SimilarityDetector
-from ace.deduplication.grouping import SimilarGroup, groups_of_pairs, same_wording
+from ace.deduplication.detector import SimilarGroup, SimilarityDetector, groups_of_pairs, same_wording
 from ace.deduplication.operations import (
     ConsolidationOperation,
     ConsolidationReport,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ace.deduplication.grouping import SimilarGroup
+from ace.deduplication.detector import SimilarGroup
 from ace.skill import Skill
 
 __all__ = ["CONSOLIDATION_PROMPT", "consolidation_prompt", "similarity_report"]
