@@ -11,8 +11,8 @@ from ace.deduplication.operations import (
     SkippedConsolidation,
     UpdateOp,
     apply_consolidation_operations,
+    parse_consolidation_operations,
 )
-from ace.deduplication.parsed_operations import parse_consolidation_operations
 from ace.protocols.deduplication import DeduplicationConfig
 
 __all__ = [

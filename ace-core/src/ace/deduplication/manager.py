@@ -18,9 +18,10 @@ from ace.deduplication.operations import (
     SkippedConsolidation,
     UpdateOp,
     apply_consolidation_operations,
+    consolidation_prompt,
+    parse_consolidation_operations,
+    similarity_report,
 )
-from ace.deduplication.parsed_operations import parse_consolidation_operations
-from ace.deduplication.prompts import consolidation_prompt, similarity_report
 from ace.deduplication.proving import Decisions, lost_values
 from ace.protocols.calling import BLOCKING, finished
 from ace.protocols.deduplication import CaseProverLike, DeduplicationConfig, EmbedderLike, SkillConsolidatorLike
