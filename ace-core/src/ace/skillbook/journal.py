@@ -1,7 +1,20 @@
-"""What changed since a book was last in step with its file or store: the events, and the way back.
+"""The journal: what changed since a book was last in step with its file or store, and the way back.
 
-When somebody else was first, the book goes back to where both agreed, takes their changes over and makes
-its own once more. Only what the events touched is undone.
+When another process was first, the book goes back to where both agreed, takes over their changes, and makes its own
+once more. Only what the events touched is undone, so a commit costs what changed, not the size of the book.
+
+Who calls what: every method of `Skillbook` that writes makes its event through `Journal.make`; `StoreBinding.commit`
+undoes and redoes the events when the store has moved on; `JsonFiles.merge` redoes them on the newest file. All of
+them run on the thread of the caller, who holds the lock of the skillbook. Nothing here locks, waits or reads a clock.
+
+Invariants:
+
+- `undo` gives back exactly the state that the book had when the journal was made or last cleared. For that, the first
+  value that an event replaced is kept for each skill and each pair; later events do not overwrite it.
+- `events` holds the events as they were made, with the ids that the skills have in this book, in that order.
+- An event that cannot be made changes nothing and is not in the journal.
+- An id that the book numbered, or that a model chose, may change in `redo`; one that the caller chose never does, and
+  its event is refused if another process has taken the id.
 """
 
 from __future__ import annotations
