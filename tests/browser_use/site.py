@@ -18,7 +18,7 @@ class Site:
     """Serves the office until the `with` block ends.
 
     `/` has the form behind the banner, `/plain` has it without, `/broken` answers with status 500, `/slow` answers
-    only when the site closes.
+    only when the site closes, `/files` leads to a file to download.
     """
 
     def __init__(self) -> None:
@@ -62,11 +62,17 @@ def _handler_of(site: Site) -> type[BaseHTTPRequestHandler]:
                 "/broken": (500, "<html><body>The office is on fire.</body></html>"),
             }
             status, page = pages.get(path.path, (404, ""))
+            if path.path == "/files":
+                status, page = 200, '<html><body><a href="/berths of 2026.csv">The list of berths</a></body></html>'
             if path.path == "/booked":
                 ship = parse_qs(path.query)["ship"][0]
                 status, page = 200, f"<html><title>Booked</title><body><h1>Berth 7 is for {ship}.</h1></body></html>"
+            if path.path.endswith(".csv"):
+                status, page = 200, "berth,ship\n7,Ada\n"
             body = page.encode()
             self.send_response(status)
+            if path.path.endswith(".csv"):
+                self.send_header("content-disposition", 'attachment; filename="berths of 2026.csv"')
             self.send_header("content-type", "text/html; charset=utf-8")
             self.send_header("content-length", str(len(body)))
             self.end_headers()

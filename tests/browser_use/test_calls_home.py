@@ -61,3 +61,16 @@ load("browser_use", needed_by="this test")
 print(os.environ["ANONYMIZED_TELEMETRY"], os.environ["BROWSER_USE_VERSION_CHECK"])
 """
     assert run_python(code).stdout.splitlines()[-1] == "true false"
+
+
+def test_a_model_string_fetches_no_list_of_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LITELLM_LOCAL_MODEL_COST_MAP", raising=False)
+    code = """
+import sys
+asked = []
+sys.addaudithook(lambda event, arguments: asked.append(arguments[0]) if event == "socket.getaddrinfo" else None)
+from ace_browser_use import BrowserUse
+runner = BrowserUse.from_model("gpt-4o-mini")
+print(type(runner.pipeline.steps[0].browser_llm).__name__, asked)
+"""
+    assert run_python(code).stdout.splitlines()[-1] == "ChatLiteLLM []"

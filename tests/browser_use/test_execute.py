@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from pathlib import Path
 
 import pytest
 
 from ace import Sample
-from ace_browser_use import BrowserExecuteStep
+from ace_browser_use import BrowserExecuteStep, history_to_trace, result_to_trace
 from tests.browser_use import harbour
 from tests.browser_use.site import Site
 from tests.browser_use.steps import acting, book, run
@@ -149,3 +150,22 @@ def test_secrets_are_taken_out_of_the_result(site: Site) -> None:
     told = json.dumps([result.chronological_steps, result.problems])
     assert "ship=<secret>ship_name</secret>" in told
     assert "Sheba" not in told
+
+
+def test_the_trace_of_a_download_names_the_file(site: Site) -> None:
+    def script(request: ScriptedRequest) -> Answer:
+        page = harbour.page_of(request)
+        if "berths of 2026.csv" in harbour.told_last(request).partition("<browser_state>")[0]:
+            return acting(harbour.done("I have the list.", success=True))
+        link = re.search(r"\[(\d+)\]<a", page)
+        return acting({"click": {"index": int(link[1])}} if link else {"wait": {"seconds": 1}})
+
+    with ScriptedServer(script) as server:
+        step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(), max_steps=6)
+        result = run(step, f"Fetch the list at {site.address}/files please")
+    assert result.success, result.error
+    for trace in (result_to_trace(result), history_to_trace(result.raw_history)):
+        told = [each for each in trace["steps"] if each["name"] == "download"]
+        assert [(each["kind"], each["content"]) for each in told] == [
+            ("result", "The file berths of 2026.csv was downloaded.")
+        ]

@@ -12,6 +12,8 @@ from ace import Skillbook, SkillbookView
 from ace.context import ACEStepContext
 from ace_browser_use import BrowserExecuteStep, BrowserUse
 from tests.browser_use import harbour
+from tests.browser_use.site import Site
+from tests.support.clients import client_for
 from tests.support.scripted_server import ScriptedServer
 
 
@@ -93,3 +95,44 @@ def test_a_misspelt_option_is_suggested(given: str, meant: str) -> None:
     options: dict[str, Any] = {given: 1}
     with pytest.raises(TypeError, match=rf"BrowserUse\.from_model\(\) got .*'{given}'; did you mean '{meant}'\?"):
         BrowserUse.from_model("openai/x", **options)
+
+
+HOOKS = [
+    "on_step_start",
+    "on_step_end",
+    "register_new_step_callback",
+    "register_done_callback",
+    "register_should_stop_callback",
+]
+
+
+@pytest.mark.usefixtures("no_browser_is_left")
+@pytest.mark.parametrize("name", HOOKS)
+def test_an_error_in_a_hook_of_the_caller_is_theirs_and_nothing_is_learned_from_it(name: str, site: Site) -> None:
+    async def broken(*_: object) -> None:
+        raise KeyError("my own mistake")
+
+    hook: dict[str, Any] = {name: broken}
+    with ScriptedServer(harbour.script) as server:
+        runner = BrowserUse.from_model(
+            harbour.browser_llm(server), ace_llm=client_for(server), browser=harbour.profile(), **hook
+        )
+        (result,) = runner.run([f"Book a berth for Ada at {site.address}/plain please"])
+        assert not server.by_role("reflector")
+    assert isinstance(result.error, KeyError)
+    assert result.failed_at == "BrowserExecuteStep"
+    assert f"the {name} that you gave" in result.error.__notes__[0]
+    assert len(runner.skillbook) == 0
+
+
+@pytest.mark.usefixtures("no_browser_is_left")
+def test_an_error_in_a_plain_hook_ends_the_agent_although_browser_use_would_try_the_step_again(
+    model: Any, site: Site
+) -> None:
+    def look(state: object, output: object, number: int) -> None:
+        raise InterruptedError("enough")
+
+    step = BrowserExecuteStep(model, harbour.profile(), register_new_step_callback=look)
+    task = f"Book a berth for Ada at {site.address}/plain please"
+    with pytest.raises(InterruptedError, match="enough"):
+        asyncio.run(step.execute(task, SkillbookView(Skillbook())))

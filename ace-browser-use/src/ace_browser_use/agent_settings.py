@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ace.providers import load_litellm
 from ace_browser_use.framework import load
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def checked_model(browser_llm: BaseChatModel | str) -> BaseChatModel:
         TypeError: It is a model of another framework.
     """
     if isinstance(browser_llm, str):
+        load_litellm()  # else browser-use imports it, and that fetches a list of prices
         model: BaseChatModel = load("browser_use", needed_by="BrowserExecuteStep").ChatLiteLLM(model=browser_llm)
         return model
     if not callable(getattr(browser_llm, "ainvoke", None)) or not hasattr(browser_llm, "provider"):

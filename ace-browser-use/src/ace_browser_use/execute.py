@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -23,7 +24,7 @@ from ace_browser_use.redaction import secrets_redactor
 from ace_browser_use.result import BrowserResult
 from ace_browser_use.session import OpenSession, is_shared, open_session
 from ace_browser_use.trace_steps import words_of
-from ace_browser_use.watching import OutOfTimeError, taking_turns, to_the_end, until_done
+from ace_browser_use.watching import HOOKS, OutOfTimeError, WatchedHooks, taking_turns, to_the_end, until_done
 
 if TYPE_CHECKING:
     from browser_use import Agent, BrowserProfile, BrowserSession
@@ -116,24 +117,33 @@ class BrowserExecuteStep:
             TypeError: The task is neither a text nor a sample.
             FileNotFoundError: There is no browser on this machine.
             PipelineCancelled: The run was cancelled.
+            Exception: What a hook of the caller raised, such as `on_step_end`.
         """
         question, context = _asked(task)
         skills = wrap_skillbook_for_external_agent(skillbook, self.skill_budget_tokens)
         async with taking_turns(self._turns):
             start = time.monotonic()
             opened = open_session(self.browser)
-            statuses = PageStatuses(self.agent_kwargs.get("on_step_end"))
+            watch = WatchedHooks()
+            hooks = {
+                name: watch.watched(name, self.agent_kwargs[name]) for name in HOOKS if self.agent_kwargs.get(name)
+            }
+            statuses = PageStatuses(hooks.pop("on_step_end", None))
+            on_step_start = hooks.pop("on_step_start", None)
             try:
-                agent = self._agent(f"{question}\n\n{context}" if context else question, skills, opened)
+                agent = self._agent(f"{question}\n\n{context}" if context else question, skills, opened, hooks)
             except BaseException:
                 await to_the_end(_closed_unused(opened))
                 raise
             opened.guard(Path(agent.agent_directory))
-            broke_off = await self._run(agent, opened, statuses)
+            running = agent.run(max_steps=self.max_steps, on_step_start=on_step_start, on_step_end=statuses.look)
+            broke_off = await self._run(running, agent, opened, watch)
             return self._result(agent, question, context, skillbook, broke_off, statuses, time.monotonic() - start)
 
-    def _agent(self, task: str, skills: str, opened: OpenSession) -> Agent[Any, Any]:
-        arguments = for_one_agent({**self.agent_kwargs, "llm": self.browser_llm})
+    def _agent(
+        self, task: str, skills: str, opened: OpenSession, hooks: Mapping[str, Callable[..., Any]]
+    ) -> Agent[Any, Any]:
+        arguments = for_one_agent({**self.agent_kwargs, **hooks, "llm": self.browser_llm})
         arguments.pop("on_step_start", None)
         arguments.pop("on_step_end", None)
         said = arguments.pop("extend_system_message", None)
@@ -143,22 +153,20 @@ class BrowserExecuteStep:
         )
         return agent
 
-    async def _run(self, agent: Agent[Any, Any], opened: OpenSession, statuses: PageStatuses) -> str:
-        """Run an agent and close its browser; say why it broke off, if it did."""
-        running = asyncio.ensure_future(
-            agent.run(
-                max_steps=self.max_steps,
-                on_step_start=self.agent_kwargs.get("on_step_start"),
-                on_step_end=statuses.look,
-            )
-        )
+    async def _run(
+        self, work: Coroutine[Any, Any, Any], agent: Agent[Any, Any], opened: OpenSession, watch: WatchedHooks
+    ) -> str:
+        """Await the work of an agent and close its browser; say why it broke off, if it did."""
+        running = asyncio.ensure_future(work)
         try:
-            await until_done(running, self.timeout, cancel_token_var.get())
+            await until_done(running, self.timeout, cancel_token_var.get(), watch)
         except (PipelineCancelled, asyncio.CancelledError):
             raise
         except OutOfTimeError as error:
             return str(error)
         except Exception as error:
+            if error is watch.error:
+                raise
             return f"the run broke off: {type(error).__name__}: {error}"
         finally:
             await to_the_end(_closed(running, agent, opened))

@@ -18,6 +18,7 @@ _LONGEST_PAGE = 2000
 _LONGEST_RESULT = 4000
 _TASK = re.compile(r"\A\s*<user_request>\n(.*?)\n</user_request>\s*(?:<agent_history>|\Z)", re.DOTALL)
 _PAGE = re.compile(r"<browser_state>(.*)</browser_state>", re.DOTALL)
+_FILES = re.compile(r"<available_file_paths>(.*?)\nUse with absolute paths</available_file_paths>", re.DOTALL)
 _THOUGHTS = {
     "thinking": "thinking",
     "evaluation_previous_goal": "evaluation",
@@ -88,7 +89,10 @@ def read_history(record: object, redactor: Redactor | None = None) -> History:
     is_done = bool(last.get("is_done"))
     verdict: Mapping[str, Any] = last.get("judgement") or {}
     return History(
-        steps=tuple(_step(number, item) for number, item in enumerate(real, 1)),
+        steps=tuple(
+            _step(number, item, downloads)
+            for number, (item, downloads) in enumerate(zip(real, _downloads(real), strict=True), 1)
+        ),
         task=next(_tasks(real), ""),
         is_done=is_done,
         is_successful=last.get("success") if is_done else None,
@@ -106,7 +110,23 @@ def _is_end_mark(item: Mapping[str, Any]) -> bool:
     return not item["model_output"] and not item.get("metadata") and any("maximum steps" in text for text in errors)
 
 
-def _step(number: int, item: Mapping[str, Any]) -> BrowserStep:
+def _downloads(items: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return the names of the files that each step downloaded: the next one is told of them."""
+    told = [_files_of(item.get("state_message") or "") for item in items]
+    after = [*told[1:], *told[-1:]]
+    return [
+        [re.split(r"[\\/]", path)[-1] for path in files if path not in known]
+        for known, files in zip(told, after, strict=True)
+    ]
+
+
+def _files_of(message: str) -> list[str]:
+    # What a page says comes behind, and may say anything.
+    found = _FILES.search(message.partition("<browser_state>")[0])
+    return found[1].splitlines() if found else []
+
+
+def _step(number: int, item: Mapping[str, Any], downloads: list[str]) -> BrowserStep:
     state, output = item.get("state") or {}, item.get("model_output") or {}
     times = item.get("metadata") or {}
     results = _results(item)
@@ -123,6 +143,7 @@ def _step(number: int, item: Mapping[str, Any]) -> BrowserStep:
         actions=[
             _action(action, results[place] if place < len(results) else {}) for place, action in enumerate(chosen)
         ],
+        downloads=downloads,
         error=shortened("; ".join(outside), _LONGEST_RESULT) if outside else None,
         seconds=round(times["step_end_time"] - times["step_start_time"], 3) if times else None,
     )

@@ -35,6 +35,8 @@ class BrowserStep(TypedDict):
     thoughts: dict[str, str]
     """Of `thinking`, `evaluation`, `memory` and `next_goal`, those that the agent told."""
     actions: list[BrowserAction]
+    downloads: list[str]
+    """The names of the files that its actions downloaded."""
     error: str | None
     """What went wrong outside the actions, such as in the model."""
     seconds: float | None

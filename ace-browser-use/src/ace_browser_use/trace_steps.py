@@ -34,6 +34,8 @@ def _parts(step: BrowserStep) -> Iterator[TraceStep]:
         yield part("call", action["name"], json.dumps(action["arguments"], ensure_ascii=False))
         if action["error"] or action["result"]:
             yield part("result", action["name"], action["error"] or action["result"], is_error=bool(action["error"]))
+    for name in step["downloads"]:
+        yield part("result", "download", f"The file {name} was downloaded.")
     if step["error"]:
         yield part("result", "step", step["error"], is_error=True)
     if (step["http_status"] or 0) >= 400:

@@ -12,6 +12,7 @@ from ace.providers.embedding_cache import CachedEmbedder
 from ace.providers.instructor import InstructorClient, wrap_with_instructor
 from ace.providers.litellm import LiteLLMClient, LiteLLMConfig
 from ace.providers.litellm_embedder import LiteLLMEmbedder
+from ace.providers.litellm_import import load_litellm
 from ace.providers.structured_answers import ask_until_valid, valid_answer
 from ace.providers.usage import UsageAccount
 from ace.providers.wordllama_embedder import WordLlamaEmbedder
@@ -26,6 +27,7 @@ __all__ = [
     "UsageAccount",
     "WordLlamaEmbedder",
     "ask_until_valid",
+    "load_litellm",
     "valid_answer",
     "wrap_with_instructor",
 ]

@@ -26,10 +26,20 @@ _IMPORT_SETTINGS = {
 
 
 def load_litellm() -> ModuleType:
-    """Import litellm, quietly, once.
+    """Import litellm once, without the requests, files and log messages that come with its import.
+
+    An import of its own fetches a list of prices from the network, and reads a `.env` file of the current folder.
+    A framework that imports litellm itself finds it imported after a call of this.
+
+    Returns:
+        The package `litellm`.
 
     Raises:
         ImportError: litellm is not installed.
+
+    Example:
+        >>> load_litellm().__name__
+        'litellm'
     """
     global _litellm
     with _lock:
