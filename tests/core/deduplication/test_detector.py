@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ace.deduplication import DeduplicationConfig, SimilarityDetector
 from ace.deduplication.detector import lexically_similar
-from ace.deduplication.resident_vectors import near_vectors
+from ace.deduplication.resident_vectors import ResidentVectors
 from ace.deduplication.wording import telling_words
 from ace.protocols.embedders import register_embedder, unregister_embedder
 from ace.providers import LiteLLMEmbedder
@@ -52,7 +52,7 @@ def test_the_lexical_search_finds_every_pair(texts: list[str], threshold: float)
 @settings(deadline=None)
 def test_the_vector_search_finds_every_pair(rows: list[list[float]], threshold: float) -> None:
     cosines = {(a, b): cosine(rows[a], rows[b]) for b in range(len(rows)) for a in range(b)}
-    pairs = {(a, b): value for a, b, value in near_vectors([pack_vector(row) for row in rows], threshold)}
+    pairs = near_places([pack_vector(row) for row in rows], threshold)
     for pair, value in cosines.items():
         if abs(value - threshold) > 1e-5:
             assert (pair in pairs) == (value > threshold)
@@ -67,7 +67,13 @@ def test_blocks_meet_at_every_edge() -> None:
     for first, second in twins:
         axes[second] = first
     vectors = [pack_vector(on_axis(axis)) for axis in axes]
-    assert {(a, b) for a, b, _ in near_vectors(vectors, 1.0)} == twins
+    assert near_places(vectors, 1.0).keys() == twins
+
+
+def near_places(vectors: Sequence[bytes], threshold: float) -> dict[tuple[int, int], float]:
+    """The cosines of near vectors by their places."""
+    found = ResidentVectors(threshold).near_pairs({str(place): vector for place, vector in enumerate(vectors)})
+    return {(int(pair.first), int(pair.second)): pair.cosine for pair in found}
 
 
 def on_axis(number: int) -> list[float]:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ace.deduplication import DeduplicationConfig, SimilarityDetector
-from ace.deduplication.resident_vectors import ResidentVectors, near_vectors
+from ace.deduplication.resident_vectors import ResidentVectors
 from ace.skillbook import Skillbook
 from ace.skillbook.vectors import pack_vector
 
@@ -19,11 +19,7 @@ STATES = st.lists(st.dictionaries(st.sampled_from("abcdefgh"), VECTORS, max_size
 def test_every_state_has_the_pairs_of_a_new_search(states: list[dict[str, bytes]], threshold: float) -> None:
     resident = ResidentVectors(threshold)
     for state in states:
-        names = list(state)
-        expected = {
-            frozenset((names[first], names[second]))
-            for first, second, _ in near_vectors(list(state.values()), threshold)
-        }
+        expected = {frozenset((pair.first, pair.second)) for pair in ResidentVectors(threshold).near_pairs(state)}
         found = resident.near_pairs(state)
         assert {frozenset((pair.first, pair.second)) for pair in found} == expected
         assert len(found) == len(expected)

@@ -10,9 +10,9 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ace.retrieval.vectors import fill_unit_rows, unit_rows
+from ace.retrieval.vectors import fill_unit_rows
 
-__all__ = ["NearPair", "ResidentVectors", "near_rows", "near_vectors", "one_blas_thread"]
+__all__ = ["NearPair", "ResidentVectors", "near_rows", "one_blas_thread"]
 
 Places = NDArray[np.intp]
 Cosines = NDArray[np.float32]
@@ -34,22 +34,6 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
     limits: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
     return limits
-
-
-def near_vectors(vectors: Sequence[bytes], threshold: float) -> Iterator[tuple[int, int, float]]:
-    """Yield the pairs of vectors whose cosine is at least the threshold.
-
-    Args:
-        vectors: float32 numbers in little endian order, all of one length.
-        threshold: The least cosine, from 0 to 1.
-
-    Yields:
-        The places of the two vectors, the first one below the second, and their cosine.
-    """
-    if len(vectors) < 2:
-        return
-    for first, second, cosines in near_rows(unit_rows(vectors), threshold):
-        yield from zip(first.tolist(), second.tolist(), cosines.tolist(), strict=True)
 
 
 def near_rows(
