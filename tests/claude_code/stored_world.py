@@ -20,9 +20,9 @@ def key_of(project: Path) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in str(project))
 
 
-def store(project: Path, name: str, *records: dict[str, Any]) -> Path:
-    """Store a session as Claude Code does."""
-    path = project.parent / ".claude" / "projects" / key_of(project) / f"{name}.jsonl"
+def store(project: Path, name: str, *records: dict[str, Any], root: Path | None = None) -> Path:
+    """Store a session as Claude Code does, in the home folder `root`; by default that is beside the project."""
+    path = (root or project.parent) / ".claude" / "projects" / key_of(project) / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps({"sessionId": name, "cwd": str(project), **record}) for record in records]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ace.skillbook import Skillbook
-from ace_claude_code.sessions.home import skillbook_path, state_folder
+from ace_claude_code.sessions.home import project_key, skillbook_path, state_folder
 from ace_claude_code.sessions.jobs import Job, add_job, learner_lock, waiting_jobs
 from ace_claude_code.sessions.learner import work_off
 from ace_claude_code.sessions.settings import SessionSettings, write_settings
@@ -89,12 +89,13 @@ def test_broken_settings_are_told_in_one_line(home: Path, state: Path) -> None:
 
 
 def test_a_skillbook_of_a_newer_release_is_told_in_one_line(home: Path, state: Path) -> None:
-    book = skillbook_path(state, "-home-p")
+    path = transcript(home, user("Fix it.", "u1"))
+    book = skillbook_path(state, project_key(path.parent))
     book.parent.mkdir(parents=True)
     Skillbook.open(book).close()
     with closing(sqlite3.connect(book)) as database:
         database.execute("pragma user_version = 99")
-    done = call("start", transcript(home, user("Fix it.", "u1")))
+    done = call("start", path)
     assert (done.returncode, done.stdout) == (1, "")
     [line] = done.stderr.splitlines()
     assert "no skills are shown" in line

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ace.skillbook import Skillbook
+from ace_claude_code.sessions.home import project_key
 from tests.claude_code.samples import assistant, user
 from tests.claude_code.stored_world import (
     CONFIG,
@@ -228,4 +229,8 @@ def test_a_copy_of_a_transcript_is_of_the_project_in_which_it_ran(
     copy.write_bytes((moved / "s.jsonl").read_bytes())
     done = here(*arguments(server, project)[:-3], str(copy), folder=project.parent, environ=CONFIG)
     assert done.data["turns_learned"] == 1
-    assert (project.parent / ".claude" / "ace" / "projects" / key / "skillbook.db").exists()
+    [book] = (project.parent / ".claude" / "ace" / "projects").glob("*/skillbook.db")
+    assert book.parent.name == project_key(folder)
+    assert len(book.parent.name) < 255
+    if len(name) < 20:
+        assert book.parent.name == key

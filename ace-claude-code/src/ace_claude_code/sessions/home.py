@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -14,11 +15,13 @@ __all__ = [
     "plugin_data_folder",
     "plugin_folder",
     "project_key",
+    "repository_of",
     "skillbook_path",
     "state_folder",
     "transcripts_folder",
 ]
 
+_LONGEST_NAME = 200
 _NO_LETTER = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -81,17 +84,50 @@ def learned_path(state: Path, key: str) -> Path:
     return state / "projects" / key / "learned.jsonl"
 
 
-def project_key(project: Path) -> str:
-    """Return the name under which Claude Code stores the sessions of a project, unless its path is very long.
+def repository_of(folder: Path) -> Path:
+    """Return the root of the git repository of a folder: for all its sub-folders and worktrees, that of the main one.
 
     Args:
-        project: The folder of the project.
+        folder: A folder; it need not be there any more.
+
+    Returns:
+        The root; the folder itself where there is no repository. A submodule is a repository of its own.
+    """
+    folder = folder.absolute()
+    for each in (folder, *folder.parents):
+        mark = each / ".git"
+        if mark.is_dir():
+            return each
+        if mark.is_file():
+            return _main_worktree(mark) or each
+    return folder
+
+
+def _main_worktree(mark: Path) -> Path | None:
+    """Return the main worktree that the `.git` file of a linked one leads to; None for a submodule."""
+    named = mark.read_text(encoding="utf-8", errors="replace").strip().removeprefix("gitdir:").strip()
+    own = mark.parent / named
+    try:
+        common = (own / "commondir").read_text(encoding="utf-8").strip()
+    except OSError:  # a submodule has none
+        return None
+    shared = Path(os.path.normpath(own / common))
+    return shared.parent if shared.name == ".git" else shared  # else it is a bare repository
+
+
+def project_key(project: Path) -> str:
+    """Return the name of a folder in our state: the one under which Claude Code stores its sessions.
+
+    Args:
+        project: The folder. Of a very long path, the name is cut and ends with a hash; Claude Code has its own hash.
 
     Example:
         >>> project_key(Path("/home/dev/my.app"))
         '-home-dev-my-app'
     """
+    path = os.fsdecode(project)
     # Claude Code counts as JavaScript does: a character beyond the first 65,536 is two.
-    return _NO_LETTER.sub(
-        lambda found: "-" * (len(found[0].encode("utf-16-le", "surrogatepass")) // 2), os.fsdecode(project)
-    )
+    name = _NO_LETTER.sub(lambda found: "-" * (len(found[0].encode("utf-16-le", "surrogatepass")) // 2), path)
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:_LONGEST_NAME]}-{hashlib.sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"

@@ -29,6 +29,7 @@ from ace_claude_code.sessions.open_sessions import (
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings
 
 __all__ = ["main"]
+from ace_claude_code.sessions.stored import key_of_project
 
 
 class _HookError(Exception):
@@ -55,7 +56,7 @@ def main(arguments: list[str], standard_input: str) -> int:
         event = _event(standard_input)
         state = state_folder()
         settings = read_settings(state)
-        if settings is None or not settings.takes(Path(os.environ.get("CLAUDE_PROJECT_DIR") or text_in(event, "cwd"))):
+        if settings is None or not settings.takes(_folder_of(event)):
             return 0
         if arguments == ["start"]:
             _begin(event, state)
@@ -78,8 +79,13 @@ def _event(standard_input: str) -> Mapping[str, object]:
     return event
 
 
+def _folder_of(event: Mapping[str, object]) -> Path:
+    """Return the folder in which the session was started; the agent may be in another one by now."""
+    return Path(os.environ.get("CLAUDE_PROJECT_DIR") or text_in(event, "cwd"))
+
+
 def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSettings) -> None:
-    path = skillbook_path(state, Path(text_in(event, "transcript_path")).parent.name)
+    path = skillbook_path(state, key_of_project(_folder_of(event)))
     if not path.exists():
         return
     from ace import wrap_skillbook_for_external_agent

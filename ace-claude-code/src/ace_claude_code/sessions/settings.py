@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ace.durable_file import replace_file
 from ace.json_fields import Record, list_in, number_in, text_in
+from ace_claude_code.sessions.home import repository_of
 
 __all__ = ["DEFAULT_BUDGET_USD", "SessionSettings", "SettingsError", "read_settings", "write_settings"]
 
@@ -44,7 +45,9 @@ class SessionSettings:
         Args:
             folder: Where a session runs.
         """
-        return not self.projects or any(folder.resolve().is_relative_to(project) for project in self.projects)
+        found = folder.resolve()
+        places = (found, repository_of(found))  # a worktree may be anywhere
+        return not self.projects or any(place.is_relative_to(each) for place in places for each in self.projects)
 
 
 def read_settings(state: Path) -> SessionSettings | None:

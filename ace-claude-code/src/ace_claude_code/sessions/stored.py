@@ -7,47 +7,56 @@ from itertools import islice
 from pathlib import Path
 
 from ace.json_fields import text_in
-from ace_claude_code.sessions.home import project_key, transcripts_folder
+from ace_claude_code.sessions.home import project_key, repository_of, transcripts_folder
 
-__all__ = ["key_of_transcript", "stored_sessions"]
+__all__ = ["key_of_project", "key_of_transcript", "stored_sessions"]
 
 _LINES_LOOKED_AT = 50
 
 
 def stored_sessions(project: Path) -> list[Path]:
-    """Return the transcripts of a project, the oldest first.
+    """Return the transcripts of the repository of a folder, the oldest first.
 
     Args:
-        project: The folder of the project.
+        project: The folder; outside of a repository, only its own sessions are returned.
     """
-    found = [path for folder in _folders_of(project) for path in folder.glob("*.jsonl")]
+    root = repository_of(project)
+    key = project_key(root)
+    folders = [each for each in transcripts_folder().glob("*") if each.is_dir()]
+    found = [path for each in folders if _belongs(each, root, key) for path in each.glob("*.jsonl")]
     return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 
-def key_of_transcript(transcript: Path, cwd: str) -> str:
-    """Return the name of the project's folder of transcripts.
+def key_of_project(cwd: Path) -> str:
+    """Return the name under which the skills for a folder are stored: that of its repository.
 
     Args:
-        transcript: The file of a session; a copy of it may lie anywhere.
+        cwd: The folder in which a session starts.
+    """
+    return project_key(repository_of(cwd))
+
+
+def key_of_transcript(transcript: Path, cwd: str) -> str:
+    """Return the name under which the skills of a session are stored.
+
+    Args:
+        transcript: The file of a session; a copy of it may be anywhere.
         cwd: The folder in which the session ran, as far as it tells it.
     """
-    if transcript.absolute().parent.parent == transcripts_folder().absolute() or not cwd:
-        return transcript.absolute().parent.name
-    project = Path(cwd)
-    return next((folder.name for folder in _folders_of(project)), project_key(project))
+    return key_of_project(Path(cwd)) if cwd else transcript.absolute().parent.name
 
 
-def _folders_of(project: Path) -> list[Path]:
-    folders = [folder for folder in transcripts_folder().glob("*") if folder.is_dir()]
-    own = [folder for folder in folders if folder.name == project_key(project)]
-    # A long path is truncated and ends in a hash; then the sessions themselves tell where they ran.
-    return own or [folder for folder in folders if _ran_in(folder, project)]
+def _belongs(folder: Path, root: Path, key: str) -> bool:
+    """Tell whether a folder of transcripts is that of a repository, or of a folder in it or a worktree of it."""
+    ran_in = _ran_in(folder)
+    return folder.name == key if ran_in is None else repository_of(Path(ran_in)) == root
 
 
-def _ran_in(folder: Path, project: Path) -> bool:
+def _ran_in(folder: Path) -> str | None:
+    """Return where the sessions in a folder of transcripts ran; None where none of the first lines tells it."""
     first = next(iter(sorted(folder.glob("*.jsonl"))), None)
     if first is None:
-        return False
+        return None
     with first.open(encoding="utf-8", errors="replace") as file:
         for line in islice(file, _LINES_LOOKED_AT):
             try:
@@ -55,5 +64,5 @@ def _ran_in(folder: Path, project: Path) -> bool:
             except ValueError:  # a broken line says nothing
                 continue
             if isinstance(record, dict) and text_in(record, "cwd"):
-                return text_in(record, "cwd") == str(project)
-    return False
+                return text_in(record, "cwd")
+    return None
