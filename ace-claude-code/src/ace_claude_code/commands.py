@@ -225,6 +225,67 @@ def _print_spend(status: SessionStatus) -> None:
             )
 
 
+Forwarded = Annotated[str, Parameter(allow_leading_hyphen=True)]
+
+
+@app.command
+def show(*arguments: Forwarded, project: Path | None = None) -> int:
+    """Show the skills of this project, as `ace skillbook show` does; it takes the same arguments.
+
+    Args:
+        arguments: Such as the ids of skills, or --json.
+        project: The folder of the project; by default this one.
+    """
+    return _on_skillbook("show", arguments, project)
+
+
+@app.command
+def forget(*arguments: Forwarded, project: Path | None = None) -> int:
+    """Remove skills of this project, as `ace skillbook remove` does; it takes the same arguments.
+
+    Args:
+        arguments: The ids of the skills.
+        project: The folder of the project; by default this one.
+    """
+    return _on_skillbook("remove", arguments, project)
+
+
+@app.command
+def edit(*arguments: Forwarded, project: Path | None = None) -> int:
+    """Change a skill of this project, as `ace skillbook edit` does; it takes the same arguments.
+
+    Args:
+        arguments: The id of the skill, and its new text; without one, your editor opens.
+        project: The folder of the project; by default this one.
+    """
+    return _on_skillbook("edit", arguments, project)
+
+
+@app.command
+def export(*arguments: Forwarded, project: Path | None = None) -> int:
+    """Export the skills of this project, as `ace skillbook export` does; it takes the same arguments.
+
+    Args:
+        arguments: The file or folder, such as AGENTS.md.
+        project: The folder of the project; by default this one.
+    """
+    return _on_skillbook("export", arguments, project)
+
+
+def _on_skillbook(command: str, arguments: tuple[str, ...], project: Path | None) -> int:
+    """Run a subcommand of `ace skillbook` on the skillbook of a project."""
+    from ace.cli import main
+    from ace_claude_code.sessions.home import skillbook_path, state_folder
+    from ace_claude_code.sessions.stored import key_of_project
+
+    check_is_path("--project", project)
+    folder = (project or Path.cwd()).resolve()
+    book = skillbook_path(state_folder(), key_of_project(folder))
+    if not book.exists():
+        raise UsageError(f"nothing was learned from sessions in {str(folder)!r} so far")
+    return main(["skillbook", command, *arguments, "--skillbook", str(book)])
+
+
 def _check_address(api_base: str | None, model: str | None) -> None:
     if api_base and not model:
         raise UsageError("--api-base is the address for --model; give --model too")

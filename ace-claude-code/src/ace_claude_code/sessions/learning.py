@@ -48,6 +48,7 @@ _TRIVIAL_WORDS = frozenset(
     }
 )
 _MOST_TRIVIAL_WORDS = 6
+_OWN_COMMAND = "/ace-learning:"
 
 
 class SessionAnalyser(TraceAnalyser):
@@ -294,6 +295,8 @@ def _is_trivial(trace: Record) -> bool:
     steps = [step for step in list_in(trace, "steps") if isinstance(step, dict)]
     if any(step["kind"] in ("call", "result") for step in steps):
         return False
+    if text_in(trace, "question").startswith(_OWN_COMMAND):
+        return True
     words = re.findall(r"\w+", text_in(trace, "question").lower())
     return len(words) <= _MOST_TRIVIAL_WORDS and all(word in _TRIVIAL_WORDS for word in words)
 

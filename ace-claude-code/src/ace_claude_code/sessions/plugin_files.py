@@ -29,7 +29,11 @@ def plugin_files() -> dict[str, str]:
         "SessionStart": [{"matcher": "startup|resume|clear|compact", "hooks": [_hook("start")]}],
         "SessionEnd": [{"hooks": [_hook("end")]}],
     }
-    return {"hooks/hooks.json": _text({"hooks": hooks}), ".claude-plugin/plugin.json": _text(about)}
+    return {
+        "hooks/hooks.json": _text({"hooks": hooks}),
+        ".claude-plugin/plugin.json": _text(about),
+        "commands/skills.md": _command(),
+    }
 
 
 def is_our_plugin(folder: Path) -> bool:
@@ -61,6 +65,20 @@ def _hook(event: str) -> dict[str, object]:
     if os.name == "posix":  # then the hook replaces the shell, and its parent is Claude Code itself
         command = f"exec {command}"
     return {"type": "command", "command": command, "timeout": _SECONDS}
+
+
+def _command() -> str:
+    """Return the slash command, by which the user reads and changes the skills in a session."""
+    ace = shlex.join([sys.executable, "-E", "-P", "-m", "ace_claude_code.sessions.in_session"])
+    return (
+        "---\n"
+        "description: Show, forget, edit or export what was learned from the sessions of this project\n"
+        "argument-hint: show | forget ID --yes | edit ID TEXT | export FILE | status\n"
+        f"allowed-tools: Bash({ace}:*)\n"
+        "---\n"
+        "Tell the user what this command printed, and do nothing else:\n\n"
+        f"!`{ace} $ARGUMENTS`\n"
+    )
 
 
 def _text(data: object) -> str:

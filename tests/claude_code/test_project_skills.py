@@ -1,0 +1,64 @@
+"""What was learned in a project can be read and changed from its folder, and from inside a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ace.skillbook import Skillbook
+from ace_claude_code.sessions.home import project_key, skillbook_path, state_folder
+from tests.claude_code.conftest import Ace, ServerFor
+from tests.claude_code.test_sessions import session
+from tests.support.scripted_anthropic_server import Reply, Request, Text
+
+
+@pytest.fixture
+def book(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A skillbook with two skills, and its project as the current folder."""
+    path = skillbook_path(state_folder(), project_key(project))
+    path.parent.mkdir(parents=True)
+    with Skillbook.open(path) as book:
+        book.add_skill("checks", "Run the check twice.")
+        book.add_skill("checks", "Run it on Tuesdays.")
+    monkeypatch.chdir(project)
+    return path
+
+
+def contents(book: Path) -> list[str]:
+    with Skillbook.open(book) as found:
+        return [skill.content for skill in found.skills()]
+
+
+def test_the_skills_of_the_current_project_are_shown(book: Path, ace: Ace, tmp_path: Path) -> None:
+    assert "Run the check twice." in ace("show")["out"]
+    assert "Run it on Tuesdays." not in ace("show", "checks-00001")["out"]
+    assert [skill["id"] for skill in ace("show", "--json")["skills"]] == ["checks-00001", "checks-00002"]
+
+
+def test_a_skill_is_forgotten_and_edited(book: Path, ace: Ace) -> None:
+    ace("forget", "checks-00002", "--yes")
+    assert contents(book) == ["Run the check twice."]
+    ace("edit", "checks-00001", "Run the check once.")
+    assert contents(book) == ["Run the check once."]
+
+
+def test_the_skills_are_exported_to_a_file_that_can_be_committed(book: Path, ace: Ace, project: Path) -> None:
+    ace("export", "AGENTS.md")
+    assert "Run the check twice." in (project / "AGENTS.md").read_text(encoding="utf-8")
+
+
+def test_another_project_is_named(book: Path, ace: Ace, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    assert "nothing was learned" in ace("show", code=2)["err"]
+    assert "Run the check twice." in ace("show", "--project", str(home / "project"))["out"]
+
+
+def test_the_same_works_inside_a_session(claude: str, book: Path, project: Path, serving: ServerFor, ace: Ace) -> None:
+    def script(request: Request) -> Reply:
+        return [Text("seen" if "[checks-00001]" in request.text and "removed" in request.text else "nothing")]
+
+    serving(script)
+    ace("install", "--claude", claude)
+    assert session(claude, project, prompt="/ace-learning:skills forget checks-00001 --yes") == "seen"
+    assert contents(book) == ["Run it on Tuesdays."]
