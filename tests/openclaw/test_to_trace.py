@@ -126,6 +126,77 @@ def test_echoes_and_synthetic_messages_are_no_questions_and_no_answers() -> None
     assert metadata_of(turn)["echoes"] == 1
 
 
+ECHO = said("assistant", text("Ahoy! (sent)"), 0, provider="openclaw", model="delivery-mirror")
+
+
+def test_the_model_of_an_echo_is_not_that_of_the_session() -> None:
+    events = [ECHO, said("user", "Which tide?", 1), said("assistant", text("High."), 2, model="gpt-5-mini")]
+    [turn] = events_to_turn_traces(events)
+    assert metadata_of(turn)["model"] == metadata_of(events_to_trace(events))["model"] == "gpt-5-mini"
+    assert "model" not in metadata_of(events_to_trace(events[:2]))
+
+
+@pytest.mark.parametrize("more", [{}, {"parentId": None}, {"parentId": ""}])
+def test_events_with_ids_but_without_parents_are_read_in_order(more: Event) -> None:
+    said_in_order = [said("user", "Fix it", 1), said("assistant", text("Fixed."), 2), said("user", "Thanks", 3)]
+    events = [{**event, "id": str(number), **more} for number, event in enumerate(said_in_order)]
+    trace = events_to_trace(events)
+    assert trace["question"] == "Fix it"
+    assert "abandoned_messages" not in metadata_of(trace)
+    assert [turn["question"] for turn in events_to_turn_traces(events)] == ["Fix it", "Thanks"]
+
+
+def started(time: int) -> list[Event]:
+    """What OpenClaw does by itself at the start of a session, which fails here."""
+    calls = [{"type": "toolCall", "name": "read", "arguments": {"path": "USER.md"}}]
+    return [
+        said("user", "A new session was started via /new or /reset. Execute your Session Startup sequence now", time),
+        said("assistant", calls, time + 1, stopReason="toolUse"),
+        said("toolResult", text(f"ENOENT {time}"), time + 2, toolName="read", isError=True),
+    ]
+
+
+def test_what_was_done_before_the_first_question_belongs_to_its_turn() -> None:
+    asked = [said("user", "Which tide?", 10), said("assistant", text("High."), 11, stopReason="stop")]
+    [turn] = events_to_turn_traces([*started(1), *asked])
+    assert (turn["question"], turn["answer"]) == ("Which tide?", "High.")
+    assert "read failed at" in str(turn["feedback"]) and "ENOENT 1" in str(turn["feedback"])
+    metrics = turn["metrics"]
+    assert isinstance(metrics, dict) and (metrics["tool_calls"], metrics["failed_tool_calls"]) == (1, 1)
+    session: Event = {"type": "session", "id": "s"}
+    with_start, without = ([session, *start, *asked] for start in (started(1), []))
+    names = [trace["trace_id"] for events in (with_start, without) for trace in events_to_turn_traces(events)]
+    assert names == ["s#11", "s#11"], "a captured turn begins with its question, and is the same"
+
+
+def test_what_was_done_after_a_reset_belongs_to_the_next_question() -> None:
+    asked = [said("user", "Which tide?", 10), said("assistant", text("High."), 11, stopReason="stop")]
+    again = [said("user", "And now?", 30), said("assistant", text("Low."), 31, stopReason="stop")]
+    first, second = events_to_turn_traces([*asked, {"type": "reset"}, *started(20), *again])
+    assert "ENOENT" not in str(first["feedback"])
+    assert "ENOENT 20" in str(second["feedback"])
+    assert (first["answer"], second["answer"], second["context"]) == ("High.", "Low.", "")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        said("toolResult", text('{"status": "error", "tool": "read", "error": "no such file: a.py"}'), 2, isError=True),
+        said(
+            "toolResult",
+            text('{\n  "status": "error",\n  "tool": "read",\n  "error": "no such file: a.py"\n}'),
+            2,
+            isError=False,
+            details={"status": "error", "error": "no such file: a.py"},
+        ),
+    ],
+    ids=["one line", "details"],
+)
+def test_the_feedback_tells_the_message_of_a_tool_that_answers_in_json(result: Event) -> None:
+    trace = events_to_trace([said("user", "Look.", 1), result])
+    assert "failed at 2: no such file: a.py" in str(trace["feedback"])
+
+
 def test_what_the_user_took_back_is_left_out() -> None:
     def node(name: str, parent: str | None, event: Event) -> Event:
         return {**event, "id": name, "parentId": parent}

@@ -22,7 +22,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Turn:
-    """A question of the user and everything that followed it, up to the next one."""
+    """A question of the user and everything that followed it, up to the next one.
+
+    What OpenClaw did at the start of a session, or after a reset, belongs to the question that came then.
+    """
 
     number: int
     """From 1."""
@@ -30,7 +33,7 @@ class Turn:
     """What the turn is called in its session, the same wherever the session is read from."""
     question: str
     lines: tuple[Line, ...]
-    """The events of the turn, its question first."""
+    """The events of the turn: its question, what followed it, and before it, what a session or a reset began with."""
     starts_afresh: bool
     """Whether the history was reset between the turn before and this one."""
 
@@ -50,7 +53,7 @@ class Conversation:
 def read_conversation(session: StoredSession) -> Conversation:
     """Find the branch at which the conversation stands, and cut it into turns.
 
-    What comes before the first question, such as the greeting of a new chat, belongs to no turn.
+    A session without a question has no turn.
 
     Args:
         session: The session.
@@ -68,7 +71,12 @@ def read_conversation(session: StoredSession) -> Conversation:
 
 
 def _branch(lines: Sequence[Line], leaf_id: str) -> set[int]:
-    """Return the places of the events that lead to the leaf. Events without ids, as captured ones, are all on it."""
+    """Return the places of the events that lead to the leaf. Events without ids, as captured ones, are all on it.
+
+    Where no event names the one before, as in lists that were made by hand or reduced, all are in order.
+    """
+    if not any(text_in(line.event, "parentId") or line.event.get("type") == "leaf" for line in lines):
+        return set(range(len(lines)))
     places: dict[str, int] = {}
     for at, line in enumerate(lines):
         places.setdefault(text_in(line.event, "id"), at)
@@ -102,13 +110,16 @@ def _before(lines: Sequence[Line], at: int, places: dict[str, int]) -> int | Non
 def _turns(lines: Sequence[Line]) -> list[Turn]:
     starts = [at for at, line in enumerate(lines) if question_in(line.event)]
     ends = [*starts[1:], len(lines)] if starts else []
+    resets = [at for at, line in enumerate(lines) if line.event.get("type") == "reset"]
     turns: list[Turn] = []
     before = 0
     for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
-        event = lines[start].event
-        fresh = any(line.event.get("type") == "reset" for line in lines[before:start])
-        own = tuple(lines[start:end])
-        turns.append(Turn(number, _name(own, number), question_in(event), own, fresh))
+        own_resets = [at for at in resets if before <= at < start]
+        begin = before if number == 1 else own_resets[-1] if own_resets else start
+        end = next((at for at in reversed(resets) if start < at < end), end) if end < len(lines) else end
+        # What came before the question has no part in the name: captured turns begin with the question.
+        name = _name(lines[start:end], number)
+        turns.append(Turn(number, name, question_in(lines[start].event), tuple(lines[begin:end]), bool(own_resets)))
         before = start
     return turns
 

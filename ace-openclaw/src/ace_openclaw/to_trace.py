@@ -15,7 +15,7 @@ from ace.json_fields import text_in
 from ace.traces import TraceCorrection, TraceStep, failed_steps, steps_as_text
 from ace_openclaw.account import ended_at, metrics_of
 from ace_openclaw.conversation import Conversation, Line, Turn, read_conversation
-from ace_openclaw.messages import message_of, steps_in
+from ace_openclaw.messages import is_echo, message_of, steps_in
 from ace_openclaw.outcome import Outcome, outcome_of
 from ace_openclaw.reading.session import StoredSession
 from ace_openclaw.reading.sources import SessionSource, read_session
@@ -187,7 +187,7 @@ def _context(turns: Sequence[Turn]) -> str:
 
 
 def _metadata(session: StoredSession, conversation: Conversation) -> dict[str, object]:
-    answers = [message_of(line.event, "assistant") for line in conversation.lines]
+    answers = [message_of(line.event, "assistant") for line in conversation.lines if not is_echo(line.event)]
     found: dict[str, object] = {
         "integration": "openclaw",
         "session_id": session.session_id,
