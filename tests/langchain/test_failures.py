@@ -150,7 +150,7 @@ def test_a_wrong_use_is_raised() -> None:
     model, other = in_turn(), "other"
     for options, told in (
         ({"inject": other}, "inject is 'input', 'middleware' or a function, not 'other'"),
-        ({"call": other}, "call is one of 'async', 'sync', 'stream', not 'other'"),
+        ({"call": other}, "call must be one of 'async', 'sync', 'stream', got 'other'"),
         ({"on_chunk": print}, "on_chunk needs call='stream'"),
         ({"timeout": 0}, "timeout must be more than 0"),
     ):

@@ -141,7 +141,7 @@ def test_a_wrong_use_is_told() -> None:
         LangChainLLMClient(wrong)
     with pytest.raises(TypeError, match="has its settings already; these are too many: temperature"):
         LangChainLLMClient(in_turn(), temperature=0.5)
-    with pytest.raises(ValueError, match="structured is 'prompt' or 'model', not 7"):
+    with pytest.raises(ValueError, match="structured must be 'prompt' or 'model', got 7"):
         LangChainLLMClient(in_turn(), structured=wrong)
     with pytest.raises(ValueError, match="validation_retries must not be negative"):
         LangChainLLMClient(in_turn(), validation_retries=-1)

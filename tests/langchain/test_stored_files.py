@@ -401,7 +401,7 @@ def test_what_is_claimed_can_be_converted(tmp_path: Path, runs: list[Json], watc
     assert "4+4?" in {trace["question"] for trace in learned(mixed)}
     (tmp_path / "cut.json").write_text(cut)
     assert recognises(cut) > 0
-    with pytest.raises(UsageError, match="cut, or not JSON"):
+    with pytest.raises(UsageError, match="truncated, or not JSON"):
         gather_traces([str(tmp_path / "cut.json")])
 
 

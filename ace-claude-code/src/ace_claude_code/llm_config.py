@@ -40,7 +40,7 @@ class ClaudeCodeLLMConfig:
 
     def __post_init__(self) -> None:
         if self.timeout is not None and self.timeout <= 0:
-            raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout!r}")
+            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout!r}")
         if self.validation_retries < 0:
             raise ValueError(f"validation_retries must not be negative, got {self.validation_retries!r}")
 

@@ -256,7 +256,7 @@ def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> i
     Args:
         name: The name of the argument.
         value: What was given.
-        least: The smallest number that makes sense.
+        least: The smallest number that is allowed.
         of: What is counted.
 
     Raises:
@@ -266,10 +266,12 @@ def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> i
         >>> whole_number("lag", -1, least=0, of="samples")
         Traceback (most recent call last):
         ...
-        ValueError: lag is a number of samples from 0, not -1
+        ValueError: lag must be at least 0 samples, got -1
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} is a number{f' of {of}' if of else ''} from {least}, not {shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} must be a whole number{f' of {of}' if of else ''}, got {shown(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}{f' {of}' if of else ''}, got {shown(value)}")
     return value
 
 
@@ -286,7 +288,10 @@ def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> No
         TypeError: It has another class.
     """
     if not isinstance(value, kind):
-        raise TypeError(f"{name} is a {kind.__name__}, not {shown(value)}{f'; {advice}' if advice else ''}")
+        article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
+        raise TypeError(
+            f"{name} must be {article} {kind.__name__}, got {shown(value)}{f'; {advice}' if advice else ''}"
+        )
 
 
 def file_path(name: str, value: object, *, advice: str = "") -> None:
@@ -304,10 +309,10 @@ def file_path(name: str, value: object, *, advice: str = "") -> None:
         >>> file_path("checkpoint_dir", 5)
         Traceback (most recent call last):
         ...
-        TypeError: checkpoint_dir is a path, not 5
+        TypeError: checkpoint_dir must be a path, got 5
     """
     if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name} is a path, not {shown(value)}{f'; {advice}' if advice else ''}")
+        raise TypeError(f"{name} must be a path, got {shown(value)}{f'; {advice}' if advice else ''}")
 
 
 def with_method(name: str, value: object, method: str, *, advice: str = "") -> None:
@@ -326,12 +331,12 @@ def with_method(name: str, value: object, method: str, *, advice: str = "") -> N
         >>> with_method("reflector", None, "reflect")
         Traceback (most recent call last):
         ...
-        TypeError: reflector is an object with a method reflect(), not None
+        TypeError: reflector must be an object with a method reflect(), got None
     """
     if isinstance(value, type) or not callable(getattr(value, method, None)):
         advice = f"make one: {value.__name__}(...)" if isinstance(value, type) and hasattr(value, method) else advice
         raise TypeError(
-            f"{name} is an object with a method {method}(), not {shown(value)}{f'; {advice}' if advice else ''}"
+            f"{name} must be an object with a method {method}(), got {shown(value)}{f'; {advice}' if advice else ''}"
         )
 
 

@@ -116,7 +116,7 @@ class LangChainExecuteStep:
         if inject not in ("input", "middleware") and not callable(inject):
             raise ValueError(f"inject is 'input', 'middleware' or a function, not {inject!r}")
         if call not in CALLS:
-            raise ValueError(f"call is one of {', '.join(map(repr, CALLS))}, not {call!r}")
+            raise ValueError(f"call must be one of {', '.join(map(repr, CALLS))}, got {call!r}")
         if on_chunk is not None and call != "stream":
             raise ValueError(f"on_chunk needs call='stream'; with call={call!r} there are no chunks")
         timeout = renamed("timeout_seconds", timeout_seconds, "timeout", timeout)

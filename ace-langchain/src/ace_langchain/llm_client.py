@@ -75,7 +75,7 @@ class LangChainLLMClient:
         **settings: Any,
     ) -> None:
         if structured not in ("prompt", "model"):
-            raise ValueError(f"structured is 'prompt' or 'model', not {structured!r}")
+            raise ValueError(f"structured must be 'prompt' or 'model', got {structured!r}")
         if validation_retries < 0:
             raise ValueError(f"validation_retries must not be negative, got {validation_retries!r}")
         if timeout is not None and not timeout > 0:

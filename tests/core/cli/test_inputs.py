@@ -90,7 +90,7 @@ def test_a_file_is_recognised_by_its_content(
     [
         ("empty.jsonl", "", "empty.jsonl", "empty"),
         ("blank.json", " \n ", "blank.json", "blanks"),
-        ("cut.json", '{"task": "1", "answer": "so', "cut.json", "cut, or not JSON"),
+        ("cut.json", '{"task": "1", "answer": "so', "cut.json", "truncated, or not JSON"),
         ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png", "a PNG picture"),
         ("noise.jsonl", bytes(range(256)) * 8, "noise.jsonl", "binary data"),
         ("number.jsonl", "17\n", "number.jsonl#1", "17 is not a trace"),
@@ -105,7 +105,7 @@ def test_a_file_is_recognised_by_its_content(
         ("page.json", "<html>502</html>", "page.json", "an HTML page, not a trace"),
         ("page.txt", "\n<!DOCTYPE html>\n<title>Error</title>", "page.txt", "an HTML page, not a trace"),
         ("page.jsonl", "<HTML lang=en>", "page.jsonl", "an HTML page, not a trace"),
-        ("words.json", "It went wrong.", "words.json", "cut, or not JSON"),
+        ("words.json", "It went wrong.", "words.json", "truncated, or not JSON"),
         ("digits.json", f'{{"task": "x", "n": {"1" * 4301}}}', "digits.json", "a number has too many digits"),
         ("digits.jsonl", f'{{"n": -{"1" * 4301}}}\n', "digits.jsonl#1", "a number has too many digits"),
         ("digits", "9" * 5000, "digits", "a number has too many digits"),
@@ -308,7 +308,7 @@ def test_a_plugin_tells_which_parts_of_a_file_belong_to_one_trace() -> None:
     try:
         found = gather_traces(["a.jsonl"])
         assert records(found) == list(zip(["a.jsonl#1", "a.jsonl#2", "a.jsonl#4"], joined, strict=True))
-        assert problems(found)["a.jsonl#3"].startswith("cut, or not JSON")
+        assert problems(found)["a.jsonl#3"].startswith("truncated, or not JSON")
         whole = gather_traces(["a.json"])
         assert records(whole) == list(zip(["a.json#1", "a.json#2", "a.json#3"], joined, strict=True))
         assert [dict(trace.record) for trace in whole.traces] == [dict(trace.record) for trace in found.traces]  # type: ignore[call-overload]  # stored records are mappings

@@ -360,11 +360,11 @@ def test_a_case_whose_environment_is_not_there_is_not_run_and_says_why(book: Ski
     clerk = Clerk()
     report = suite_of(book, clerk, clock).run()
     [test] = report.not_run
-    assert (test.case.id, test.reason) == (judged.id, "the environment 'harbour' is not there")
+    assert (test.case.id, test.reason) == (judged.id, "the environment 'harbour' does not exist")
     assert not test.is_error and report.share == 1.0
     assert len(clerk.asked) == 4  # nothing was paid for what cannot be judged
     [verdict] = [each for each in report.skills if each.skill_id == "times-00001"]
-    assert (verdict.verdict, verdict.reason) == ("unproven", "the environment 'harbour' is not there")
+    assert (verdict.verdict, verdict.reason) == ("unproven", "the environment 'harbour' does not exist")
     there = suite_of(book, clerk, clock, environments={"harbour": Harbour()}).run()
     assert verdicts(there)["times-00001"] == "proven"
     rubric = SkillCase.make("Say hello.", CaseCheck("judge", "It is polite."))

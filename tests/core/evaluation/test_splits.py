@@ -20,7 +20,7 @@ def test_three_parts_share_no_task_and_lose_no_sample(
 ) -> None:
     tasks = {(sample.question, sample.context) for sample in samples}
     if len(tasks) < 3:
-        with pytest.raises(ValueError, match="cannot be parted into 3"):
+        with pytest.raises(ValueError, match="cannot be split into 3"):
             split_samples(samples, validate=validate, test=test, seed=seed)
         return
     parts = split_samples(samples, validate=validate, test=test, seed=seed)

@@ -104,7 +104,7 @@ def test_a_module_that_is_not_there_is_told_and_one_without_source_is_not_known(
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("sample_absent", "sample_absent.plugin", "sample_single.inner"):
         read = read_hook_source(name)
-        assert read is not None and read.problem == f"its hook module {name!r} is not there"
+        assert read is not None and read.problem == f"its hook module {name!r} does not exist"
     assert read_hook_source("math") is None
 
 

@@ -58,8 +58,8 @@ RUNNER = RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
     ("hooks", "error", "text"),
     [
         (SimpleNamespace(), PluginApiError, "states no ACE_API"),
-        (SimpleNamespace(ACE_API=True), PluginApiError, "a whole number, not True"),
-        (SimpleNamespace(ACE_API="1"), PluginApiError, "a whole number, not '1'"),
+        (SimpleNamespace(ACE_API=True), PluginApiError, "a whole number, got True"),
+        (SimpleNamespace(ACE_API="1"), PluginApiError, "a whole number, got '1'"),
         (SimpleNamespace(ACE_API=0), PluginApiError, "older than 1"),
         (SimpleNamespace(ACE_API=2), PluginApiError, "newer than 1"),
         (SimpleNamespace(ACE_API=1), PluginLoadError, "provides nothing"),

@@ -226,9 +226,9 @@ def test_epochs_need_inputs_that_can_be_replayed() -> None:
 def test_wrong_arguments_are_refused_before_anything_runs() -> None:
     roles = CountingRoles()
     runner = counting(roles)
-    with pytest.raises(ValueError, match="epochs is a number from 1, not 0"):
+    with pytest.raises(ValueError, match="epochs must be at least 1, got 0"):
         runner.run(questions(1), epochs=0)
-    with pytest.raises(ValueError, match="lag is a number of samples from 0, not -1"):
+    with pytest.raises(ValueError, match="lag must be at least 0 samples, got -1"):
         runner.run(questions(1), lag=-1)
     with pytest.raises(TypeError, match="put it into a list"):
         runner.run("question")  # type: ignore[arg-type]  # the mistake that is tested

@@ -60,7 +60,7 @@ def test_an_answer_survives_the_store_of_a_service() -> None:
 
 def test_feedback_on_a_mere_text_is_refused() -> None:
     ace: Any = ACELiteLLM(client_for(ScriptedServer(secrets_world.answer)))
-    with pytest.raises(TypeError, match=r"answer is a Answer, not 'Paris'; give what ask\(\) returned"):
+    with pytest.raises(TypeError, match=r"answer must be an Answer, got 'Paris'; give what ask\(\) returned"):
         ace.learn_from_feedback("wrong", answer="Paris")
 
 

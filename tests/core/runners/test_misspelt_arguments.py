@@ -240,7 +240,9 @@ def test_a_client_in_the_place_of_a_model() -> None:
 def test_roles_in_the_place_of_a_pipeline() -> None:
     client = LiteLLMClient("openai/none", api_key="none")
     given: Any = (Reflector(client), SkillManager(client))
-    with pytest.raises(TypeError, match=r"pipeline is a Pipeline, not .*; make the runner .* TraceAnalyser\.from_role"):
+    with pytest.raises(
+        TypeError, match=r"pipeline must be a Pipeline, got .*; make the runner .* TraceAnalyser\.from_role"
+    ):
         TraceAnalyser(*given)
     with pytest.raises(TypeError, match=r"^ACE\(\) missing 1 required .* 'skillbook'; make a runner .* from_roles"):
         ACE(client)  # type: ignore[call-arg, arg-type]  # the mistake that is tested

@@ -118,7 +118,7 @@ def test_an_unknown_price_is_told_once(caplog: pytest.LogCaptureFixture) -> None
     with ScriptedServer(secrets_world.answer) as server:
         runner = TraceAnalyser.from_client(client_for(server), prove=False)
         assert [result.error for result in runner.run(traces(3), max_cost=0.01)] == [None] * 3
-        with pytest.raises(ValueError, match="max_cost is an amount"):
+        with pytest.raises(ValueError, match="max_cost must be more than 0 US dollars"):
             runner.run(traces(1), max_cost=0)
     assert caplog.text.count("The price of model 'openai/scripted' is not known") == 1
 

@@ -214,8 +214,10 @@ def test_a_similarity_that_no_file_can_hold_is_refused(book: Skillbook, similari
 
 def test_what_is_no_batch_or_operation_changes_nothing(book: Skillbook) -> None:
     wish: Any = {"type": "ADD", "section": "a", "content": "Second."}
-    with pytest.raises(TypeError, match=r"operations\[1\] is a UpdateOperation, not {'type'.*from_dict reads dicts"):
+    with pytest.raises(
+        TypeError, match=r"operations\[1\] must be an UpdateOperation, got {'type'.*from_dict reads dicts"
+    ):
         book.apply_update(UpdateBatch("", [UpdateOperation("ADD", "a", "Second."), wish]))
-    with pytest.raises(TypeError, match="update is a UpdateBatch, not "):
+    with pytest.raises(TypeError, match="update must be an UpdateBatch, got "):
         book.apply_update({"operations": [wish]})  # type: ignore[arg-type]  # the mistake that is tested
     assert [skill.content for skill in book] == ["First."]

@@ -62,7 +62,7 @@ class Evaluator:
         label: str = "",
     ) -> None:
         if workers < 1:
-            raise ValueError(f"workers is a number from 1, not {workers!r}")
+            raise ValueError(f"workers must be at least 1, got {workers!r}")
         self.agent = agent
         self.environment = environment
         self.retrieval = retrieval
@@ -102,9 +102,9 @@ class Evaluator:
         if not samples:
             raise ValueError("there is no sample to evaluate on")
         if repeats < 1:
-            raise ValueError(f"repeats is a number from 1, not {repeats!r}")
+            raise ValueError(f"repeats must be at least 1, got {repeats!r}")
         if max_cost is not None and not max_cost > 0:
-            raise ValueError(f"max_cost is an amount of US dollars above 0, not {max_cost!r}")
+            raise ValueError(f"max_cost must be more than 0 US dollars, got {max_cost!r}")
         book = Skillbook() if skillbook is None else skillbook
         prefix = f"{EVALUATION_PREFIX}{uuid.uuid4().hex}/"
         keys = None if self._file is None else AnswerKeys(book, self.retrieval, self.label)

@@ -53,7 +53,7 @@ class JudgedAnswer:
 
     def __post_init__(self) -> None:
         if not 0 <= self.correct <= 1 or math.isnan(self.correct):
-            raise ValueError(f"correct is a share from 0 to 1, not {self.correct!r}")
+            raise ValueError(f"correct must be a share from 0 to 1, got {self.correct!r}")
 
     @property
     def is_right(self) -> bool:

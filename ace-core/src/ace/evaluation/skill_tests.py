@@ -229,7 +229,7 @@ class SkillTests:
             RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
         """
         if max_cost is not None and not max_cost > 0:
-            raise ValueError(f"max_cost must be above 0 (US dollars), got {max_cost!r}")
+            raise ValueError(f"max_cost must be more than 0 US dollars, got {max_cost!r}")
         token = CancellationToken() if cancel_token is None else cancel_token
         run = _Run(self, token, max_cost, on_progress)
         # Results count from the beginning: what another process changes meanwhile is newer than they are.
@@ -497,7 +497,7 @@ class _Run:
         """Say why no answer to a case could be judged here; empty if one can be."""
         check = case.check
         if check.kind == "environment" and check.value not in self._prover.environments:
-            return f"the environment {check.value!r} is not there"
+            return f"the environment {check.value!r} does not exist"
         return "there is no judge" if check.kind == "judge" and self._prover.judge is None else ""
 
     def _known(self, case: SkillCase, skills: Sequence[Skill]) -> _Given | None:

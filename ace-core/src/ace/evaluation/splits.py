@@ -51,7 +51,7 @@ def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 
     """
     for name, share in (("validate", validate), ("test", test)):
         if not 0 <= share < 1:
-            raise ValueError(f"{name} is a share from 0 to below 1, not {share!r}")
+            raise ValueError(f"{name} must be a share from 0 to below 1, got {share!r}")
     if validate + test >= 1:
         raise ValueError(f"validate and test leave nothing to train on: {validate!r} + {test!r} is not below 1")
     groups: dict[Hashable, list[int]] = {}
@@ -59,7 +59,7 @@ def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 
         groups.setdefault(_same_task(sample), []).append(place)
     parts_wanted = 1 + (validate > 0) + (test > 0)
     if len(groups) < parts_wanted:
-        raise ValueError(f"{len(groups)} different samples cannot be parted into {parts_wanted}")
+        raise ValueError(f"{len(groups)} different samples cannot be split into {parts_wanted}")
     shuffled = list(groups.values())
     random.Random(seed).shuffle(shuffled)
     tested, rest = _taken(shuffled, _count(test, len(samples)), leave=1 + (validate > 0))

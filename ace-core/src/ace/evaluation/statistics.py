@@ -59,9 +59,9 @@ def bootstrap_interval(
     if not values:
         raise ValueError("there is no value to make an interval of")
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence is between 0 and 1, such as 0.95, not {confidence!r}")
+        raise ValueError(f"confidence must be between 0 and 1, such as 0.95, got {confidence!r}")
     if resamples < 1:
-        raise ValueError(f"resamples is a number from 1, not {resamples!r}")
+        raise ValueError(f"resamples must be at least 1, got {resamples!r}")
     count = len(values)
     choices = random.Random(seed).choices
     means = sorted(math.fsum(choices(values, k=count)) / count for _ in range(resamples))
@@ -118,7 +118,7 @@ def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, 
         0.125
     """
     if permutations < 1:
-        raise ValueError(f"permutations is a number from 1, not {permutations!r}")
+        raise ValueError(f"permutations must be at least 1, got {permutations!r}")
     moved = [abs(difference) for difference in differences if difference]
     observed = abs(math.fsum(differences)) - _TOLERANCE * (1 + math.fsum(moved))
     if len(moved) <= _MOST_FLIPS_COUNTED:

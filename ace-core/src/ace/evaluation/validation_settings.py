@@ -31,4 +31,4 @@ class ValidationSettings:
     def __post_init__(self) -> None:
         for name, value in (("interval", self.interval), ("patience", self.patience), ("repeats", self.repeats)):
             if value is not None and value < 1:
-                raise ValueError(f"{name} is a number from 1, not {value!r}")
+                raise ValueError(f"{name} must be at least 1, got {value!r}")

@@ -52,7 +52,7 @@ def _update_batch(value: object) -> UpdateBatch:
         return value
     if isinstance(value, dict | list):
         return UpdateBatch.from_dict(_without_cases(value))
-    raise ValueError(f"an update is an object with 'reasoning' and 'operations', not {type(value).__name__}")
+    raise ValueError(f"an update must be an object with 'reasoning' and 'operations', got a {type(value).__name__}")
 
 
 def _without_cases(answer: Any) -> Any:

@@ -30,11 +30,11 @@ def check_api(api: object, owner: str) -> None:
     if type(api) is int and api in ACCEPTED_API:
         return
     if api is None:
-        said, mend = "its hook module states no ACE_API", f"write ACE_API = {CURRENT_API} into it"
+        said, fix = "its hook module states no ACE_API", f"write ACE_API = {CURRENT_API} into it"
     elif type(api) is not int:
-        said, mend = f"ACE_API is a whole number, not {api!r}", f"write ACE_API = {CURRENT_API}"
+        said, fix = f"ACE_API must be a whole number, got {api!r}", f"write ACE_API = {CURRENT_API}"
     elif api > CURRENT_API:
-        said, mend = f"it is written for plugin API {api}, newer than {CURRENT_API}", "update ace-core"
+        said, fix = f"it is written for plugin API {api}, newer than {CURRENT_API}", "update ace-core"
     else:
-        said, mend = f"it is written for plugin API {api}, older than {min(ACCEPTED_API)}", "update the plugin"
-    raise PluginApiError(f"{owner}: {said}; {mend}")
+        said, fix = f"it is written for plugin API {api}, older than {min(ACCEPTED_API)}", "update the plugin"
+    raise PluginApiError(f"{owner}: {said}; {fix}")

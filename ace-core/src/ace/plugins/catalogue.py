@@ -102,7 +102,7 @@ class CataloguedPlugin:
         package = self.installed.module.partition(":")[0].partition(".")[0]
         lost = [each for each in self.source.targets if each.partition(".")[0] == package and not is_there(each)]
         if lost:
-            return PluginLoadError(f"{self.owner}: {lost[0]!r} is not there; the spec or the module is wrong")
+            return PluginLoadError(f"{self.owner}: {lost[0]!r} does not exist; the spec or the module is wrong")
         return None
 
     def load(self) -> LoadedPlugin:

@@ -25,7 +25,7 @@ class PluginConflictError(PluginError):
 
 
 class PluginLoadError(PluginError):
-    """A plugin could not be loaded, what it declares is wrong, or what it names is not there."""
+    """A plugin could not be loaded, what it declares is wrong, or what it names does not exist."""
 
 
 class PluginApiError(PluginLoadError):

@@ -44,7 +44,7 @@ def read_hook_source(module: str) -> HookSource | None:
     try:
         spec = _found(name)
         if spec is None:
-            return _unusable(f"its hook module {name!r} is not there")
+            return _unusable(f"its hook module {name!r} does not exist")
         source = spec.loader.get_source(name)  # type: ignore[union-attr]  # caught below
     except SyntaxError as error:  # the source is not in the encoding that it declares
         return _unusable(f"its hook module {name!r} cannot be read: {error.msg}")

@@ -59,7 +59,7 @@ class Targets:
                     found = getattr(found, attribute)
                 except AttributeError as error:
                     raise PluginLoadError(
-                        f"{self.owner}: {reference!r} is not there: the module {module!r} has no {attributes!r}; "
+                        f"{self.owner}: {reference!r} does not exist: the module {module!r} has no {attributes!r}; "
                         "the spec or the module is wrong"
                     ) from error
         return found
@@ -68,7 +68,7 @@ class Targets:
         own = reference.partition(".")[0].partition(":")[0]
         if error.name is None or error.name.partition(".")[0] == own:
             return PluginLoadError(
-                f"{self.owner}: {reference!r} is not there: {error}; the spec or the package is wrong"
+                f"{self.owner}: {reference!r} cannot be imported: {error}; the spec or the package is wrong"
             )
         missing = MissingFrameworkError(
             f"{self.owner}: {reference!r} needs the module {error.name!r}, which is not installed; "

@@ -126,5 +126,5 @@ class CachedEmbedder:
 
     def _complain(self, error: Exception) -> None:
         _logger.warning(
-            "%s: the cache of embeddings cannot be used: %s; remove the file to begin anew", self.path, error
+            "%s: the cache of embeddings cannot be used: %s; delete it to start with an empty cache", self.path, error
         )

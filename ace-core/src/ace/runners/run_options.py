@@ -147,7 +147,7 @@ class RunSettings:
         _check_resume(self.resume)
         whole_number("max_consecutive_failures", self.max_consecutive_failures, of="samples")
         if self.max_cost is not None and not _is_amount(self.max_cost):
-            raise ValueError(f"max_cost is an amount of US dollars above 0, not {self.max_cost!r}")
+            raise ValueError(f"max_cost must be more than 0 US dollars, got {self.max_cost!r}")
 
 
 def _check_resume(value: object) -> None:

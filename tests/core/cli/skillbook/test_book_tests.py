@@ -285,7 +285,7 @@ def test_a_case_that_cannot_be_judged_here_is_not_run(run: Run, model: list[str]
     done = run("test", *model)
     assert done.code == 0
     assert "1 not run" in done.out.splitlines()[0]
-    assert "the environment 'browser' is not there" in done.out
+    assert "the environment 'browser' does not exist" in done.out
 
 
 def test_a_model_that_fails_in_the_middle_is_not_green(run: Run, folder: Path, db: Path) -> None:

@@ -162,7 +162,7 @@ def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="slots must be at least 1"):
         LocalLLMClient(slots=0)
     for timeout in (0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="timeout is a number of seconds above 0"):
+        with pytest.raises(ValueError, match="timeout must be more than 0 seconds"):
             LocalLLMClient(timeout=timeout)
     with pytest.raises(ValueError, match="leave room"):
         LocalLLMClient(context_tokens=100, max_tokens=100)

@@ -48,11 +48,13 @@ def list_elements(file: BinaryIO, start: int) -> Iterator[Element]:
             return
         if not first:
             if mark != ",":
-                raise BrokenListError(f"a comma is missing at byte {reader.position}" if mark else "the list is cut")
+                raise BrokenListError(
+                    f"a comma is missing at byte {reader.position}" if mark else "the list is truncated"
+                )
             reader.skip(1)
             mark = reader.next_character()
         if not mark:
-            raise BrokenListError("the list is cut")
+            raise BrokenListError("the list is truncated")
         yield reader.element()
         first = False
 
@@ -99,7 +101,7 @@ class _Window:
             if length > LARGEST_RECORD:
                 raise BrokenListError(f"an element is broken, or larger than {size_text(LARGEST_RECORD)}")
             if not self._read_on(max(_CHUNK, length)):
-                raise BrokenListError("the list is cut, or an element is not JSON")
+                raise BrokenListError("the list is truncated, or an element is not JSON")
 
     def _end_of_value(self) -> int | None:
         """Return where the JSON value that begins here ends; None if it is incomplete."""

@@ -179,7 +179,7 @@ class _File:
 
     def _too_large(self) -> InputProblem:
         return InputProblem(
-            self._name, f"one record of {size_text(self._size)}; at most {size_text(LARGEST_RECORD)} are taken"
+            self._name, f"one record of {size_text(self._size)}; the limit is {size_text(LARGEST_RECORD)}"
         )
 
     def _lines(self) -> Iterator[Found]:
@@ -260,7 +260,7 @@ class _File:
             value = parsed_record(data, form, self._path, table)
         except json.JSONDecodeError as error:
             where = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
-            return InputProblem(place, f"cut, or not JSON: {error.msg} ({where})")
+            return InputProblem(place, f"truncated, or not JSON: {error.msg} ({where})")
         except UnicodeDecodeError as error:
             return InputProblem(place, f"not UTF-8 (byte {error.start})")
         except RecursionError:

@@ -55,7 +55,7 @@ def check_place(place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: 
     if place.file is None:
         return
     if not is_dry_run and not place.file.parent.is_dir():
-        raise UsageError(f"there is no folder {str(place.file.parent)!r} for the skillbook; make it first")
+        raise UsageError(f"there is no folder {str(place.file.parent)!r} for the skillbook; create it first")
     _check_names(place)
     if not is_dry_run and not place.file.exists():  # one that is there is checked when it is open
         _check_folder(place.file.parent)
@@ -110,7 +110,7 @@ def _check_folder(folder: Path) -> None:
     except OSError as error:
         raise UsageError(
             f"the skillbook cannot be saved in the folder {str(folder)!r} ({error.strerror}); "
-            "see to it that you may write there, or give --skillbook elsewhere"
+            "check that you may write there, or choose another place with --skillbook"
         ) from error
 
 

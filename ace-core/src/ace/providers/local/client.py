@@ -80,7 +80,7 @@ class LocalLLMClient:
             if number is not None and number < 1:
                 raise ValueError(f"{name} must be at least 1, got {number!r}")
         if not timeout > 0:
-            raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
+            raise ValueError(f"timeout must be more than 0 seconds, got {timeout!r}")
         if context_tokens <= max_tokens:
             raise ValueError(f"context_tokens ({context_tokens}) must leave room beside max_tokens ({max_tokens})")
         self.context_tokens = context_tokens
