@@ -48,7 +48,6 @@ EXEMPT: dict[str, str] = {
     "ace-browser-use/src/ace_browser_use/execute.py": "not yet read",
     "ace-browser-use/src/ace_browser_use/watching.py": "not yet read",
     "ace-core/src/ace/deduplication": "not yet read",
-    "ace-core/src/ace/retrieval": "not yet read",
     "ace-core/src/ace/skillbook": "not yet read",
 }
 
