@@ -58,7 +58,8 @@ def test_a_session_without_a_user_says_so_and_has_no_turns() -> None:
         (b'{"question": "2+2?"}\n', "no event of OpenClaw here, but 1 other records"),
         (b"\x28\xb5\x2f\xfd broken", "not a Zstandard frame, or it is damaged"),
         (b"SQLite format 3\x00 broken", "not a database of OpenClaw, or it is damaged"),
-        (b"", "no event of OpenClaw here"),
+        (b"", "no event of OpenClaw here: it is empty"),
+        (b"\n\n", "no event of OpenClaw here: it is empty"),
     ],
 )
 def test_a_file_of_somebody_else_is_refused_with_its_name(tmp_path: Path, content: bytes, message: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ace_openclaw.config_entry import inserted, removed
 from ace_openclaw.json5_members import Json5Error
 from tests.openclaw.learning_script import learn
-from tests.openclaw.samples import SIDECAR, V3, V4, V4_ERROR, events_of, make_database
+from tests.openclaw.samples import CAPTURED, SIDECAR, V3, V4, V4_ERROR, events_of, make_database
 from tests.support.command_line import Run
 from tests.support.scripted_server import ScriptedServer
 
@@ -75,6 +75,28 @@ def test_install_learn_and_uninstall_leave_the_users_files_as_they_were(
     assert openclaw("uninstall").out == "Removed.\n"
     assert files_in(state) == before
     assert openclaw("uninstall").out == "Nothing was installed.\n"
+
+
+def test_uninstall_removes_the_workspace_that_learning_had_to_make(
+    openclaw: Run, home: Path, server: ScriptedServer
+) -> None:
+    before = sorted(path.relative_to(home) for path in home.rglob("*"))
+    assert openclaw("install", "--model", "openai/scripted", "--api-base", server.api_base).code == 0
+    assert openclaw("learn").code == 0
+    assert (home / ".openclaw/workspace/AGENTS.md").exists()
+    assert openclaw("uninstall").code == 0
+    assert sorted(path.relative_to(home) for path in home.rglob("*")) == before
+
+
+def test_a_session_that_is_captured_and_stored_is_counted_once(
+    openclaw: Run, home: Path, server: ScriptedServer
+) -> None:
+    model = ("--model", "openai/scripted", "--api-base", server.api_base)
+    alone = openclaw("learn", str(CAPTURED), *model).out
+    assert openclaw("uninstall").code == 0
+    both = openclaw("learn", str(V4), str(CAPTURED), *model).out
+    assert both == alone
+    assert both.endswith(" 0 known already\n")
 
 
 def test_keep_skills_keeps_the_book(openclaw: Run, home: Path, server: ScriptedServer) -> None:

@@ -33,8 +33,10 @@ def found_turns(
         report: What was looked at, and what cannot be read, is added to it.
     """
     found: dict[str, dict[str, object]] = {}
+    named: set[str] = set()  # a session may be there in several forms, such as a database and captured turns
     for session in _sessions(sources, state, report):
-        report.sessions += 1
+        report.sessions += session.session_id not in named
+        named |= {session.session_id} - {""}
         report.skipped_lines += session.skipped_lines
         report.unknown_events += sum(session.unknown_types.values())
         traces = events_to_turn_traces(session)
@@ -43,9 +45,9 @@ def found_turns(
             report.problems.append(f"{session.source}: {where}: there is no message of a user in it")
         for trace in traces:
             name = text_in(trace, "trace_id")
-            if name in found:  # in another form of the same session
-                report.turns_known += 1
-            elif _is_under_way(trace, idle_minutes):
+            if name in found:
+                continue
+            if _is_under_way(trace, idle_minutes):
                 report.turns_unfinished += 1
             else:
                 found[name] = trace

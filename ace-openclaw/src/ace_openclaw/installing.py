@@ -38,7 +38,7 @@ def install(state: Path, settings: Settings, *, capture: bool) -> list[str]:
     before = read_settings(state)
     if before is not None:
         settings = replace(settings, entry=before.entry, made_config=before.made_config)
-    wanted = [ace_folder(state), *([plugin_folder(state).parent] if capture else [])]
+    wanted = [ace_folder(state), Path(settings.workspace), *([plugin_folder(state).parent] if capture else [])]
     missing = [str(each) for folder in wanted for each in (folder, *folder.parents) if not each.exists()]
     earlier = before.made_folders if before is not None else ()
     settings = replace(settings, made_folders=tuple(dict.fromkeys([*earlier, *missing])))

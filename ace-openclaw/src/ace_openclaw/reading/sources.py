@@ -149,6 +149,8 @@ def _of_records(
         return sessions_of_captured_turns(turns, source=source, places=spots, skipped_lines=passed_over)
     session = session_of_events(records, places=places, skipped_lines=skipped, source=source)
     if not session.session_id and not any(_is_event(event) for event in session.events):
+        if not objects and not skipped:
+            raise SessionReadError(f"{where}there is no event of OpenClaw here: it is empty")
         problem = f" ({lines.problem})" if lines is not None and lines.problem else ""
         raise SessionReadError(
             f"{where}there is no event of OpenClaw here, but {len(objects)} other records and {skipped} lines "
