@@ -122,4 +122,4 @@ def test_a_job_that_cannot_be_read_is_told_and_keeps_no_other_waiting(home: Path
 
 def test_a_wrong_argument_is_named(home: Path, state: Path) -> None:
     done = call("middle", home)
-    assert (done.returncode, "'start' or 'end', not ['middle']" in done.stderr) == (2, True)
+    assert (done.returncode, "'start', 'prompt' or 'end', not ['middle']" in done.stderr) == (2, True)

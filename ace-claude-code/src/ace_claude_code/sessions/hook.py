@@ -1,4 +1,4 @@
-"""What Claude Code calls at the start and the end of a session: `python -m ace_claude_code.sessions.hook start|end`.
+"""What Claude Code calls in a session: `python -m ace_claude_code.sessions.hook start|prompt|end`.
 
 The end only puts the session into the queue and starts the learner, which outlives Claude Code. Both also look for
 sessions that never came to an end, because Claude Code was killed or the power failed.
@@ -24,12 +24,17 @@ from ace_claude_code.sessions.open_sessions import (
     is_private_session,
     note_open_session,
     note_private_session,
+    note_shown_skills,
+    open_session,
     queue_lost_sessions,
 )
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings
 
 __all__ = ["main"]
 from ace_claude_code.sessions.stored import key_of_project
+
+_MOST_FOR_PROMPT = 5
+_LEAST_SHARE = 0.3
 
 
 class _HookError(Exception):
@@ -40,7 +45,7 @@ def main(arguments: list[str], standard_input: str) -> int:
     """Handle one event.
 
     Args:
-        arguments: `start` or `end`.
+        arguments: `start`, `prompt` or `end`.
         standard_input: The event as JSON.
 
     Returns:
@@ -49,8 +54,8 @@ def main(arguments: list[str], standard_input: str) -> int:
     # A learner that asks Claude Code ends a session, too.
     if os.environ.get(LEARNING_VARIABLE):
         return 0
-    if arguments not in (["start"], ["end"]):
-        sys.stderr.write(f"ace: the hook is called with 'start' or 'end', not {arguments!r}\n")
+    if arguments not in (["start"], ["prompt"], ["end"]):
+        sys.stderr.write(f"ace: the hook is called with 'start', 'prompt' or 'end', not {arguments!r}\n")
         return 2
     try:
         event = _event(standard_input)
@@ -61,6 +66,8 @@ def main(arguments: list[str], standard_input: str) -> int:
         if arguments == ["start"]:
             _begin(event, state)
             _show_skills(event, state, settings)
+        elif arguments == ["prompt"]:
+            _show_fitting_skills(event, state)
         else:
             _hand_over(event, state)
     except (_HookError, SettingsError, OSError) as error:  # the session continues; Claude Code shows the sentence
@@ -88,7 +95,7 @@ def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSett
     path = skillbook_path(state, key_of_project(_folder_of(event)))
     if not path.exists():
         return
-    from ace import wrap_skillbook_for_external_agent
+    from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
     from ace.skillbook import Skillbook, SkillbookError
 
     try:
@@ -97,8 +104,41 @@ def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSett
     except SkillbookError as error:
         raise _HookError(f"no skills are shown: {error}") from error
     if skills:
-        shown = {"hookEventName": "SessionStart", "additionalContext": skills}
-        sys.stdout.write(json.dumps({"hookSpecificOutput": shown}))
+        note_shown_skills(state, text_in(event, "session_id"), extract_cited_skill_ids(skills))
+        _give("SessionStart", skills)
+
+
+def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
+    """Show the skills that fit a prompt, unless the session has seen them already."""
+    prompt = text_in(event, "prompt")
+    session = open_session(state, text_in(event, "session_id"))
+    path = skillbook_path(state, key_of_project(_folder_of(event)))
+    if session is None or not path.exists() or prompt.startswith("/"):
+        return
+    from ace.retrieval import LexicalRanker
+    from ace.skillbook import Skillbook, SkillbookError
+
+    try:
+        with Skillbook.open(path) as book:
+            skills = book.skills()
+    except SkillbookError as error:
+        raise _HookError(f"no skills are shown: {error}") from error
+    scores = LexicalRanker()(prompt, skills)
+    # A skill that shares but a common word with the prompt scores a little, and far less than those that fit.
+    least = _LEAST_SHARE * max(scores, default=0.0)
+    scored = sorted(zip(scores, skills, strict=True), key=lambda pair: -pair[0])
+    fitting = [
+        skill for score, skill in scored if score > 0 and score >= least and skill.id not in session.shown_skill_ids
+    ][:_MOST_FOR_PROMPT]
+    if fitting:
+        note_shown_skills(state, session.session_id, [skill.id for skill in fitting])
+        lines = "\n".join(f"- [{skill.id}] {skill.content}" for skill in fitting)
+        _give("UserPromptSubmit", f"These strategies from earlier sessions may fit this prompt as well:\n{lines}")
+
+
+def _give(event: str, text: str) -> None:
+    """Print what Claude Code shall add to the conversation."""
+    sys.stdout.write(json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}))
 
 
 def _begin(event: Mapping[str, object], state: Path) -> None:

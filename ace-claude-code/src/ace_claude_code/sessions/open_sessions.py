@@ -11,12 +11,12 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ace.durable_file import append_line, replace_file
-from ace.json_fields import number_in, text_in
+from ace.json_fields import list_in, number_in, text_in
 from ace_claude_code.sessions.jobs import Job, add_job
 
 __all__ = [
@@ -26,6 +26,8 @@ __all__ = [
     "is_private_session",
     "note_open_session",
     "note_private_session",
+    "note_shown_skills",
+    "open_session",
     "queue_lost_sessions",
 ]
 
@@ -49,6 +51,8 @@ class OpenSession:
     """The process of Claude Code; elsewhere than on POSIX, that of a shell."""
     seen_bytes: int = 0
     """How long its transcript was when it was queued; what is said afterwards is queued again."""
+    shown_skill_ids: tuple[str, ...] = ()
+    """The skills that it was shown since it started, was resumed or was compacted."""
 
 
 def note_open_session(state: Path, session: OpenSession) -> None:
@@ -59,6 +63,29 @@ def note_open_session(state: Path, session: OpenSession) -> None:
         session: The session.
     """
     replace_file(_path(state, session.session_id), json.dumps(asdict(session)).encode())
+
+
+def open_session(state: Path, session_id: str) -> OpenSession | None:
+    """Return the note of a session; None if it is not open.
+
+    Args:
+        state: The folder of the state.
+        session_id: The session.
+    """
+    return _read(_path(state, session_id))
+
+
+def note_shown_skills(state: Path, session_id: str, skill_ids: Sequence[str]) -> None:
+    """Add skills to those that a session was shown. Only its own hooks call this, one after the other.
+
+    Args:
+        state: The folder of the state.
+        session_id: The session.
+        skill_ids: The skills.
+    """
+    session = open_session(state, session_id)
+    if session is not None:  # else it is private, and nothing is noted of it
+        note_open_session(state, replace(session, shown_skill_ids=(*session.shown_skill_ids, *skill_ids)))
 
 
 def forget_open_session(state: Path, session_id: str) -> None:
@@ -129,13 +156,25 @@ def _path(state: Path, session_id: str) -> Path:
 
 def _open_sessions(state: Path) -> Iterator[tuple[Path, OpenSession]]:
     for path in sorted((state / "open").glob("*.json")):
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):  # it has ended just now; or a crash has cut the file, which is replaced
-            continue
-        if isinstance(data, dict):
-            numbers = [int(number_in(data, name) or 0) for name in ("process", "seen_bytes")]
-            yield path, OpenSession(text_in(data, "transcript"), text_in(data, "session_id"), *numbers)
+        session = _read(path)
+        if session is not None:
+            yield path, session
+
+
+def _read(path: Path) -> OpenSession | None:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # it has ended just now; or a crash has cut the file, which is replaced
+        return None
+    if not isinstance(data, dict):
+        return None
+    return OpenSession(
+        transcript=text_in(data, "transcript"),
+        session_id=text_in(data, "session_id"),
+        process=int(number_in(data, "process") or 0),
+        seen_bytes=int(number_in(data, "seen_bytes") or 0),
+        shown_skill_ids=tuple(str(each) for each in list_in(data, "shown_skill_ids")),
+    )
 
 
 def _is_running(process: int) -> bool:

@@ -27,6 +27,7 @@ def plugin_files() -> dict[str, str]:
     }
     hooks = {
         "SessionStart": [{"matcher": "startup|resume|clear|compact", "hooks": [_hook("start")]}],
+        "UserPromptSubmit": [{"hooks": [_hook("prompt")]}],
         "SessionEnd": [{"hooks": [_hook("end")]}],
     }
     return {
