@@ -48,9 +48,9 @@ def test_an_option_works_under_its_old_name_until_the_next_version(model: Any, o
 
 
 def test_numbers_that_are_out_of_range_are_refused(model: Any) -> None:
-    with pytest.raises(ValueError, match="max_steps must be at least 1, not 0"):
+    with pytest.raises(ValueError, match="max_steps must be at least 1, got 0"):
         BrowserExecuteStep(model, max_steps=0)
-    with pytest.raises(ValueError, match="timeout must be more than 0, not -1"):
+    with pytest.raises(ValueError, match="timeout must be more than 0 seconds, got -1"):
         BrowserExecuteStep(model, timeout=-1)
 
 

@@ -1,4 +1,4 @@
-"""`BrowserExecuteStep`: a browser-use agent does a task with the skills in sight."""
+"""`BrowserExecuteStep`: a browser-use agent does a task with the skills in the prompt."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LAST_WORDS = 10.0
 
 @checked_class
 class BrowserExecuteStep:
-    """Runs a browser-use agent with the skills in sight, and puts a `BrowserResult` on the trace.
+    """Runs a browser-use agent with the skills in the prompt, and puts a `BrowserResult` on the trace.
 
     What goes wrong in the run is recorded: the result has `success=False`, the error, and all that happened before. A
     wrong use is raised, and so is the cancellation of the run. In any case the browser is closed first.
@@ -60,8 +60,8 @@ class BrowserExecuteStep:
             unless `use_judge` and `enable_signal_handler` say otherwise.
 
     Raises:
-        TypeError: This is no model of browser-use, or an agent has no such argument.
-        ValueError: An argument makes no sense.
+        TypeError: This is not a model of browser-use, or an agent has no such argument.
+        ValueError: An argument is out of range.
         ImportError: `browser-use` is not installed.
     """
 
@@ -82,10 +82,10 @@ class BrowserExecuteStep:
     ) -> None:
         check_agent_arguments(agent_kwargs)
         if max_steps < 1:
-            raise ValueError(f"max_steps must be at least 1, not {max_steps!r}")
+            raise ValueError(f"max_steps must be at least 1, got {max_steps!r}")
         timeout = renamed("timeout_seconds", timeout_seconds, "timeout", timeout)
         if timeout is not None and timeout <= 0:
-            raise ValueError(f"timeout must be more than 0, not {timeout!r}")
+            raise ValueError(f"timeout must be more than 0 seconds, got {timeout!r}")
         self.browser_llm = checked_model(browser_llm)
         self.browser = browser
         self.max_steps = max_steps

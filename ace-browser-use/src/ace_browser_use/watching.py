@@ -137,7 +137,7 @@ async def taking_turns(lock: Lock | None) -> AsyncIterator[None]:
     """Hold a lock, without keeping the event loop from its work; runs may be in different loops.
 
     Args:
-        lock: The lock; None where nobody has to wait.
+        lock: The lock; None if there is nothing to wait for.
 
     Raises:
         PipelineCancelled: The run was cancelled before its turn came.

@@ -121,7 +121,7 @@ class LangChainExecuteStep:
             raise ValueError(f"on_chunk needs call='stream'; with call={call!r} there are no chunks")
         timeout = renamed("timeout_seconds", timeout_seconds, "timeout", timeout)
         if timeout is not None and timeout <= 0:
-            raise ValueError(f"timeout must be more than 0, not {timeout!r}")
+            raise ValueError(f"timeout must be more than 0 seconds, got {timeout!r}")
         self.runnable = runnable
         has_place = has_later_place(runnable) or any(name in prompt_variables(runnable) for name in SKILL_FIELDS)
         self._searches = inject == "input" and not has_place and holds_retriever(runnable)
