@@ -193,5 +193,5 @@ def test_trace_ids_are_the_same_in_every_run_and_name_the_place() -> None:
 
 
 def test_wrong_workers_are_refused() -> None:
-    with ScriptedServer(secrets_world.answer) as server, pytest.raises(ValueError, match="workers is a number"):
+    with ScriptedServer(secrets_world.answer) as server, pytest.raises(ValueError, match="workers must be at least 1"):
         TraceAnalyser.from_client(client_for(server)).run([{}], workers=0)
