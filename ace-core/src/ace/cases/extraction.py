@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,9 +65,18 @@ def _check_in(trace: Mapping[str, Any]) -> CaseCheck | None:
         not isinstance(check, Mapping)
         or check.get("kind") not in CHECK_KINDS
         or not isinstance(check.get("value"), str)
+        or (check["kind"] == "regex" and not _is_pattern(check["value"]))
     ):
         return None
     return CaseCheck(check["kind"], check["value"])
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
 
 
 def _judged(trace: Mapping[str, Any], truth: str, check: CaseCheck | None) -> SkillCase:

@@ -16,6 +16,7 @@ __all__ = [
     "has_digit",
     "holds",
     "is_strong",
+    "keeps",
     "missing_values",
     "number_in",
     "numbers_in",
@@ -271,14 +272,23 @@ def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
         >>> missing_values("When a tide is written, use 24 hours.", case)
         ('14h30',)
     """
-    lowered = text.lower()
-    missing = []
-    for value in deciding_values(case):
-        # What is left of a code without the number of its case, such as -ML, is only ever a part of a word.
-        part = value[:1] in _CODE_MARKS + "." or value[-1:] in _CODE_MARKS + "."
-        if not (value.lower() in lowered if part else holds(text, value)):
-            missing.append(value)
-    return tuple(missing)
+    return tuple(value for value in deciding_values(case) if not keeps(text, value))
+
+
+def keeps(text: str, value: str) -> bool:
+    """Tell whether a rule holds a deciding value, which may be a part of a code.
+
+    Args:
+        text: The rule.
+        value: One of `deciding_values`.
+
+    Example:
+        >>> keeps("Cards end in -ML.", "-ML"), keeps("Deliver within 15 minutes.", "5")
+        (True, False)
+    """
+    # What is left of a code without the number of its case, such as -ML, is only ever a part of a word.
+    is_part = value[:1] in _CODE_MARKS + "." or value[-1:] in _CODE_MARKS + "."
+    return value.lower() in text.lower() if is_part else holds(text, value)
 
 
 def worked_example(case: SkillCase) -> str:

@@ -176,16 +176,19 @@ class _Proof:
                 if outcome.passed is None:
                     return self._unproven(f"the answer to case {case.id} ({case.question!r:.80}) could not be judged")
                 if not outcome.passed and self._passed_before(case):
-                    return Verdict(
-                        f"case {case.id} ({case.question!r:.80}) would be answered {outcome.answer!r:.80}",
-                        breaks_case=True,
-                    )
+                    told = f"would be answered incorrectly{self._told(outcome.answer)}"
+                    return Verdict(f"case {case.id} ({case.question!r:.80}) {told}", breaks_case=True)
                 results.append(self._with_result(case, passed=outcome.passed))
         except Exception as error:
             # The agent and its client may be anybody's, so their errors are of any type; none may cost a skill.
             _logger.warning("Cases of %s could not be asked: %s", ", ".join(s.id for s in self._skills), error)
             return replace(self._unproven(f"its cases could not be asked: {error}"), problem=f"no proof: {error}")
         return Verdict(results=tuple(results))
+
+    def _told(self, answer: str) -> str:
+        """Return an answer for the book; nothing where it is not known what in it must not be stored."""
+        hidden = getattr(self._prover, "hidden", None)
+        return f": {hidden(answer)!r:.80}" if callable(hidden) else ""
 
     def _passed_before(self, case: SkillCase) -> bool:
         """Whether a case that fails now passed with one of its skills; if not, the change breaks nothing.

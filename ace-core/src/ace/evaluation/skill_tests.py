@@ -367,7 +367,9 @@ class SkillTests:
         for each, given in zip(asked, run.ask_all(asked, []), strict=True):
             if given is not None:
                 test = tests[each.case.id]
-                tests[each.case.id] = replace(test, without=given.passed, answer_without=given.answer)
+                tests[each.case.id] = replace(
+                    test, without=given.passed, answer_without=self.prover.hidden(given.answer)
+                )
         passed = [each for each in asked if tests[each.case.id].result == "passed"]
         bare = {each.case.id for each in passed if tests[each.case.id].without}
         found = {skill.id for skill in skills if skill.cases and all(case.id in bare for case in skill.cases)}

@@ -85,7 +85,7 @@ class KnownStep:
             ctx = await calling.function(partial(with_cases, ctx, read, redactor, can_be_asked_again=again))
             known: dict[str, str] = {}
             holders: dict[str, tuple[str, ...]] = {}
-            answers: dict[str, str] = {}
+            answers: dict[str, tuple[str, str]] = {}
             for case in sample_cases(ctx):
                 if ctx.agent_output is not None and ctx.sample is not None:
                     self.prover.remember(case, ctx.sample)
@@ -97,11 +97,12 @@ class KnownStep:
                 found = await self._answered(calling, ctx, case, skills, holders[case.id], read["answer"])
                 if found is None:
                     continue
-                answers[case.id], skill_id = found
+                answer, skill_id = found
                 if skill_id:
                     known[case.id] = skill_id
+                    answers[case.id] = answer, next(skill.content for skill in skills if skill.id == skill_id)
         return ctx.replace(
-            metadata={**ctx.metadata, "known_cases": known, "case_holders": holders, "case_answers": answers}
+            metadata={**ctx.metadata, "known_cases": known, "case_holders": holders, "known_answers": answers}
         )
 
     async def _answered(

@@ -86,8 +86,8 @@ class _Attempt:
     passed: bool | None
     answer: str = ""
     """The last answer."""
-    answers: Mapping[str, str] = field(default_factory=dict)
-    """The answer to each case that was asked, by its id."""
+    outcomes: Mapping[str, CaseOutcome] = field(default_factory=dict)
+    """What became of each case that was asked, by its id."""
     problem: str = ""
     """What to tell a reflector that shall write a better text."""
 
@@ -275,12 +275,22 @@ class _BatchProofs:
             skill = next((each for each in self.skills if each.id == known[case.id] and each.is_active), None)
             if skill is None:
                 logger.info("The skill %s, which knew case %s, has been removed meanwhile", known[case.id], case.id)
+                if was_corrected(case):
+                    section = known[case.id].rpartition("-")[0]
+                    text = _with_example("", case)
+                    self.operations.append(UpdateOperation("ADD", section=section, content=text, cases=(case,)))
+                    self.asked[case.id] = ""
                 continue
-            answer = self._ctx.metadata.get("case_answers", {}).get(case.id, "")
-            passed = self._prover.judged(case, True, answer)
+            answer, text = self._ctx.metadata.get("known_answers", {}).get(case.id, ("", skill.content))
+            if text == skill.content:
+                passed = self._prover.judged(case, True, answer)
+                self.asked[case.id] = _seen_with_known(self._prover, case, skill, self.skills)
+            else:
+                # The answer was given with another text of the skill, so the final test asks again.
+                passed = case
+                self.asked[case.id] = ""
             self.operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=(passed,)))
             self.operations.append(UpdateOperation("TAG", skill_id=skill.id, metadata={"helpful": 1}))
-            self.asked[case.id] = _seen_with_known(self._prover, case, skill, self.skills)
             self.notes.append(ProofNote(self.operations[-2], True, case.wrong, passed.answer, 0))
             self.skills = _replaced(self.skills, skill.replace(cases=join_cases(skill.cases, (passed,))))
 
@@ -293,7 +303,7 @@ class _BatchProofs:
         while attempt.passed is False and retries < self._step.retries and self._step.reflector is not None:
             better = await self._better_text(operation, attempt, retries)
             retries += 1
-            if not better or better in (text, attempt.text):
+            if not better or better in (text, attempt.text) or self._is_guarded(operation, better):
                 break
             attempt = await self._attempt(operation, better, is_rule=True)
         fallback = _with_example(text, operation.cases[0])
@@ -322,10 +332,10 @@ class _BatchProofs:
         skills, skill = self._with(operation, text, operation.cases)
         passed: bool | None = True
         answer = ""
-        given: dict[str, str] = {}
+        outcomes: dict[str, CaseOutcome] = {}
         for case in operation.cases:
             if is_rule and (problem := _uncovered(text, case)):
-                return _Attempt(text, skills, skill, False, answers=given, problem=problem)
+                return _Attempt(text, skills, skill, False, outcomes=outcomes, problem=problem)
             answers: list[CaseOutcome] = []
             if alone:
                 answers.append(await self._outcome(case, [skill.replace(cases=())]))
@@ -333,12 +343,13 @@ class _BatchProofs:
             if not alone or (answers[-1].passed is not False and [each.id for each in shown] != [skill.id]):
                 answers.append(await self._outcome(case, skills))
             self.asked[case.id] = self._prover.fingerprint(case.question, skills)
-            answer = given[case.id] = answers[-1].answer
+            outcomes[case.id] = answers[-1]
+            answer = answers[-1].answer
             if answers[-1].passed is False:
-                return _Attempt(text, skills, skill, False, answer, given, _told(case, answer))
+                return _Attempt(text, skills, skill, False, answer, outcomes, _told(case, answer))
             if answers[-1].passed is None:
                 passed = None
-        return _Attempt(text, skills, skill, passed, answer, given)
+        return _Attempt(text, skills, skill, passed, answer, outcomes)
 
     async def _without_regression(
         self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt, fallback: str
@@ -431,7 +442,12 @@ class _BatchProofs:
             # A text that failed as well as the others is not better than what the role wrote.
             skills, skill = self._with(operation, text, operation.cases)
             attempt = dataclasses.replace(attempt, text=text, skills=skills, skill=skill)
-        cases = tuple(self._prover.judged(case, passed, attempt.answers.get(case.id, "")) for case in operation.cases)
+        cases = tuple(
+            case
+            if (found := attempt.outcomes.get(case.id)) is None
+            else self._prover.judged(case, found.passed, found.answer)
+            for case in operation.cases
+        )
         # A new text resets what is known of the older cases; those that were asked with it have passed.
         kept = (
             ()
@@ -439,18 +455,25 @@ class _BatchProofs:
             else tuple(
                 self._prover.judged(case, True, case.answer)
                 for case in old.cases
-                if case.id in self.asked and case.last_result == "passed"
+                if case.last_result == "passed" and self._was_asked_with(case, attempt.skills)
             )
         )
         metadata = dict(operation.metadata)
         if passed and operation.type == "ADD":
             metadata["helpful"] = max(1, _count(metadata.get("helpful")))
+        for case in () if old is None else old.cases:
+            if not self._was_asked_with(case, attempt.skills):
+                self.asked[case.id] = ""  # the final test asks it with the new text
         done = dataclasses.replace(operation, content=attempt.text, cases=join_cases(kept, cases), metadata=metadata)
         self.operations.append(done)
         after = self._prover.hidden(attempt.answer)
         self.notes.append(ProofNote(done, passed, operation.cases[0].wrong, after, retries))
         proven = attempt.skill.replace(cases=join_cases(() if old is None else old.cases, done.cases))
         self.skills = _replaced(attempt.skills, proven)
+
+    def _was_asked_with(self, case: SkillCase, skills: Sequence[Skill]) -> bool:
+        """Tell whether a case was asked with the texts that are shown with it now."""
+        return self.asked.get(case.id) == self._prover.fingerprint(case.question, skills)
 
     def _drop(self, operation: UpdateOperation, attempt: _Attempt, retries: int, reason: str) -> None:
         for case in operation.cases:
@@ -533,6 +556,8 @@ class _FinalTest:
         self._last_index = last_index
         self._book = book
         self._asked = dict(asked)
+        self._outcomes: dict[str, CaseOutcome] = {}
+        """What became of each case in this round: two skills may have the same one."""
 
     def run(self) -> None:
         """Ask, and give failing cases their examples; then ask once more what that has changed."""
@@ -548,7 +573,9 @@ class _FinalTest:
         """Make one round; return whether it has changed a text."""
         skills = self._book.skills()
         operations: list[UpdateOperation] = []
+        parted: dict[str, list[str]] = {}
         changed = False
+        self._outcomes.clear()
         for skill in skills:
             results: list[SkillCase] = []
             failed: list[CaseOutcome] = []
@@ -564,7 +591,9 @@ class _FinalTest:
                     failed.append(outcome)
             if not results:
                 continue
-            changes = self._repaired(skill, results, failed)
+            changes, moved = self._repaired(skill, results, failed)
+            if moved:
+                parted[skill.id] = moved
             changed = changed or any(operation.content for operation in changes)
             operations += changes
         if not operations:
@@ -575,6 +604,9 @@ class _FinalTest:
             self._book.apply_update(batch, author="proof", key=key, progress=None if key is None else note)
         except AlreadyCommittedError as error:
             logger.info("Nothing was written again: %s", error)
+        # Last, so that a case which moves into a skill of its own is in two skills for a moment, and never in none.
+        for skill_id, moved in parted.items():
+            self._book.remove_cases(skill_id, moved)
         return changed
 
     def _outcome(self, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> CaseOutcome | None:
@@ -582,6 +614,8 @@ class _FinalTest:
         before = self._asked.get(case.id)
         if before is None:
             return None
+        if case.id in self._outcomes:  # another skill has the same case
+            return self._outcomes[case.id]
         if before.startswith(_KNOWN):
             seen = _seen_with_known(self._prover, case, skill, skills)
         else:
@@ -589,37 +623,49 @@ class _FinalTest:
         if before == seen:
             return None
         stop_if_cancelled()
-        outcome = self._prover.outcome(case, skills)
+        try:
+            outcome = self._prover.outcome(case, skills)
+        except (LLMError, PipelineCancelled):
+            raise
+        except Exception:
+            # The agent and the environments may be anybody's. What the run has learned is written already.
+            logger.exception("The final test could not ask %r", case.question)
+            return None
         self._asked[case.id] = seen
+        self._outcomes[case.id] = outcome
         return outcome
 
     def _repaired(
         self, skill: Skill, results: Sequence[SkillCase], failed: Sequence[CaseOutcome]
-    ) -> list[UpdateOperation]:
-        """Return the operations that note the results, and give a failing case its example or a skill of its own."""
+    ) -> tuple[list[UpdateOperation], list[str]]:
+        """Return the operations that note the results, and give a failing case its example or a skill of its own.
+
+        With them come the ids of the cases that have moved into skills of their own.
+        """
         text = skill.content
         own: list[SkillCase] = []
         for outcome in failed:
             better = self._with_more(text, skill, outcome.case)
             if better != text:
                 text = better
-            elif len(skill.cases) > 1:
+            elif len(skill.cases) > 1 and worked_example(outcome.case):
                 own.append(outcome.case)
         if text != skill.content:
             # A new text resets the results: what failed is asked again in the next round.
-            return [UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=join_cases(skill.cases, results))]
+            kept_cases = join_cases(skill.cases, results)
+            return [UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=kept_cases)], []
         operations: list[UpdateOperation] = []
         if own and len(own) == len(skill.cases):
             # The skill keeps its first case, alone: without one, it would mislead with a text that nothing proves.
             kept = own.pop(0)
-            text = _with_example(skill.content.partition(worked_example(skill.cases[0]))[0].strip(), kept)
+            first = worked_example(skill.cases[0])
+            text = _with_example((skill.content.partition(first)[0] if first else skill.content).strip(), kept)
             operations.append(UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=(kept,)))
         left = tuple(case for case in results if case.id not in {each.id for each in own} and not operations)
         if left:
             operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=left))
-        if own:
-            self._book.remove_cases(skill.id, [case.id for case in own])
-        return [*operations, *(self._as_own_skill(skill, case) for case in own)]
+        operations += [self._as_own_skill(skill, case) for case in own]
+        return operations, [case.id for case in own]
 
     def _with_more(self, text: str, skill: Skill, case: SkillCase) -> str:
         """Return the text of a skill with the example of a case that fails with it; the same if it is there."""

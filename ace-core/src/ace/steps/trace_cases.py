@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ace.cases import cases_of, deciding_values
-from ace.cases.values import content_words, tokens
+from ace.cases.values import content_words, keeps, tokens
 from ace.environments import says_only_the_truth
 from ace.protocols.foreign_data import encodable
 from ace.skill import Skill, SkillCase
@@ -144,8 +144,7 @@ def values_to_hold(case: SkillCase) -> tuple[str, ...]:
 
 def holds_values(skill: Skill, values: Sequence[str]) -> bool:
     """Tell whether a skill holds all of these values, of which there must be one."""
-    lowered = skill.content.lower()
-    return bool(values) and all(value.lower() in lowered for value in values)
+    return bool(values) and all(keeps(skill.content, value) for value in values)
 
 
 def _cases(ctx: ACEStepContext, read: StandardTrace, can_be_asked_again: bool) -> list[SkillCase]:
