@@ -75,7 +75,7 @@ def test_the_good_is_learned_in_little_memory_and_the_rest_is_named(tmp_path: Pa
     reasons = {failure["place"]: failure["reason"] for failure in report["failures"]}
     expected = {
         "empty.jsonl": "empty",
-        "cut.json": "cut",
+        "cut.json": "truncated",
         "picture.png": "PNG",
         "secret.jsonl": "no permission",
         "loop": "itself",
