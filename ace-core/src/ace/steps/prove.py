@@ -442,12 +442,12 @@ class _BatchProofs:
             # A text that failed as well as the others is not better than what the role wrote.
             skills, skill = self._with(operation, text, operation.cases)
             attempt = dataclasses.replace(attempt, text=text, skills=skills, skill=skill)
-        cases = tuple(
-            case
-            if (found := attempt.outcomes.get(case.id)) is None
-            else self._prover.judged(case, found.passed, found.answer)
-            for case in operation.cases
-        )
+        cases = []
+        for case in operation.cases:
+            found = attempt.outcomes.get(case.id)
+            if found is None:
+                self.asked[case.id] = ""  # the final test asks it
+            cases.append(case if found is None else self._prover.judged(case, found.passed, found.answer))
         # A new text resets what is known of the older cases; those that were asked with it have passed.
         kept = (
             ()

@@ -1,0 +1,252 @@
+"""The final test of a run, and what proofs note, when agents, environments and records misbehave."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace import read_trace
+from ace.cases import cases_of, worked_example
+from ace.cli.skillbooks.pruning import unneeded_skills
+from ace.context import ACEStepContext, SkillbookView
+from ace.deduplication import DeduplicationManager
+from ace.environments import EnvironmentResult
+from ace.evaluation import SkillTests
+from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput, SkillManagerOutput
+from ace.proofs import CaseProver
+from ace.protocols import DeduplicationConfig
+from ace.protocols.errors import LLMCallError
+from ace.runners import TraceAnalyser
+from ace.skill import CaseCheck, CheckKind, SkillCase
+from ace.skillbook import Skillbook
+from ace.steps import ApplyStep, CopyGuard, KnownStep, ProveStep
+from ace.updates import UpdateBatch, UpdateOperation
+
+SECRET = "Ida, jane.roe@harbour-club.de, key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+
+
+class Answering:
+    """An agent of a caller: answers by a function of the question and the texts of the skills."""
+
+    def __init__(self, answer: Callable[[str, str], str]) -> None:
+        self._answer = answer
+
+    def generate(self, *, question: str, context: str, skillbook: Any, **_: Any) -> AgentOutput:
+        """Answer."""
+        texts = "\n".join(skill.content for skill in skillbook.skills())
+        return AgentOutput(reasoning="", final_answer=self._answer(question, texts))
+
+
+def case_of(question: str, value: str, *, kind: CheckKind = "contains", wrong: str = "", said: str = "") -> SkillCase:
+    expected = "" if kind == "environment" else value
+    made = SkillCase.make(question, CaseCheck(kind, value), wrong=wrong, correction=said, expected=expected)
+    return replace(made, last_result="passed", last_run_at="2026-01-01T00:00:00+00:00", answer=value)
+
+
+ONE = case_of("Shelf of ware one?", "S-1")
+TWO = case_of("Shelf of ware two?", "S-2", wrong="S-9")
+
+
+def end_after(book: Skillbook, agent: Answering, operations: Sequence[UpdateOperation], **options: Any) -> None:
+    """Prove operations and apply them, change the book so that their cases are shown other skills, and end the run."""
+    step = ProveStep(agent, skillbook=book, **options)
+    for operation in operations:
+        batch = UpdateBatch("", [operation])
+        ApplyStep(book)(step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch)))
+    book.add_skill("other", "Something else is true.")
+    step.end_run(len(operations))
+
+
+@pytest.mark.parametrize("fault", ["error", "kill"])
+def test_a_case_that_moves_into_a_skill_of_its_own_is_not_lost_when_that_fails(tmp_path: Path, fault: str) -> None:
+    rule = f"Shelves have numbers. {worked_example(ONE)} {worked_example(TWO)}"
+    path = tmp_path / "skills.db"
+
+    def answer(question: str, texts: str) -> str:
+        if "Something else" not in texts:
+            return "S-1" if "one" in question else "S-2"
+        if texts.count(worked_example(TWO)) > 1:  # the skill of its own is tried
+            if fault == "kill":
+                os._exit(9)
+            raise LLMCallError("the model cannot be reached")
+        return "S-1" if "one" in question else "S-9"
+
+    added = UpdateOperation("ADD", section="x", content=rule, cases=(ONE, TWO))
+    if (child := os.fork()) == 0:
+        with Skillbook.open(path) as book:
+            end_after(book, Answering(answer), [added])
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == (9 if fault == "kill" else 0)
+    with Skillbook.open(path) as book:
+        held = {case.question for skill in book.skills() for case in skill.cases}
+    assert held == {ONE.question, TWO.question}
+
+
+class Judging:
+    """An environment that accepts answers to questions about ware one."""
+
+    def evaluate(self, sample: Any, agent_output: Any) -> EnvironmentResult:
+        """Judge."""
+        return EnvironmentResult(feedback="", ground_truth=None, metrics={"correct": float("one" in sample.question)})
+
+
+def test_a_failing_case_without_an_example_stays_where_it_is() -> None:
+    cases = tuple(
+        case_of(question, "Env", kind="environment") for question in ("Ware one?", "Ware two?", "Ware three?")
+    )
+    book = Skillbook()
+    added = UpdateOperation("ADD", section="x", content="Boats rule.", cases=cases)
+    end_after(book, Answering(lambda q, t: "bad"), [added], environments={"Env": Judging()})
+    first, _ = book.skills()
+    assert [skill.content for skill in book.skills()] == ["Boats rule.", "Something else is true."]
+    assert [case.last_result for case in first.cases] == ["passed", "failed", "failed"]
+
+
+def test_what_an_agent_raises_in_the_final_test_does_not_end_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    def answer(question: str, texts: str) -> str:
+        if "Something else" in texts:
+            raise RuntimeError("the tool broke")
+        return "S-1"
+
+    book = Skillbook()
+    added = UpdateOperation("ADD", section="x", content="Ware one: S-1.", cases=(ONE,))
+    end_after(book, Answering(answer), [added])
+    assert book.skills()[0].proof == "proven"
+    assert "the tool broke" in caplog.text
+
+
+def test_two_skills_with_the_same_case_get_the_same_result() -> None:
+    book = Skillbook()
+    answer = Answering(lambda question, texts: "S-9" if "Something else" in texts else "S-1")
+    texts = ("Ware one is on S-1.", "The shelf of ware one: S-1.")
+    operations = [UpdateOperation("ADD", section="x", content=text, cases=(ONE,)) for text in texts]
+    end_after(book, answer, operations)
+    assert [skill.proof for skill in book.skills() if skill.cases] == ["failing", "failing"]
+
+
+def test_each_case_of_a_lesson_has_its_own_result() -> None:
+    book = Skillbook()
+    added = UpdateOperation("ADD", section="x", content="Wares: S-1 and S-2.", cases=(ONE, TWO))
+    step = ProveStep(Answering(lambda question, texts: "S-1"), skillbook=book)
+    batch = UpdateBatch("", [added])
+    ApplyStep(book)(step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch)))
+    assert {case.question: case.last_result for case in book.skills()[0].cases} == {
+        ONE.question: "passed",
+        TWO.question: "failed",
+    }
+
+
+def test_a_known_case_is_asked_again_if_the_skill_that_knew_it_changes_in_the_same_trace() -> None:
+    book = Skillbook()
+    skill = book.add_skill("shelf", "Ware 1 has the shelf S-1.")
+
+    def answer(question: str, texts: str) -> str:
+        number = question.rstrip("?")[-1]
+        return f"S-{number}" if f"are {number} has the shelf S-{number}" in texts else "no idea"
+
+    class Forgetful:
+        """A reflector and a skill manager that replace the older rule."""
+
+        def reflect(self, **_: Any) -> ReflectorOutput:
+            """Reflect."""
+            learned = [ExtractedLearning(learning="Ware 9 has the shelf S-9.")]
+            return ReflectorOutput(reasoning="", correct_approach="", key_insight="k", extracted_learnings=learned)
+
+        def update_skills(self, **_: Any) -> SkillManagerOutput:
+            """Replace."""
+            changed = UpdateOperation("UPDATE", skill_id=skill.id, content="Ware 9 has the shelf S-9.")
+            return SkillManagerOutput(update=UpdateBatch("", [changed]))
+
+    turns = [
+        text
+        for n in (1, 9)
+        for text in (f"Which shelf has ware {n}?", "S-4", f"No, ware {n} has the shelf S-{n}.", f"S-{n}")
+    ]
+    chat = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(turns)]
+    roles: Any = Forgetful()
+    agent = Answering(answer)
+    runner = TraceAnalyser.from_roles(
+        reflector=roles, skill_manager=roles, skillbook=book, proof_agent=agent, prove=True
+    )
+    runner.run([chat])
+    assert runner.failures == []
+    report = SkillTests(book, agent).run(note=False)
+    assert [(test.case.question, test.result) for test in report.cases if test.result != "passed"] == []
+    assert len(report.cases) == 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "right", "is_known"),
+    [
+        ("Deliver to a desk within 15 minutes.", "desk 5", False),
+        ("Contact a desk.", "desk C", False),
+        ("Parcels are handed out at desk 5.", "desk 5", True),
+    ],
+)
+def test_a_part_of_a_number_or_word_is_not_the_value_that_decides(rule: str, right: str, is_known: bool) -> None:
+    book = Skillbook()
+    book.add_skill("d", rule)
+    said = f"No, parcels are handed out at {right}."
+    turns = ("At which desk are parcels handed out?", "desk 3", said, right)
+    chat = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(turns)]
+    step = KnownStep(CaseProver(Answering(lambda question, texts: right)))
+    ctx = step(ACEStepContext(skillbook=SkillbookView(book), trace=chat))
+    assert bool(ctx.metadata["known_cases"]) is is_known
+    assert len(ctx.metadata["cases"]) == 1
+
+
+def test_a_better_text_that_the_guard_refuses_gives_way_to_the_correction() -> None:
+    class Revealing:
+        """A reflector whose second text holds an address."""
+
+        def reflect(self, **_: Any) -> ReflectorOutput:
+            """Reflect."""
+            learned = [ExtractedLearning(learning="Send boat orders to Okafor, okafor@harbour-club.de.")]
+            return ReflectorOutput(reasoning="", correct_approach="", key_insight="k", extracted_learnings=learned)
+
+    case = case_of("Who gets boat orders?", "Okafor", wrong="Ida", said="No, boat orders for Emden go to Okafor.")
+    book, guard, reflector = Skillbook(), CopyGuard(), Revealing()
+    agent = Answering(lambda question, texts: "Okafor" if "Send" in texts or "Example" in texts else "Ida")
+    added = UpdateOperation("ADD", section="o", content="Boat orders for Emden go to Okafor.", cases=(case,))
+    step = ProveStep(agent, skillbook=book, guard=guard, reflector=reflector)
+    batch = UpdateBatch("", [added])
+    ctx = step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch, trace={}))
+    ApplyStep(book, guard=guard)(ctx)
+    (skill,) = book.skills()
+    assert (skill.content.startswith(case.correction), skill.proof) == (True, "proven")
+
+
+def test_a_pattern_of_a_record_that_does_not_compile_yields_no_case() -> None:
+    record = {"question": "q?", "answer": "a", "check": {"kind": "regex", "value": "("}}
+    assert cases_of(read_trace(record)) == ()
+
+
+def test_no_answer_is_kept_with_what_must_not_be_stored(caplog: pytest.LogCaptureFixture) -> None:
+    ida, bo = case_of("Who is on duty on Monday?", "Ida"), case_of("Who is on duty on Tuesday?", "Bo")
+    book = Skillbook()
+    first = book.add_skill("d", "On Monday Ida is on duty.", cases=[ida])
+    second = book.add_skill("d", "On Tuesday Bo is on duty.", cases=[bo])
+    agent = Answering(lambda question, texts: SECRET)
+    report = SkillTests(book, agent).run(without=True)
+    evidence = " ".join(each.evidence for each in unneeded_skills(book.skills(), report))
+
+    class Merging:
+        """A client that merges the two skills."""
+
+        def consolidate_skills(self, *, prompt: str) -> dict[str, Any]:
+            """Merge."""
+            merged = {"source_ids": [first.id, second.id], "keep_id": first.id, "merged_content": "On Monday Ida, Bo."}
+            return {"consolidation_operations": [{"type": "MERGE", **merged}]}
+
+    config = DeduplicationConfig(similarity_threshold=0.01, within_section_only=False)
+    merging: Any = Merging()
+    consolidated = DeduplicationManager(config, merging, prover=CaseProver(agent)).consolidate(book)
+    assert "Ida" in evidence and "would be answered incorrectly: 'Ida, " in caplog.text
+    for text in (evidence, book.dumps(), str(consolidated), caplog.text):
+        assert "jane.roe" not in text and "sk-proj" not in text
