@@ -19,7 +19,7 @@ from ace.cases import (
     why_not,
     worked_example,
 )
-from ace.cases.values import number_in, numbers_in
+from ace.cases.values import inverted_number, number_in, numbers_in
 from ace.skill import CaseCheck, CheckKind, SkillCase
 
 HOLDS = [
@@ -216,6 +216,33 @@ def test_the_values_of_a_condition_decide_as_well(
     assert check is not None
     case = SkillCase.make(question, check, wrong=wrong, correction=said, expected=right)
     assert deciding_values(case) == values
+
+
+PIER = ("A boat of 6 metres: pier A or pier C?", "Pier C", "Pier C is for boats longer than 9 metres.", "Pier A")
+SIGNS = ("Who signs 40 euros?", "Marek", "Up to 75 euros Vera signs.", "Vera signs.")
+
+
+@pytest.mark.parametrize(
+    ("case", "rule", "number"),
+    [
+        (PIER, "When a boat is longer than 9 metres, moor at pier A; otherwise, moor at pier C.", "9"),
+        (PIER, "When a boat is longer than 9 metres, moor at pier C; otherwise, moor at pier A.", ""),
+        (PIER, "Boats longer than 9 metres moor at pier C.", ""),
+        (PIER, "Boats longer than 9 metres moor at pier A.", "9"),
+        (PIER, "Pier C is for long boats.", ""),  # the lost number is found elsewhere
+        (SIGNS, "Above 75 euros Vera signs.", ""),  # only the condition is inverted: that is for the proof
+        (SIGNS, "Up to 75 euros Marek signs.", "75"),
+        (SIGNS, "Up to 75 euros Vera signs, not Marek.", ""),
+    ],
+)
+def test_a_rule_that_gives_a_condition_the_wrong_answer_is_found(
+    case: tuple[str, str, str, str], rule: str, number: str
+) -> None:
+    question, wrong, said, right = case
+    check = check_of_correction(question, wrong, said, right)
+    assert check is not None
+    made = SkillCase.make(question, check, wrong=wrong, correction=said, expected=right)
+    assert inverted_number(rule, made) == number
 
 
 @given(value=ANSWERS.filter(lambda text: bool(text.strip(" .!,;:"))))

@@ -15,6 +15,7 @@ __all__ = [
     "deciding_values",
     "has_digit",
     "holds",
+    "inverted_number",
     "is_strong",
     "keeps",
     "missing_values",
@@ -29,6 +30,7 @@ _TOKEN: Final = re.compile(
     r"(?:\d+(?:,\d+)+(?!\d)|(?<=[^\W\d_])['’](?=[^\W\d_])|[^\s,;!?\"'()\[\]{}<>`*“”„‘’«»—–…])+"  # noqa: RUF001
 )
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?:;])\s+|\n+")
+_CLAUSE_END: Final = re.compile(r"(?<=[.!?:;])\s+|\n+|\b(?:otherwise|else|but)\b", re.IGNORECASE)
 _CODE_MARKS: Final = "/-_#@=\\+"
 _FUNCTION_WORD_LIST: Final = (
     "a an the of in on at to for is are was were be been it its it's this that that's these those then than and or so "
@@ -289,6 +291,44 @@ def keeps(text: str, value: str) -> bool:
     # What is left of a code without the number of its case, such as -ML, is only ever a part of a word.
     is_part = value[:1] in _CODE_MARKS + "." or value[-1:] in _CODE_MARKS + "."
     return value.lower() in text.lower() if is_part else holds(text, value)
+
+
+def inverted_number(text: str, case: SkillCase) -> str:
+    """Return the number of a correction that a rule gives to the wrong alternative; empty if there is none.
+
+    Small models invert conditions. A rule is only compared where the correction names one of the two answers in the
+    clause with the number, and the rule the other one. A rule that says the same from the other side is taken for an
+    inverted one.
+
+    Args:
+        text: The rule.
+        case: The case that taught it.
+
+    Example:
+        >>> from ace.skill import CaseCheck
+        >>> case = SkillCase.make("A boat of 6 metres: pier A or pier C?", CaseCheck("contains", "A"), wrong="Pier C",
+        ...                       correction="Pier C is for boats longer than 9 metres.", expected="Pier A")
+        >>> inverted_number("Boats longer than 9 metres moor at pier A, others at pier C.", case)
+        ''
+        >>> inverted_number("Boats longer than 9 metres moor at pier A; others at pier C.", case)
+        '9'
+    """
+    right = right_values(case.question, case.wrong, case.correction, case.expected) if case.correction else ()
+    given = {word.lower() for word in tokens(case.expected)}
+    wrong = [word for word in tokens(case.wrong) if is_strong(word) and word.lower() not in given]
+    for number in (value for value in deciding_values(case) if number_in(value) is not None):
+        said = _answers_beside(case.correction, number, right, wrong)
+        told = _answers_beside(text, number, right, wrong)
+        if said[0] != said[1] and told[0] != told[1] and said != told:
+            return number
+    return ""
+
+
+def _answers_beside(text: str, number: str, right: Sequence[str], wrong: Sequence[str]) -> tuple[bool, bool]:
+    """Tell whether a clause with a number holds the right answer, and whether one holds the wrong one."""
+    clauses = [each for each in _CLAUSE_END.split(text) if holds(each, number)]
+    has_right = any(holds(clause, value) for clause in clauses for value in right)
+    return has_right, any(holds(clause, value) for clause in clauses for value in wrong)
 
 
 def worked_example(case: SkillCase) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ace.arguments import checked_class, instance_of, whole_number, with_method
 from ace.cases import missing_values, worked_example
-from ace.cases.values import tokens
+from ace.cases.values import inverted_number, tokens
 from ace.context import ACEStepContext
 from ace.pipeline import PipelineCancelled
 from ace.proofs import PROVE_ROLE, CaseOutcome, CaseProver
@@ -727,6 +727,8 @@ def _uncovered(text: str, case: SkillCase) -> str:
         return ""
     if missing := missing_values(text, case):
         return f"It leaves out {', '.join(missing)}."
+    if number := inverted_number(text, case):
+        return f"It gives the wrong answer for its condition on {number}."
     said = {word.lower() for word in tokens(case.correction)}
     names = [word for word in tokens(case.question)[1:] if word[:1].isupper() and word[1:2].islower()]
     answer = [word for word in tokens(case.expected) if any(each.isdigit() for each in word)]
