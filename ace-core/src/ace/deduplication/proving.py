@@ -176,8 +176,8 @@ class _Proof:
                 if outcome.passed is None:
                     return self._unproven(f"the answer to case {case.id} ({case.question!r:.80}) could not be judged")
                 if not outcome.passed and self._passed_before(case):
-                    told = f"would be answered incorrectly{self._told(outcome.answer)}"
-                    return Verdict(f"case {case.id} ({case.question!r:.80}) {told}", breaks_case=True)
+                    told = f"case {case.id} ({case.question!r:.80}) would be answered {self._told(outcome.answer)}"
+                    return Verdict(told, breaks_case=True)
                 results.append(self._with_result(case, passed=outcome.passed))
         except Exception as error:
             # The agent and its client may be anybody's, so their errors are of any type; none may cost a skill.
@@ -186,9 +186,9 @@ class _Proof:
         return Verdict(results=tuple(results))
 
     def _told(self, answer: str) -> str:
-        """Return an answer for the book; nothing where it is not known what in it must not be stored."""
+        """Return an answer for the book, unless it is not known what in it must not be stored."""
         hidden = getattr(self._prover, "hidden", None)
-        return f": {hidden(answer)!r:.80}" if callable(hidden) else ""
+        return f"{hidden(answer)!r:.80}" if callable(hidden) else "incorrectly"
 
     def _passed_before(self, case: SkillCase) -> bool:
         """Whether a case that fails now passed with one of its skills; if not, the change breaks nothing.
