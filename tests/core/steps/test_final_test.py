@@ -182,23 +182,37 @@ def test_a_known_case_is_asked_again_if_the_skill_that_knew_it_changes_in_the_sa
 
 
 @pytest.mark.parametrize(
-    ("rule", "right", "is_known"),
+    ("rule", "right", "answer", "is_known"),
     [
-        ("Deliver to a desk within 15 minutes.", "desk 5", False),
-        ("Contact a desk.", "desk C", False),
-        ("Parcels are handed out at desk 5.", "desk 5", True),
+        ("Deliver to a desk within 15 minutes.", "desk 5", "desk 5", False),  # a part of a number decides nothing
+        ("Contact a desk.", "desk C", "desk C", False),
+        ("Parcels are handed out at desk 5.", "desk 5", "desk 5", True),
+        ("Parcels are handed out at desk 5.", "desk 5", "desk 3", False),  # the skill is there and not followed
     ],
 )
-def test_a_part_of_a_number_or_word_is_not_the_value_that_decides(rule: str, right: str, is_known: bool) -> None:
+def test_a_case_is_known_if_a_skill_has_its_value_and_the_answer_is_correct(
+    rule: str, right: str, answer: str, is_known: bool
+) -> None:
     book = Skillbook()
     book.add_skill("d", rule)
     said = f"No, parcels are handed out at {right}."
     turns = ("At which desk are parcels handed out?", "desk 3", said, right)
     chat = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(turns)]
-    step = KnownStep(CaseProver(Answering(lambda question, texts: right)))
+    step = KnownStep(CaseProver(Answering(lambda question, texts: answer)))
     ctx = step(ACEStepContext(skillbook=SkillbookView(book), trace=chat))
     assert bool(ctx.metadata["known_cases"]) is is_known
     assert len(ctx.metadata["cases"]) == 1
+
+
+@pytest.mark.parametrize("where", ["proof", "final test"])
+def test_the_answer_that_a_case_keeps_is_redacted(where: str) -> None:
+    book = Skillbook()
+    case = case_of("Who is on duty on Monday?", "Ida")
+    agent = Answering(lambda question, texts: SECRET if where == "proof" or "Something else" in texts else "Ida")
+    added = UpdateOperation("ADD", section="d", content="On Monday it is Ida.", cases=(case,))
+    end_after(book, agent, [added])
+    (kept,) = book.skills()[0].cases
+    assert kept.answer.startswith("Ida, ") and "jane.roe" not in kept.answer and "sk-proj" not in kept.answer
 
 
 def test_a_better_text_that_the_guard_refuses_gives_way_to_the_correction() -> None:
