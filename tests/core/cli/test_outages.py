@@ -88,7 +88,8 @@ def test_what_failed_in_an_outage_is_retried_and_nothing_is_paid_for_twice(here:
         assert "--resume" in first.err
         traces = first.data["traces"]
         assert traces["learned"] < TRACES
-        assert len(server.requests) < 21 + 4 * (5 + 3), "the run did not stop after five failures in a row"
+        # Those that are under way when the fifth fails ask up to four times as well: with all others it would be 150.
+        assert len(server.requests) < 21 + 4 * (5 + 8), "the run did not stop after five failures in a row"
         outage.comes_up()
         second = learn(server, here, "t", "--resume")
         assert second.code == 0, second.err
