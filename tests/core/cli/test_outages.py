@@ -14,7 +14,7 @@ import pytest
 from tests.support.command_line import Done, ace
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest, ScriptedServer
 
-TRACES = 20
+TRACES = 40
 
 
 class Outage:
@@ -88,7 +88,7 @@ def test_what_failed_in_an_outage_is_retried_and_nothing_is_paid_for_twice(here:
         assert "--resume" in first.err
         traces = first.data["traces"]
         assert traces["learned"] < TRACES
-        # Those that are under way when the fifth fails ask up to four times as well: with all others it would be 150.
+        # Those that are under way when the fifth fails ask up to four times as well: with all others it would be 141.
         assert len(server.requests) < 21 + 4 * (5 + 8), "the run did not stop after five failures in a row"
         outage.comes_up()
         second = learn(server, here, "t", "--resume")
