@@ -178,6 +178,7 @@ def test_a_cancelled_task_stops_the_run_and_keeps_what_was_learned() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.reflecting = threading.Event()
+            self.is_cancelled = threading.Event()
 
         def two_are_written(self) -> None:
             while len(learned(runner)) < 2:
@@ -188,7 +189,7 @@ def test_a_cancelled_task_stops_the_run_and_keeps_what_was_learned() -> None:
                 # Several traces are reflected on at once: the first two may not be written yet.
                 await asyncio.to_thread(self.two_are_written)
                 self.reflecting.set()
-                await asyncio.sleep(0.2)
+                await asyncio.to_thread(self.is_cancelled.wait)
             return await super().reflect(question=question, **kwargs)
 
     roles: Any = Slow()
@@ -196,8 +197,9 @@ def test_a_cancelled_task_stops_the_run_and_keeps_what_was_learned() -> None:
 
     async def main() -> None:
         task = asyncio.create_task(runner.arun([{"question": f"t {number}"} for number in range(50)], workers=1))
-        await asyncio.to_thread(roles.reflecting.wait, 60)
+        await asyncio.to_thread(roles.reflecting.wait)
         task.cancel()
+        roles.is_cancelled.set()
         with pytest.raises(asyncio.CancelledError):
             await task
 
