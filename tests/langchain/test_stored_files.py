@@ -391,7 +391,9 @@ def test_what_is_claimed_can_be_converted(tmp_path: Path, runs: list[Json], watc
         {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "GET /", "attributes": []}]}]}]},
         json.loads(dumps(snapshot._asdict())),
     ]
-    cut = json.dumps(runs)[: len(json.dumps(runs)) // 2]
+    # Old releases write a traceback into the error of the first run, which would push its other fields far back.
+    whole = json.dumps([{**run, "error": None} for run in runs])
+    cut = whole[: len(whole) // 2]
     for record in (*odd, *json.loads(dumps(events)), *runs):
         read_trace(record)
         read_trace([record])
