@@ -16,7 +16,7 @@ from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.protocols.observers import observing
-from ace.runners import LearningOptions, RunOptions, TraceAnalyser, has_run
+from ace.runners import LearningOptions, RunOptions, SpendLedger, TraceAnalyser, has_run, spend_of_days
 from ace.skill import Provenance
 from ace.skillbook import Skillbook, SkillbookError
 from ace.steps import GuardedKind
@@ -28,7 +28,6 @@ from ace_claude_code.sessions.jobs import Job, note_failure, remove_job
 from ace_claude_code.sessions.learned import NoteLearnedStep
 from ace_claude_code.sessions.open_sessions import is_private_session
 from ace_claude_code.sessions.settings import SessionSettings
-from ace_claude_code.sessions.spend import SpendLedger, spend_of_days
 from ace_claude_code.sessions.stored import key_of_transcript
 from ace_claude_code.to_trace import transcript_to_turn_traces
 

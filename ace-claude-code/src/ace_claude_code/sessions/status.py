@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ace.runners import Spend, spend_of_days
 from ace_claude_code.sessions.home import learned_path, plugin_folder, state_folder
 from ace_claude_code.sessions.jobs import failed_jobs, waiting_jobs
 from ace_claude_code.sessions.learned import LearnedTurn, read_learned
 from ace_claude_code.sessions.plugin_files import is_our_plugin, plugin_files
 from ace_claude_code.sessions.settings import SettingsError, read_settings
-from ace_claude_code.sessions.spend import Spend, spend_of_days
 
 __all__ = ["LearnedBook", "LearnedSession", "LearnedSkill", "SessionStatus", "session_status"]
 

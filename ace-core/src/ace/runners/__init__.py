@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ace.runners.run_options import RunOptions
     from ace.runners.run_record import RunInUseError, UnfinishedRun, give_up, has_run, unfinished_runs
     from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
+    from ace.runners.spend import Spend, SpendLedger, spend_of_days
     from ace.runners.trace_analyser import TraceAnalyser
     from ace.runners.used_skills import SkillUse, skill_use
 
@@ -35,6 +36,8 @@ __all__ = [
     "RunOptions",
     "SkillUse",
     "SkillbookNotWrittenError",
+    "Spend",
+    "SpendLedger",
     "StepOptions",
     "TraceAnalyser",
     "UnfinishedRun",
@@ -43,6 +46,7 @@ __all__ = [
     "has_run",
     "learning_client",
     "skill_use",
+    "spend_of_days",
     "unfinished_runs",
 ]
 
@@ -59,6 +63,8 @@ _HOMES = {
     "RecordedTrace": "recorded_trace",
     "SkillUse": "used_skills",
     "SkillbookNotWrittenError": "not_written",
+    "Spend": "spend",
+    "SpendLedger": "spend",
     "StepOptions": "settings",
     "TraceAnalyser": "trace_analyser",
     "RunInUseError": "run_record",
@@ -68,6 +74,7 @@ _HOMES = {
     "has_run": "run_record",
     "learning_client": "clients",
     "skill_use": "used_skills",
+    "spend_of_days": "spend",
     "unfinished_runs": "run_record",
 }
 

@@ -1,4 +1,4 @@
-"""What learning from sessions has cost, call by call, and what of the daily budget is left.
+"""What automatic learning has cost, call by call, so that it can be kept within a daily budget.
 
 Each call is a line of a file of its own day, appended as soon as the answer has arrived: a learner that is killed has
 noted what it has spent. The day is that of the user's clock.
@@ -23,7 +23,7 @@ _FOLDER = "spend"
 
 @dataclass(frozen=True)
 class Spend:
-    """What some calls of the learner's model have used."""
+    """What some calls of a model have used."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -35,14 +35,23 @@ class Spend:
 
 
 class SpendLedger:
-    """An observer that notes the calls of the learner.
+    """An observer that notes each call of a model in a folder, with its tokens and its cost.
 
     Args:
-        state: The folder of the state.
+        folder: The folder; the notes are in its subfolder `spend`, one file for each day.
+
+    Example:
+        >>> import tempfile
+        >>> from ace.protocols.observers import emit, observing
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with observing(SpendLedger(folder)):  # around a run, whose clients emit such events
+        ...     emit(ModelCalled("", "", "gpt-4o-mini", "Reflector", 900, 100, 0.0002, 1.5, recorded=False))
+        >>> spend_of_days(folder, days=30).cost_usd
+        0.0002
     """
 
-    def __init__(self, state: Path) -> None:
-        self._state = state
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
@@ -56,18 +65,18 @@ class SpendLedger:
             "cost_usd": event.cost,
         }
         with self._lock:
-            append_line(_path(self._state, _now()), json.dumps(line))
+            append_line(_path(self._folder, _now()), json.dumps(line))
 
 
-def spend_of_days(state: Path, days: int = 1) -> Spend:
+def spend_of_days(folder: Path, days: int = 1) -> Spend:
     """Return what was spent today, or on the last days.
 
     Args:
-        state: The folder of the state.
+        folder: The folder that a `SpendLedger` was given.
         days: How many days, today included.
     """
     today = _now()
-    calls = [each for day in range(days) for each in _calls(_path(state, today - timedelta(days=day)))]
+    calls = [each for day in range(days) for each in _calls(_path(folder, today - timedelta(days=day)))]
     costs = [number_in(each, "cost_usd") for each in calls]
     return Spend(
         calls=len(calls),
@@ -82,8 +91,8 @@ def _now() -> datetime:
     return datetime.now(UTC).astimezone()  # in the time zone of the user
 
 
-def _path(state: Path, day: datetime) -> Path:
-    return state / _FOLDER / f"{day:%Y-%m-%d}.jsonl"
+def _path(folder: Path, day: datetime) -> Path:
+    return folder / _FOLDER / f"{day:%Y-%m-%d}.jsonl"
 
 
 def _calls(path: Path) -> list[dict[str, object]]:
