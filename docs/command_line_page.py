@@ -14,15 +14,15 @@ INTRODUCTION = """\
 
 `ace --help` lists the commands, `ace COMMAND --help` describes one of them. This page is generated from the same texts.
 
-Results go to standard output, everything else (progress, warnings, errors) to standard error. With `--json` the result
-is one object whose `schema` is 1; the number rises when a field is removed or changes its meaning, not when one is
-added.
+Results are written to standard output, everything else (progress, warnings, errors) to standard error. With `--json`,
+the result is one JSON object whose `schema` is 1; the number increases when a field is removed or changes its meaning,
+not when one is added.
 
-Exit codes: 0 done; 1 done, but something failed or was not processed; 2 wrong usage, and nothing was started;
+Exit codes: 0 success; 1 some inputs failed or were not processed; 2 usage error, nothing was started;
 130 interrupted.
 
-The first line of a command that uses a model says how much there is to do, which model is used and where it runs.
-Progress follows with an estimate of the time left. With `--json`, both are omitted.
+The first line printed by a command that uses a model states the amount of work, the model and where it runs. It is
+followed by the progress, with an estimate of the remaining time. With `--json`, both are omitted.
 
 ## Settings
 
@@ -31,12 +31,12 @@ Later sources override earlier ones: defaults, your own file (`$XDG_CONFIG_HOME/
 `name = value` lines in TOML; `ace config` lists the names, the values and where each comes from. An empty
 `api_base` unsets it: `--api-base ""` ignores the address in the files.
 
-`ace.toml` is looked for in the current folder and, inside a git repository, above it. It may hold no key, an `api_base`
-only on this machine, a `skillbook` only as a file, and a `model` only as a hosted provider with a name or as one of
-`ace models list`: a cloned project could otherwise have your key or your traces sent elsewhere. A relative `skillbook`
-in a file is taken from the folder of that file.
+`ace.toml` is searched for in the current folder and, inside a git repository, in its parents. For security, it cannot
+contain a key; its `api_base` must be on this machine, its `skillbook` must be a file, and its `model` must be a hosted
+provider with a name or one of `ace models list`. Otherwise, a cloned project could have your key or your traces sent
+elsewhere. A relative `skillbook` path in a file is relative to the folder of that file.
 
-`SOURCE_DATE_EPOCH` fixes the time of all changes.
+`SOURCE_DATE_EPOCH` sets the timestamp of all changes.
 """
 
 

@@ -111,7 +111,7 @@ class BrowserUse(IntegrationRunner):
         Args:
             browser_llm: The model that drives the browser.
             ace_model: The model that learns.
-            ace_max_tokens: Its longest answer, in tokens.
+            ace_max_tokens: The maximum length of its answers, in tokens.
             ace_llm: A client that is taken instead of `ace_model`.
             browser: A `BrowserProfile` or a `BrowserSession`; by default a headless browser for each run.
             **options: Those of `from_roles`.

@@ -50,10 +50,10 @@ def install(
     Args:
         project: Learn only from sessions in the current folder; by default from all.
         model: The model that learns. [default: Claude Code itself, with your login]
-        api_base: The address of your own server for that model.
-        budget: The most that automatic learning spends in a day (USD). The remaining sessions wait for the next day.
+        api_base: The base URL of an OpenAI-compatible server for that model.
+        budget: The daily limit on the cost of automatic learning (USD). The remaining sessions wait for the next day.
             `ace claude-code learn` is not limited.
-        budget_tokens: The most tokens of skills that a session is shown.
+        budget_tokens: The maximum size of the skills in the prompt of a session, in tokens.
         claude: The path of the claude binary, if it is not on PATH. It is not needed with --model.
     """
     from ace_claude_code.binary import ClaudeNotFoundError, find_claude
@@ -170,9 +170,9 @@ def learn(
         every: Learn from every stored session of the project.
         project: The folder of the project. [default: the current folder]
         model: The model that learns. [default: the model chosen at installation]
-        api_base: The address of your own server for that model.
-        allow: Send, store and learn what is otherwise replaced or rejected: personal data or one class of it, secrets,
-            copies of a prompt. [env: ACE_ALLOW]
+        api_base: The base URL of an OpenAI-compatible server for that model.
+        allow: Turn off a safeguard: allow personal data (or one class of it), secrets, or copies of a prompt, which are
+            otherwise redacted or rejected. [env: ACE_ALLOW]
         as_json: Print one JSON object.
         context: Gives the settings and the model.
     """
@@ -230,44 +230,44 @@ Forwarded = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
 @app.command
 def show(*arguments: Forwarded, project: Path | None = None) -> int:
-    """Show the skills of this project, as `ace skillbook show` does; it takes the same arguments.
+    """Show the skills of this project; same arguments as `ace skillbook show`.
 
     Args:
-        arguments: Such as the ids of skills, or --json.
-        project: The folder of the project; by default this one.
+        arguments: The arguments, such as ids of skills or --json.
+        project: The folder of the project. [default: the current folder]
     """
     return _on_skillbook("show", arguments, project)
 
 
 @app.command
 def forget(*arguments: Forwarded, project: Path | None = None) -> int:
-    """Remove skills of this project, as `ace skillbook remove` does; it takes the same arguments.
+    """Remove skills of this project; same arguments as `ace skillbook remove`.
 
     Args:
         arguments: The ids of the skills.
-        project: The folder of the project; by default this one.
+        project: The folder of the project. [default: the current folder]
     """
     return _on_skillbook("remove", arguments, project)
 
 
 @app.command
 def edit(*arguments: Forwarded, project: Path | None = None) -> int:
-    """Change a skill of this project, as `ace skillbook edit` does; it takes the same arguments.
+    """Edit a skill of this project; same arguments as `ace skillbook edit`.
 
     Args:
         arguments: The id of the skill, and its new text; without one, your editor opens.
-        project: The folder of the project; by default this one.
+        project: The folder of the project. [default: the current folder]
     """
     return _on_skillbook("edit", arguments, project)
 
 
 @app.command
 def export(*arguments: Forwarded, project: Path | None = None) -> int:
-    """Export the skills of this project, as `ace skillbook export` does; it takes the same arguments.
+    """Export the skills of this project; same arguments as `ace skillbook export`.
 
     Args:
         arguments: The file or folder, such as AGENTS.md.
-        project: The folder of the project; by default this one.
+        project: The folder of the project. [default: the current folder]
     """
     return _on_skillbook("export", arguments, project)
 

@@ -106,7 +106,7 @@ class ClaudeCode(IntegrationRunner):
         Args:
             working_dir: The folder that Claude Code works in.
             ace_model: The model that learns; `claude_code/` before a name asks Claude Code itself.
-            ace_max_tokens: Its longest answer.
+            ace_max_tokens: The maximum length of its answers, in tokens.
             ace_llm: A client that is taken instead of the model.
             **kwargs: The other arguments of `from_roles`.
         """

@@ -146,7 +146,7 @@ class LangChain(IntegrationRunner):
         Args:
             runnable: What runs.
             ace_model: The model that learns.
-            ace_max_tokens: Its longest answer, in tokens.
+            ace_max_tokens: The maximum length of its answers, in tokens.
             ace_llm: A client that is taken instead of `ace_model`, such as a `LangChainLLMClient`.
             **options: Those of `from_roles`.
         """

@@ -45,7 +45,7 @@ def install(
         state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
         workspace: The folder that the agent works in. [default: the workspace in OpenClaw's configuration]
         model: The model that learns.
-        api_base: The address of your own server for that model.
+        api_base: The base URL of an OpenAI-compatible server for that model.
         capture: Also install a plugin for OpenClaw that writes every finished turn to a file. It needs an entry in
             openclaw.json, and a restart of OpenClaw.
     """
@@ -158,10 +158,10 @@ def learn(
         state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
         model: The model that learns. [default: the model chosen at installation, else that of your settings, else
             one on this machine]
-        api_base: The address of your own server for that model.
+        api_base: The base URL of an OpenAI-compatible server for that model.
         max_cost: Stop starting new turns once the run has cost this much (USD). [env: ACE_MAX_COST]
-        allow: Send, store and learn what is otherwise replaced or rejected: personal data or one class of it, secrets,
-            copies of a prompt. [env: ACE_ALLOW]
+        allow: Turn off a safeguard: allow personal data (or one class of it), secrets, or copies of a prompt, which are
+            otherwise redacted or rejected. [env: ACE_ALLOW]
         as_json: Print one JSON object.
         context: Gives the settings and the model.
     """

@@ -179,7 +179,7 @@ class OpenClaw(ACERunner):
 
         Args:
             ace_model: The model that learns.
-            ace_max_tokens: Its longest answer, in tokens.
+            ace_max_tokens: The maximum length of its answers, in tokens.
             ace_llm: A client that is taken instead of them.
             api_base: The address of your own server for the model that learns.
             api_key: Its key; by default it is taken from the environment.

@@ -40,7 +40,7 @@ __all__ = ["build_app", "run"]
 
 HELP = "ACE: AI agents learn from their own runs."
 EPILOGUE = (
-    "Options of every command: --no-plugins disables all plugins, -P no:NAME disables one; --debug shows the traceback "
+    "Options of all commands: --no-plugins disables all plugins, -P no:NAME disables one; --debug shows the traceback "
     "of an error.\n\n"
     "Settings come from options, ACE_... variables, ace.toml and your own settings file; `ace config` lists them.\n\n"
     "Exit codes: 0 done, 1 done with failures, 2 wrong usage, 130 interrupted."
@@ -60,7 +60,7 @@ Environment variables:
   ACE_MODELS                           the folder for models on this machine
   ACE_PLUGINS, ACE_PLUGINS_DISABLED    the plugins that are loaded or not
   VISUAL, EDITOR                       the editor of `ace skillbook edit`
-  SOURCE_DATE_EPOCH                    a fixed time for all changes
+  SOURCE_DATE_EPOCH                    the timestamp of all changes
 
 """
 

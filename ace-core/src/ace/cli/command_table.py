@@ -17,7 +17,7 @@ _BUILT_IN: Sequence[tuple[str, str, str]] = (
     ("eval", "command", "Compare accuracy with and without the skills."),
     ("config", "command", "Show the settings and where each one comes from."),
     ("completion", "command", "Print the completion script for a shell."),
-    ("models", "app", "List, fetch and check models that run on this machine."),
+    ("models", "app", "List, download and check models that run on this machine."),
     ("plugins", "app", "List and check the installed plugins, or create a new one."),
     ("skillbook", "app", "Show, edit, import and export skills and their history."),
 )

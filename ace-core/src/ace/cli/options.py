@@ -32,17 +32,17 @@ class ModelOptions:
     """How the model is reached."""
 
     model: str | None = None
-    """The model, as LiteLLM names it: anthropic/NAME, openai/NAME, local/NAME for a model on this machine.
+    """The model, in LiteLLM notation: anthropic/NAME or openai/NAME; local/NAME runs on this machine.
     [env: ACE_MODEL] [default: local/qwen2.5-coder-1.5b]"""
     api_base: str | None = None
-    """The address of your own server that speaks the OpenAI protocol, such as http://localhost:11434/v1; "" ignores
-    the one in the settings files. [env: ACE_API_BASE]"""
+    """Base URL of an OpenAI-compatible server, such as http://localhost:11434/v1; "" ignores the one in the
+    settings files. [env: ACE_API_BASE]"""
     max_tokens: int | None = None
-    """The longest answer, in tokens. [env: ACE_MAX_TOKENS] [default: 2048]"""
+    """The maximum length of an answer, in tokens. [env: ACE_MAX_TOKENS] [default: 2048]"""
     temperature: float | None = None
     """The sampling temperature. [env: ACE_TEMPERATURE] [default: 0]"""
     timeout: float | None = None
-    """Seconds to wait for an answer. [env: ACE_TIMEOUT] [default: 120, or 600 for a model on this machine]"""
+    """The timeout of a model call, in seconds. [env: ACE_TIMEOUT] [default: 120, or 600 for a model on this machine]"""
 
     def flags(self) -> dict[str, SettingValue]:
         """Return the values by the names of the settings."""

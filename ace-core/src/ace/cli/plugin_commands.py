@@ -29,7 +29,7 @@ __all__ = [
     "why_unknown",
 ]
 
-GROUP = "Commands of plugins"
+GROUP = "Plugin commands"
 
 
 @Parameter(parse=False)

@@ -179,7 +179,7 @@ class Background(Generic[C]):
         """Block until nothing is inside.
 
         Args:
-            timeout: Seconds to wait at most; None waits indefinitely.
+            timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Raises:
             TimeoutError: If samples are still inside then; the text says how many.

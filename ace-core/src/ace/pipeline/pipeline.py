@@ -247,7 +247,7 @@ class Pipeline(PipelineAsStep[C]):
         """Block until no sample is in the background. Do not call it in a background step: it would wait for itself.
 
         Args:
-            timeout: Seconds to wait at most; None waits indefinitely.
+            timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Raises:
             TimeoutError: If samples are still in the background then; the text says how many.

@@ -120,7 +120,7 @@ class Changes:
         Args:
             is_true: Asked under the lock, now and at each change, by the code that makes the change. It must not change
                 anything.
-            timeout: Seconds to wait at most; None waits indefinitely.
+            timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Returns:
             Whether it became true in time.

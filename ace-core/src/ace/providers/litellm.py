@@ -37,12 +37,12 @@ class LiteLLMClient:
         model: A LiteLLM model string.
         api_base: The address of your own server.
         api_key: The key; by default LiteLLM takes it from the environment.
-        max_tokens: The longest answer, in tokens.
+        max_tokens: The maximum length of an answer, in tokens.
         temperature: The sampling temperature.
         timeout: How long one request may take until its answer is complete, in seconds.
         max_retries: How often a request is repeated after 408, 429, 5xx, a reset or a timeout.
-        retry_delay: The longest wait before the first repetition, in seconds; it doubles each time.
-        longest_retry_delay: The longest wait of all, in seconds.
+        retry_delay: The maximum delay before the first retry, in seconds; it doubles each time.
+        longest_retry_delay: The maximum delay before any retry, in seconds.
         validation_retries: How often a structured answer that does not validate is asked for again.
         fallbacks: Models to try in turn when this one fails.
         options: Further arguments of `litellm.completion`.

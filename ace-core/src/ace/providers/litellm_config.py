@@ -28,7 +28,7 @@ class LiteLLMConfig:
     api_key: str | None = field(default=None, repr=False)
     """The key; None takes it from the environment. It never shows in a repr."""
     max_tokens: int | None = 2048
-    """The longest answer, in tokens; None leaves it to the provider."""
+    """The maximum length of an answer, in tokens; None leaves it to the provider."""
     temperature: float | None = 0.0
     """The sampling temperature; None leaves it to the provider."""
     timeout: float = 120.0
@@ -36,9 +36,9 @@ class LiteLLMConfig:
     max_retries: int = 3
     """How often a request is repeated after 408, 429, 5xx, a reset or a timeout."""
     retry_delay: float = 0.5
-    """The longest wait before the first repetition, in seconds; it doubles each time."""
+    """The maximum delay before the first retry, in seconds; it doubles each time."""
     longest_retry_delay: float = 30.0
-    """The longest wait of all, in seconds."""
+    """The maximum delay before any retry, in seconds."""
     validation_retries: int = 2
     """How often a structured answer that does not validate is asked for again."""
     fallbacks: Sequence[str | LiteLLMConfig] = ()

@@ -26,9 +26,9 @@ class RetryPolicy:
     max_retries: int = 3
     """How often a request is repeated; 0 sends it once."""
     retry_delay: float = 0.5
-    """The longest wait before the first repetition, in seconds."""
+    """The maximum delay before the first retry, in seconds."""
     longest_retry_delay: float = 30.0
-    """The longest wait of all, in seconds, also where the server asks for more."""
+    """The maximum delay before any retry, in seconds, even if the server asks for more."""
 
     def __post_init__(self) -> None:
         for name in ("max_retries", "retry_delay", "longest_retry_delay"):

@@ -125,7 +125,7 @@ class ACE(ACERunner):
 
         Args:
             model: A LiteLLM model string.
-            max_tokens: The longest answer, in tokens.
+            max_tokens: The maximum length of an answer, in tokens.
             temperature: The sampling temperature.
             **kwargs: The arguments of `from_client`; all others go to the client, such as api_base.
         """

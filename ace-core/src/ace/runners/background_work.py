@@ -56,7 +56,7 @@ class BackgroundWork:
         """Wait until everything has been done.
 
         Args:
-            timeout: Seconds to wait at most; None waits as long as it takes.
+            timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Raises:
             TimeoutError: It is not done by then.

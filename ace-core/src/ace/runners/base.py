@@ -355,7 +355,7 @@ class ACERunner:
         """Wait until everything is learned, and saved where the runner saves.
 
         Args:
-            timeout: Seconds to wait at most; None waits indefinitely.
+            timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Raises:
             TimeoutError: It is not done by then; the text says how many samples are left.

@@ -91,7 +91,7 @@ def learning_client(
     Args:
         owner: The class of the runner, for errors.
         ace_model: The model string.
-        ace_max_tokens: The longest answer, in tokens.
+        ace_max_tokens: The maximum length of an answer, in tokens.
         ace_llm: A client that is taken instead.
         settings: Further settings of the client.
 

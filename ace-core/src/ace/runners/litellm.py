@@ -97,7 +97,7 @@ class ACELiteLLM:
 
         Args:
             model: A LiteLLM model string.
-            max_tokens: The longest answer, in tokens.
+            max_tokens: The maximum length of an answer, in tokens.
             temperature: The sampling temperature.
             **kwargs: The arguments of the class; all others go to the client, such as api_base.
         """
@@ -336,7 +336,7 @@ class ACELiteLLM:
         """Wait until everything is learned; see `ACERunner.wait_for_background`.
 
         Args:
-            timeout: Seconds to wait at most, for each runner; None waits indefinitely.
+            timeout: The maximum wait for each runner, in seconds; None waits indefinitely.
         """
         for runner in self._runners:
             runner.wait_for_background(timeout)

@@ -46,7 +46,7 @@ class RunnerBackground:
         """Wait until all of it is done.
 
         Args:
-            timeout: Seconds to wait at most; None waits indefinitely.
+            timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Raises:
             TimeoutError: It is not done by then; the text says how many samples are left.

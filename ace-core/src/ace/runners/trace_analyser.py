@@ -101,7 +101,7 @@ class TraceAnalyser(ACERunner):
 
         Args:
             model: A LiteLLM model string.
-            max_tokens: The longest answer, in tokens.
+            max_tokens: The maximum length of an answer, in tokens.
             temperature: The sampling temperature.
             **kwargs: The options of `from_roles`; all others go to the client, such as api_base.
         """

@@ -46,8 +46,8 @@ def command(
 ) -> int:
     """Answer a question with the skills in the prompt.
 
-    The answer goes to standard output, the cited skills to standard error. Small models cite nothing: there, it is the
-    skills that the model was shown.
+    The answer is written to standard output, the cited skills to standard error. Small models do not cite skills; for
+    them, the skills in the prompt are listed.
 
     For example:
 
@@ -57,12 +57,12 @@ def command(
 
     Args:
         question: The question or task; - reads it from standard input.
-        context: Text that the answer may use.
+        context: Additional text for the prompt.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
-        without_skills: Show the model no skills, for comparison.
+        without_skills: Put no skills into the prompt, for comparison.
         model_options: Options of the model.
         yes: Do not ask for confirmation.
-        as_json: Print the answer, the reasoning, these skills and the model use as one JSON object.
+        as_json: Print the answer, the reasoning, the skills and the model usage as one JSON object.
     """
     asked = sys.stdin.read() if question == "-" else question
     if not asked.strip():

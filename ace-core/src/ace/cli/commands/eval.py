@@ -51,23 +51,23 @@ class EvaluationOptions:
     """Options of the evaluation."""
 
     repeats: int = 1
-    """How many times each sample is answered; with 2 or more, pass^k is reported too."""
+    """How many times each sample is answered; with 2 or more, pass^k is also reported."""
     seed: int = 0
-    """The seed of the intervals and tests."""
+    """The random seed of the confidence intervals and significance tests."""
     limit: int | None = None
     """Process at most this many samples."""
     shuffle: int | None = None
-    """Process the samples in a random order, determined by this seed."""
+    """Shuffle the samples, with this random seed."""
     workers: int | None = None
-    """The number of samples to process at once. [env: ACE_WORKERS] [default: 1]"""
+    """The number of samples to process concurrently. [env: ACE_WORKERS] [default: 1]"""
     max_cost: float | None = None
     """Stop starting new samples once the answers have cost this much (USD). [env: ACE_MAX_COST]"""
     leave_one_out: Annotated[bool, Flag] = False
-    """Also measure each skill by leaving it out; this answers all samples once more for every skill."""
+    """Also measure the effect of each skill by omitting it; this answers every sample once more per skill."""
     answers: Path | None = None
-    """A file that keeps every answer; a later run with the same file asks only for the missing ones."""
+    """A file in which to cache the answers; a later run with the same file asks only for the missing ones."""
     report: Path | None = None
-    """The folder for report.html, report.md and report.json."""
+    """A folder to write report.html, report.md and report.json to."""
 
 
 _DEFAULT_OPTIONS = EvaluationOptions()
@@ -96,11 +96,11 @@ def command(
         ace eval held-out.jsonl --skillbook first.db --skillbook second.db
 
     Args:
-        path: Files, folders or globs of samples.
-        environment: How an answer is scored: it contains the ground truth, equals it exactly, has the same number,
-            matches it as a regular expression (regex), or passes a strict check: the ground truth as a whole word or
-            code or by its value, and no other alternative of the question.
-        skillbook: The skillbook. Give it several times to compare several skillbooks, taken together, with no skills.
+        path: Files, folders or glob patterns of samples.
+        environment: How an answer is scored: it contains the ground truth (contains), equals it (exact), has the same
+            number (numeric), matches it as a regular expression (regex), or contains it as a whole word or code or by
+            its value, and none of the other options in the question (strict).
+        skillbook: The skillbook. Repeat the option to compare several skillbooks, as a group, with no skills.
             [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         options: Options of the evaluation.

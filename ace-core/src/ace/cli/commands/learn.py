@@ -43,10 +43,10 @@ def command(
 ) -> int:
     """Learn from recorded traces.
 
-    Each trace is reviewed for what went well and what went wrong, and the lessons become skills. Traces are chat logs
-    in the OpenAI or Anthropic format, objects with fields such as question, answer and feedback, rows of CSV and TSV
-    tables, and plain text; the format is detected from the content. Inputs that cannot be read are reported, and the
-    rest is learned.
+    Each trace is reviewed for what went well and what went wrong, and the lessons become skills. Traces can be chat
+    logs in the OpenAI or Anthropic format, JSON objects with fields such as question, answer and feedback, rows of CSV
+    or TSV files, or plain text; the format is detected from the content. Inputs that cannot be read are reported, and
+    the others are processed.
 
     For example:
 
@@ -55,12 +55,12 @@ def command(
         cat trace.json | ace learn - --skillbook team.db
 
     Args:
-        path: Files, folders or globs of traces; - reads standard input.
+        path: Files, folders or glob patterns of traces; - reads standard input.
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.
-        again: Learn again from traces that earlier runs into this skillbook have learned. By default they are skipped,
-            and only the new part of a trace that has grown is learned. (A .json skillbook does not remember.)
+        again: Also process traces that this skillbook has already learned from. By default they are skipped, and only
+            the new part of a trace that has grown is processed. (A .json skillbook does not record its traces.)
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """

@@ -30,7 +30,7 @@ Name = Annotated[str, Parameter(allow_leading_hyphen=False)]
 
 @app.default
 def used(*, model: str | None = None, api_base: str | None = None, as_json: JsonFlag = False) -> int:
-    """Show which model is used, where it runs, and whether it answers. Nothing is fetched.
+    """Show which model is used, where it runs, and whether it answers. Nothing is downloaded.
 
     For example:
 
@@ -40,7 +40,7 @@ def used(*, model: str | None = None, api_base: str | None = None, as_json: Json
 
     Args:
         model: The model, as in `ace ask --model`. [env: ACE_MODEL]
-        api_base: The address of your own server, as in `ace ask --api-base`. [env: ACE_API_BASE]
+        api_base: The base URL of a server, as in `ace ask --api-base`. [env: ACE_API_BASE]
         as_json: Print the result as one JSON object.
     """
     settings = load_settings({"model": model, "api_base": api_base})
@@ -66,7 +66,7 @@ def used(*, model: str | None = None, api_base: str | None = None, as_json: Json
 
 @app.command(name="list")
 def list_models(*, as_json: JsonFlag = False) -> int:
-    """List the models that can be fetched, and whether each one is on this machine.
+    """List the models that can be downloaded, and which of them are on this machine.
 
     For example:
 
@@ -88,7 +88,7 @@ def list_models(*, as_json: JsonFlag = False) -> int:
 
 @app.command(usage="Usage: ace models pull [OPTIONS] [NAME]")
 def pull(name: Name = DEFAULT_MODEL, /, *, yes: YesFlag = False) -> int:
-    """Fetch a model, and verify that it is the maker's own file. An interrupted download is resumed.
+    """Download a model and verify its checksum. An interrupted download is resumed.
 
     For example:
 
@@ -110,7 +110,7 @@ def pull(name: Name = DEFAULT_MODEL, /, *, yes: YesFlag = False) -> int:
 
 @app.command
 def check(*, as_json: JsonFlag = False) -> int:
-    """Check that models can run on this machine, and that the fetched files are the makers' own.
+    """Check that models can run on this machine, and verify the checksums of the downloaded files.
 
     For example:
 

@@ -39,8 +39,8 @@ def plugins(
 
     Args:
         name: Show only this plugin.
-        check: Load everything that they provide, each plugin in a process of its own, and show what is wrong.
-        check_timeout: Seconds that each plugin may take under --check.
+        check: Load everything that each plugin provides, in a separate process per plugin, and report errors.
+        check_timeout: The timeout for each plugin with --check, in seconds.
         as_json: Print one JSON object.
     """
     from ace.plugins import UnknownPluginError
@@ -69,8 +69,8 @@ def new(
 
     Args:
         name: The name of the plugin, such as `acme`; its folder is `ace-acme`.
-        extras: What it provides beside an execute step and a trace converter: command, observer, runner. Give the
-            option several times, or separate them by commas.
+        extras: What the plugin provides besides an execute step and a trace converter: command, observer, runner.
+            Repeat the option or separate the values by commas.
         output: The folder to create it in. [default: the current folder]
         as_json: Print the paths of the files as one JSON object.
     """

@@ -57,10 +57,10 @@ def command(
         ace train samples.jsonl --environment numeric --model openai/gpt-4o-mini
 
     Args:
-        path: Files, folders or globs of samples; - reads standard input.
-        environment: How an answer is scored: it contains the ground truth, equals it exactly, has the same number,
-            matches it as a regular expression (regex), or passes a strict check: the ground truth as a whole word or
-            code or by its value, and no other alternative of the question.
+        path: Files, folders or glob patterns of samples; - reads standard input.
+        environment: How an answer is scored: it contains the ground truth (contains), equals it (exact), has the same
+            number (numeric), matches it as a regular expression (regex), or contains it as a whole word or code or by
+            its value, and none of the other options in the question (strict).
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.

@@ -33,11 +33,11 @@ class RunOptions:
     epochs: int | None = None
     """The number of passes over the inputs. [env: ACE_EPOCHS] [default: 1]"""
     shuffle: int | None = None
-    """Process the inputs in a random order of each epoch, determined by this seed."""
+    """Shuffle the inputs in each epoch, with this random seed."""
     workers: int | None = None
-    """The number of inputs to process at once. [env: ACE_WORKERS]"""
+    """The number of inputs to process concurrently. [env: ACE_WORKERS]"""
     lag: int | None = None
-    """How many earlier inputs may still be unlearned when an input starts; 0 makes runs exactly repeatable.
+    """How many earlier inputs may not yet be learned from when an input starts; 0 makes runs reproducible.
     [env: ACE_LAG]"""
     limit: int | None = None
     """Process at most this many inputs."""
@@ -46,25 +46,26 @@ class RunOptions:
     fail_fast: Annotated[bool, Flag] = False
     """Stop at the first input that fails."""
     allow: Annotated[list[GuardedKind], Parameter(negative="", show_default=False)] = field(default_factory=list)
-    """Send, store and learn what is otherwise replaced or rejected: personal data or one class of it, secrets, copies
-    of the right answer or of a prompt. [env: ACE_ALLOW]"""
+    """Turn off a safeguard: allow personal data (or one class of it), secrets, or copies of the correct answer or of a
+    prompt, which are otherwise redacted or rejected. [env: ACE_ALLOW]"""
     provenance: Annotated[Provenance | None, Parameter(show_default=False)] = None
-    """What to keep of a trace besides its skills: full, or ids only, which keeps its name but none of its text, so no
-    skill has cases. [env: ACE_PROVENANCE] [default: full]"""
+    """What to record about the source of a skill: full, or ids, which records the name of the trace but none of its
+    text, so skills have no cases. [env: ACE_PROVENANCE] [default: full]"""
     prove: Annotated[bool | None, Parameter(negative="--no-prove", show_default=False)] = None
-    """Try each new skill on the correction that taught it, before it is kept. On by default, except with
+    """Test each new skill on the correction that it was learned from before keeping it. On by default, except with
     --provenance ids."""
     unproven: Annotated[Unproven, Parameter(show_default=False)] = "keep"
-    """What to do with a skill that fails the correction that taught it, whatever its text: keep or drop.
+    """What to do with a skill that fails this test in every wording that was tried: keep or drop.
     [default: keep]"""
     no_final_test: Annotated[bool, Flag] = False
-    """Do not ask the corrections of this run once more at its end, where the skills shown with them have changed."""
+    """Skip the final test, which repeats the corrections of this run whose skills in the prompt have changed since."""
     no_merge: Annotated[bool, Flag] = False
     """Do not merge duplicate skills."""
     resume: Annotated[bool, Flag] = False
-    """Resume the unfinished run over these inputs: retry what failed and do what is left, without paying twice."""
+    """Resume the unfinished run over these inputs: retry failed inputs and process the remaining ones, without paying
+    twice."""
     give_up: Annotated[bool, Flag] = False
-    """Resume the unfinished run over these inputs, but do not retry what failed."""
+    """Resume the unfinished run over these inputs, but do not retry failed inputs."""
     dry_run: Annotated[bool, Flag] = False
     """Write nothing; the report is the same."""
 

@@ -35,9 +35,9 @@ class ValidationOptions:
     """Options of the validation."""
 
     validate: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
-    """Held-out samples: the skillbook ends in the state that answers most of them correctly."""
+    """Held-out samples; the skillbook is left in the state that scored best on them."""
     validation_interval: int = 10
-    """The number of samples between two validations; the last one is always at the end."""
+    """The number of samples between validations; there is always one at the end."""
     gate: Annotated[bool, Flag] = False
     """Roll back what was learned since the last validation if the score fell; needs a .db skillbook."""
     patience: int | None = None

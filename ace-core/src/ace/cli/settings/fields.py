@@ -132,43 +132,50 @@ def _short(value: object) -> str:
 
 
 FIELDS: Final[Sequence[SettingField]] = (
-    SettingField(name="model", kind=str, help="The model, as LiteLLM names it: openai/NAME, anthropic/NAME."),
+    SettingField(name="model", kind=str, help="The model, in LiteLLM notation: openai/NAME, anthropic/NAME."),
     SettingField(
         name="api_base",
         kind=str,
-        help="The address of your own server that speaks the OpenAI protocol.",
+        help="The base URL of an OpenAI-compatible server.",
         can_be_unset=True,
     ),
-    SettingField(name="api_key", kind=str, help="The key for the model; not in a project file.", is_secret=True),
+    SettingField(name="api_key", kind=str, help="The API key; not allowed in a project file.", is_secret=True),
     SettingField(
         name="skillbook", kind=str, help="The skillbook: .db keeps a history, .json does not.", default="skills.db"
     ),
-    SettingField(name="max_tokens", kind=int, help="The longest answer, in tokens.", default=2048, least=1),
+    SettingField(
+        name="max_tokens", kind=int, help="The maximum length of an answer, in tokens.", default=2048, least=1
+    ),
     SettingField(name="temperature", kind=float, help="The sampling temperature.", default=0.0, least=0),
     SettingField(
-        name="timeout", kind=float, help="Seconds to wait for an answer.", default=120.0, above=0, most=1_000_000
+        name="timeout",
+        kind=float,
+        help="The timeout of a model call, in seconds.",
+        default=120.0,
+        above=0,
+        most=1_000_000,
     ),
     SettingField(
         name="epochs", kind=int, help="The number of passes over the inputs.", default=1, least=1, most=10_000
     ),
-    SettingField(name="workers", kind=int, help="The number of inputs to process at once.", least=1, most=1000),
+    SettingField(name="workers", kind=int, help="The number of inputs to process concurrently.", least=1, most=1000),
     SettingField(
         name="lag",
         kind=int,
-        help="How many earlier inputs may still be unlearned when an input starts; 0 makes runs repeatable.",
+        help="How many earlier inputs may not yet be learned from when an input starts; 0 makes runs reproducible.",
         least=0,
         most=1_000_000,
     ),
     SettingField(
         name="allow",
         kind=str,
-        help="Classes of sensitive text that are neither replaced nor kept out of the skillbook.",
+        help="Classes of sensitive text that are neither redacted nor rejected.",
         words=guarded_kinds(),
     ),
     SettingField(
         name="provenance",
         kind=str,
-        help="What is kept of a trace besides its skills: full, or ids for none of its text.",
+        help="What to record about the source of a skill: full, or ids for none of its text.",
         default="full",
         choices=PROVENANCES,
     ),

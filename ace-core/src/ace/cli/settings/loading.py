@@ -52,7 +52,7 @@ class Settings:
     skillbook: str
     """The path of the skillbook, or `scheme://...`."""
     max_tokens: int
-    """The longest answer, in tokens."""
+    """The maximum length of an answer, in tokens."""
     temperature: float
     """The sampling temperature."""
     timeout: float
@@ -62,7 +62,7 @@ class Settings:
     workers: int | None
     """The number of inputs to process at once; None is the default of the runner."""
     lag: int | None
-    """How many earlier inputs may still be unlearned when an input starts; None is the default of the runner."""
+    """How many earlier inputs may not yet be learned from when an input starts; None is the default of the runner."""
     max_input_mb: float
     """The size of the largest file or stream that is read, in megabytes."""
     max_cost: float | None

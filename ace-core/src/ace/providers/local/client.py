@@ -38,7 +38,7 @@ class LocalLLMClient:
 
     Args:
         model: A name of the catalogue (`ace models list`), or the path of any GGUF file.
-        max_tokens: The longest answer, in tokens.
+        max_tokens: The maximum length of an answer, in tokens.
         temperature: The sampling temperature.
         seed: The seed of sampling.
         timeout: How long one answer may take until it is complete, in seconds.

@@ -29,11 +29,12 @@ def command(
 ) -> int:
     """Add a skill, and print its id.
 
-    The skillbook is created if it does not exist. In a store (.db) the change is a version of its own. The command
+    The skillbook is created if it does not exist. In a .db skillbook, the change creates a new version. The command
     that undoes it is printed.
 
-    With --case the skill gets a question and its correct answer, with which `ace skillbook test` finds out whether it
-    works. The check is strict: a number is compared by its value, another answer as a whole, between word boundaries.
+    --case adds a question and its correct answer, which `ace skillbook test` uses to check that the skill works. The
+    check is strict: a number is compared by its value, any other answer must appear as a whole, between word
+    boundaries.
 
     For example:
 
@@ -44,8 +45,7 @@ def command(
     Args:
         section: The section that the skill belongs to, such as maths.
         text: The text of the skill; - reads it from standard input.
-        case: A question that the skill helps to answer, and the answer, as "question => answer"; can be given several
-            times.
+        case: A question that the skill helps to answer, and its answer, as "question => answer"; repeatable.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         as_json: Print one JSON object.
     """

@@ -23,11 +23,11 @@ __all__ = ["command"]
 
 
 def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
-    """List every change to a skill, oldest first, with its time, its author and the sample that it was made for.
+    """List every change to a skill, oldest first, with the time, the author and the sample that caused it.
 
-    The proof follows: each question that taught the skill, the answer that was wrong before, the correct one, and
-    whether a model answered it correctly with the skill, when and which. A JSON skillbook has no history, only the
-    proof.
+    The proof follows: each question that the skill was learned from, the wrong answer before, the correct answer, and
+    whether, when and which model answered it correctly with the skill. A JSON skillbook has no history, so only the
+    proof is shown.
 
     For example:
 

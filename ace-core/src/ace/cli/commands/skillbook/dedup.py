@@ -47,12 +47,11 @@ def command(
     """Merge duplicate skills.
 
     Skills with the same wording and the same numbers, codes and names are merged: their counters add up, and their
-    sources and cases are joined. Skills that are only similar are listed and stay. With --model, that model judges
-    them: it merges, removes or rewords them, or decides to keep both.
-
-    A change of skills that have cases is proven first: --model answers the questions of all their cases with the new
-    text. A change that breaks a case is skipped, and a merge that does is not tried again. Without --model, skills
-    with cases are merged only if their texts differ in nothing but case, white space and punctuation.
+    sources and cases are joined. Skills that are only similar are listed and kept. With --model, the model decides
+    whether to merge, remove, reword or keep them.  A change to skills with cases is tested first: the model answers the
+    questions of all their cases with the new text. A change that breaks a case is skipped, and such a merge is not
+    tried again. Without --model, skills with cases are merged only if their texts differ in nothing but case,
+    whitespace and punctuation.
 
     For example:
 
@@ -60,7 +59,7 @@ def command(
         ace skillbook dedup --threshold 0.7 --model anthropic/claude-sonnet-4-5
 
     Args:
-        threshold: The similarity, from 0 to 1, from which two skills count as similar; by default what fits the
+        threshold: The similarity, from 0 to 1, from which two skills count as similar. The default depends on the
             embedder: 0.6 for local and lexical, else 0.85.
         across_sections: Also compare skills of different sections.
         embedding_provider: The source of the vectors: auto, litellm, local, lexical, or the name of a plugin.

@@ -37,10 +37,10 @@ def command(
 ) -> int:
     """Change the text or the cases of a skill, or move it to another section.
 
-    Without a text, a section and a case, the skill opens in your editor: the command in $VISUAL, else in $EDITOR.
-    Counters and sources stay. To change a case, remove it and add another one: `ace skillbook show SKILL_ID` lists
-    their ids. With a new text, the cases have to be tested again. In a store (.db) the change is a version of its own.
-    The command that undoes it is printed.
+    Without a text, a section or a case, the skill opens in your editor: the command in $VISUAL, else in $EDITOR.
+    Counters and sources are kept. To change a case, remove it and add another one: `ace skillbook show SKILL_ID` lists
+    their ids. After a change of the text, the cases have to be tested again. In a .db skillbook, the change creates a
+    new version. The command that undoes it is printed.
 
     For example:
 
@@ -53,9 +53,8 @@ def command(
         skill_id: The id of the skill.
         text: The new text; - reads it from standard input.
         section: The section to move the skill to.
-        case: A question that the skill helps to answer, and the answer, as "question => answer"; can be given several
-            times.
-        remove_case: The id of a case to remove; can be given several times.
+        case: A question that the skill helps to answer, and its answer, as "question => answer"; repeatable.
+        remove_case: The id of a case to remove; repeatable.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         as_json: Print one JSON object.
     """

@@ -34,12 +34,12 @@ def command(
     """Export the skills to another format.
 
     The path determines the format: .json is the whole skillbook, .txt is playbook text, .md is Markdown, and a folder
-    gets the SKILL.md that coding agents load. In CLAUDE.md, AGENTS.md and GEMINI.md a marked block is written, and
-    the rest of the file stays as it is. All formats but .json contain only the skills that agents see. With - the
-    export goes to standard output, as JSON unless --format names another format.
+    receives a SKILL.md for coding agents. In CLAUDE.md, AGENTS.md and GEMINI.md, only a marked block is written; the
+    rest of the file is not changed. Except for .json, an export contains only the skills that agents see. With -, the
+    export is written to standard output, as JSON unless --format is given.
 
-    The format samples, of .jsonl, is the cases of the skills as samples with their ground truth, which `ace eval` and
-    `ace train` read; judge them with `--environment strict`.
+    A .jsonl path (format samples) exports the cases of the skills as samples with their ground truth, for `ace eval`
+    and `ace train`; score them with `--environment strict`.
 
     For example:
 

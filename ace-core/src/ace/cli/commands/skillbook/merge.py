@@ -29,7 +29,7 @@ def command(
     """Merge several skillbooks into one, as one version.
 
     Skills with the same section and text become one skill, with the higher counters and all sources and cases. Skills
-    with the same id and different texts all stay; the later ones get new ids. The merged files are not changed.
+    with the same id but different texts are all kept; the later ones get new ids. The merged files are not changed.
 
     For example:
 

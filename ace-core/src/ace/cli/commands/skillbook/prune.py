@@ -46,12 +46,12 @@ def command(
 ) -> int:
     """Remove skills that harm or do not help.
 
-    The skills are listed first, and you are asked for confirmation. No agent sees a removed skill any more, but it
-    stays in the skillbook: `ace skillbook restore` brings it back. In a store (.db) the change is one version. Without
-    a terminal, nothing is removed unless --yes is given.
+    The skills are listed first, and you are asked for confirmation. Agents no longer see a removed skill, but it stays
+    in the skillbook, and `ace skillbook restore` brings it back. In a .db skillbook, the change is one version.
+    Without a terminal, nothing is removed unless --yes is given.
 
-    With --unneeded the skillbook is tested with the model, as by `ace skillbook test --without`. The answers that show
-    that a skill is not needed any more become its evidence, in the same version.
+    With --unneeded, the skillbook is tested with the model, as by `ace skillbook test --without`. The answers that
+    show that a skill is no longer needed are recorded as evidence in the same version.
 
     For example:
 
@@ -61,14 +61,14 @@ def command(
         ace skillbook prune --unneeded --model openai/gpt-4o
 
     Args:
-        harmful: Remove skills that did harm more often than they helped; --no-harmful keeps them. [default: on]
+        harmful: Remove skills that were judged harmful more often than helpful; --no-harmful keeps them. [default: on]
         unhelpful_uses: Also remove skills that were judged at least this many times and never helped.
         unused_days: Also remove skills that are at least this many days old and were never judged.
-        invalid: Also delete skills that were removed or merged into others before; they leave the skillbook.
+        invalid: Also delete skills that were removed or merged into others earlier from the file.
         unneeded: Also remove skills whose cases the model answers correctly without them.
         dry_run: Change nothing, and show what would be done.
-        answers: With --unneeded: a file that keeps every answer, as of `ace skillbook test`.
-        workers: With --unneeded: the number of cases to ask at once. [env: ACE_WORKERS] [default: 1]
+        answers: With --unneeded: a file in which to cache the answers, as for `ace skillbook test`.
+        workers: With --unneeded: the number of cases to ask concurrently. [env: ACE_WORKERS] [default: 1]
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: With --unneeded: options of the model.
         yes: Do not ask for confirmation.

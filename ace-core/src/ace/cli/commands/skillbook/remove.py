@@ -27,10 +27,10 @@ def command(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Remove skills: no agent sees them any more.
+    """Remove skills, so that agents no longer see them.
 
     A removed skill stays in the file, with its counters and sources: `ace skillbook show --all` lists it, and
-    `ace skillbook restore` brings it back. In a store (.db) the change is a version of its own. The command that
+    `ace skillbook restore` brings it back. In a .db skillbook, the change creates a new version. The command that
     undoes it is printed. If one of the ids is unknown, no skill is removed.
 
     For example:

@@ -25,9 +25,9 @@ __all__ = ["command"]
 def command(
     *ids: Annotated[str, Parameter(required=True)], skillbook: SkillbookOption = None, as_json: JsonFlag = False
 ) -> int:
-    """Bring back skills that were removed or merged into others, with their counters and sources.
+    """Restore skills that were removed or merged into others, with their counters and sources.
 
-    In a store (.db) the change is a version of its own. The command that undoes it is printed. If one of the ids is
+    In a .db skillbook, the change creates a new version. The command that undoes it is printed. If one of the ids is
     unknown, no skill is restored.
 
     For example:

@@ -40,8 +40,8 @@ def command(
 ) -> int:
     """Show the skills of a skillbook.
 
-    With ids, everything that is known about these skills is shown: their counters, and the traces that they were
-    learned from.
+    With ids, all details of these skills are shown, including their counters and the traces that they were learned
+    from.
 
     For example:
 
@@ -51,9 +51,9 @@ def command(
 
     Args:
         ids: The ids of the skills. [default: all skills]
-        section: Show only the skills of this section; can be given several times.
-        query: A question; the skills that are most relevant to it come first.
-        budget: Show only the skills that fit into this many tokens.
+        section: Show only the skills of this section; repeatable.
+        query: Order the skills by their relevance to this question.
+        budget: Show only as many skills as fit into this many tokens.
         text_format: Print the skills as an agent sees them, or as playbook text.
         with_invalid: Also show skills that were removed or merged into others.
         skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]

@@ -49,11 +49,12 @@ def command(
     yes: YesFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Test a skillbook: ask the questions that taught its skills again.
+    """Test a skillbook: ask the questions that its skills were learned from again.
 
-    Each skill carries the cases that taught it: a question, and what a correct answer holds. They are asked with the
-    skills of the book in the prompt, and the answers are checked strictly. A skill is proven if its cases pass, failing
-    if one fails, and unproven without a case. The results are noted in the skillbook, in a store (.db) as one version.
+    Each skill has cases: questions that it was learned from, with what a correct answer contains. They are asked with
+    the skills in the prompt, and the answers are checked strictly. A skill is proven if all its cases pass, failing if
+    one fails, and unproven without cases. The results are recorded in the skillbook; in a .db skillbook, as one
+    version.
 
     Exit codes: 0 if all cases pass, 1 if one fails or could not be asked, 2 for wrong usage.
 
@@ -65,18 +66,18 @@ def command(
 
     Args:
         location: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
-        only: Test only this skill or case, by its id; can be given several times.
-        changed: Test only the cases that did not pass last time, and those of skills that were changed since, or that
-            are shown together with a changed one.
-        alone: Also ask each case with only its own skill. This tells a skill that others interfere with, which are
-            named, from a bad one.
+        only: Test only this skill or case, by its id; repeatable.
+        changed: Test only the cases that did not pass last time, and those of skills that have changed since or that
+            are shown together with a changed skill.
+        alone: Also ask each case with only its own skill in the prompt. This distinguishes a bad skill from one that
+            other skills, which are named, interfere with.
         without: Also ask each case without skills, to find skills that are no longer needed.
         against: Another model to test the skillbook with, to see which skills help which model; implies --without.
         fail_under: Exit with 1 only if less than this share of the cases passes, from 0 to 1. [default: 1]
-        junit: A file for the results in the XML format of JUnit, which CI services show.
-        answers: A file that keeps every answer; an unchanged case is not asked again with the same file.
-        read_only: Do not note the results in the skillbook.
-        workers: The number of cases to ask at once. [env: ACE_WORKERS] [default: 1]
+        junit: Write the results to this file as JUnit XML, which CI services display.
+        answers: A file in which to cache the answers; with the same file, an unchanged case is not asked again.
+        read_only: Do not record the results in the skillbook.
+        workers: The number of cases to ask concurrently. [env: ACE_WORKERS] [default: 1]
         max_cost: Stop asking once the answers have cost this much (USD). [env: ACE_MAX_COST]
         model_options: Options of the model.
         yes: Do not ask for confirmation.
