@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.runners.inputs import in_order_of_epoch
+from ace.runners.samples import in_order_of_epoch
 from tests.support.command_line import ACE, ace, command_environment
 from tests.support.learning_script import learning_script
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ace.evaluation.validate_step import ValidateStep
 from ace.pipeline import CancellationToken, SampleResult
 from ace.protocols.observers import observing
-from ace.runners.rebinding import recomposed
+from ace.runners.settings import recomposed
 
 if TYPE_CHECKING:
     from ace.context import ACESample, ACEStepContext

@@ -7,20 +7,26 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ace.runners.ace import ACE
-    from ace.runners.answer import Answer
     from ace.runners.base import ACERunner
     from ace.runners.clients import client_from_model, learning_client
     from ace.runners.failures import FailedSample
     from ace.runners.integration import IntegrationRunner
-    from ace.runners.litellm import ACELiteLLM
-    from ace.runners.not_written import SkillbookNotWrittenError
-    from ace.runners.recorded_trace import RecordedTrace
+    from ace.runners.litellm import ACELiteLLM, Answer
     from ace.runners.run_options import RunOptions
-    from ace.runners.run_record import RunInUseError, UnfinishedRun, give_up, has_run, unfinished_runs
+    from ace.runners.run_record import (
+        RunInUseError,
+        SkillUse,
+        UnfinishedRun,
+        give_up,
+        has_run,
+        skill_use,
+        unfinished_runs,
+    )
+    from ace.runners.run_session import SkillbookNotWrittenError
+    from ace.runners.samples import RecordedTrace
     from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
     from ace.runners.spend import Spend, SpendLedger, spend_of_days
     from ace.runners.trace_analyser import TraceAnalyser
-    from ace.runners.used_skills import SkillUse, skill_use
 
 __all__ = [
     "ACE",
@@ -54,15 +60,15 @@ _HOMES = {
     "ACE": "ace",
     "ACELiteLLM": "litellm",
     "ACERunner": "base",
-    "Answer": "answer",
+    "Answer": "litellm",
     "FailedSample": "failures",
     "IntegrationRunner": "integration",
     "LearningOptions": "settings",
     "LearningSettings": "settings",
     "RunOptions": "run_options",
-    "RecordedTrace": "recorded_trace",
-    "SkillUse": "used_skills",
-    "SkillbookNotWrittenError": "not_written",
+    "RecordedTrace": "samples",
+    "SkillUse": "run_record",
+    "SkillbookNotWrittenError": "run_session",
     "Spend": "spend",
     "SpendLedger": "spend",
     "StepOptions": "settings",
@@ -73,7 +79,7 @@ _HOMES = {
     "give_up": "run_record",
     "has_run": "run_record",
     "learning_client": "clients",
-    "skill_use": "used_skills",
+    "skill_use": "run_record",
     "spend_of_days": "spend",
     "unfinished_runs": "run_record",
 }

@@ -17,14 +17,11 @@ from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
 from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin
 from ace.runners.failures import FailedSample, FailureLog
-from ace.runners.identity import inputs_digest
-from ace.runners.inputs import check_items, in_order_of_epoch
-from ace.runners.open_runs import OpenRuns
-from ace.runners.rebinding import check_books, rebound_steps, recomposed, with_save_path
+from ace.runners.open_runs import OpenRuns, RunnerBackground
 from ace.runners.run_options import RunOptions, RunSettings
 from ace.runners.run_session import RunSession, Tell
-from ace.runners.runner_background import RunnerBackground
-from ace.runners.step_events import StepEvents
+from ace.runners.samples import check_items, in_order_of_epoch, inputs_digest
+from ace.runners.settings import StepEvents, check_books, rebound_steps, recomposed, with_save_path
 from ace.skillbook.book import Skillbook
 from ace.skillbook.stores import find_store
 from ace.steps.known import KnownStep

@@ -13,7 +13,7 @@ from ace.durable_file import append_line
 from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.foreign_data import attribute_of
 from ace.redaction import Redactor
-from ace.runners.recorded_trace import RecordedTrace
+from ace.runners.samples import RecordedTrace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from ace.arguments import checked_arguments, instance_of
@@ -17,27 +18,85 @@ from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import Usage
 from ace.protocols.model_calls import call_scope, current_call_scope
 from ace.protocols.role_calls import call_agent
-from ace.runners.answer import Answer
+from ace.runners.ace import ACE
 from ace.runners.clients import client_and_options
-from ace.runners.facade_runners import FacadeRunners
 from ace.runners.failures import FailedSample
+from ace.runners.open_runs import summed_stats
 from ace.runners.run_options import RunOptions
-from ace.runners.runner_background import summed_stats
 from ace.runners.settings import LearningOptions, LearningSettings
+from ace.runners.trace_analyser import TraceAnalyser
 from ace.skillbook.book import Skillbook
+from ace.steps.answer_trace import answer_trace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.environments import TaskEnvironment
+    from ace.outputs import AgentOutput
     from ace.pipeline import SampleResult
     from ace.protocols.agent import AgentLike
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.reflector import ReflectorLike
     from ace.protocols.skill_manager import SkillManagerLike
-    from ace.runners.ace import ACE
-    from ace.runners.trace_analyser import TraceAnalyser
+    from ace.runners.base import ACERunner
 
-__all__ = ["ACELiteLLM"]
+__all__ = ["ACELiteLLM", "Answer", "FacadeRunners"]
+
+
+class Answer(str):
+    """The answer to one question: a text, with what feedback on it needs.
+
+    Keep it to say later what the feedback is about: `learn_from_feedback("wrong", answer=answer)`. It can be pickled,
+    so a service may keep it in its own store, by `id`.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> answer = Answer.of(AgentOutput(reasoning="Two and two.", final_answer="4"), "2+2?", "", Usage(calls=1))
+        >>> answer == "4", answer.reasoning, answer.usage.calls
+        (True, 'Two and two.', 1)
+    """
+
+    id: str
+    """A unique name of the answer."""
+    question: str
+    """What was asked."""
+    context: str
+    """What the answer could draw on; may be empty."""
+    reasoning: str
+    """How the agent came to the answer."""
+    skill_ids: tuple[str, ...]
+    """The skills that the reasoning cites."""
+    usage: Usage
+    """What the model calls of this answer have used, repetitions included. Agents whose client does not tell what
+    its calls use leave it at zero."""
+
+    @classmethod
+    def of(cls, output: AgentOutput, question: str, context: str, usage: Usage) -> Self:
+        """Return the answer that an agent gave.
+
+        Args:
+            output: What the agent returned.
+            question: What was asked.
+            context: What the answer could draw on.
+            usage: What the model calls have used.
+        """
+        answer = cls(output.final_answer)
+        answer.id = uuid.uuid4().hex
+        answer.question, answer.context = question, context
+        answer.reasoning, answer.skill_ids = output.reasoning, tuple(output.skill_ids)
+        answer.usage = usage
+        return answer
+
+    def trace(self, feedback: str, ground_truth: str | None) -> dict[str, Any]:
+        """Return the trace of this answer that a reflector learns from.
+
+        Args:
+            feedback: What was good or bad about it.
+            ground_truth: The right answer, where it is known.
+        """
+        from ace.outputs import AgentOutput
+
+        output = AgentOutput(reasoning=self.reasoning, final_answer=str(self), skill_ids=list(self.skill_ids))
+        return {**answer_trace(self.question, self.context, ground_truth, output), "feedback": feedback}
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,3 +459,79 @@ def _current_asker() -> object:
         except RuntimeError:  # no loop runs in this thread
             task = None
     return threading.current_thread() if task is None else task
+
+
+@final
+class FacadeRunners:
+    """Runners that are made when they are first needed. Iterating gives all that there were.
+
+    Those that are not used any more are kept: something may be in their background, and they know what failed.
+
+    Args:
+        settings: What all runners are told about learning.
+    """
+
+    def __init__(self, settings: LearningSettings) -> None:
+        self._settings = settings
+        self.skillbook = settings.book()
+        """The book that they teach."""
+        self._learner: ACE | None = None
+        self._judge: TaskEnvironment | None = None
+        self._analyser: TraceAnalyser | None = None
+        self._dropped: list[ACERunner] = []
+        self._lock = threading.Lock()  # several users may need the first runner at once
+
+    def __iter__(self) -> Iterator[ACERunner]:
+        yield from self._dropped
+        yield from (runner for runner in (self._learner, self._analyser) if runner is not None)
+
+    def learner(
+        self,
+        agent: AgentLike,
+        reflector: ReflectorLike,
+        skill_manager: SkillManagerLike,
+        judge: TaskEnvironment | None,
+    ) -> ACE:
+        """Return the runner that learns from samples, a new one for another judge.
+
+        Args:
+            agent: Who answers.
+            reflector: Who finds out what a trace teaches.
+            skill_manager: Who turns that into operations.
+            judge: Who judges the answers.
+        """
+        with self._lock:
+            if self._learner is not None and self._judge is not judge:
+                self._dropped.append(self._learner)
+                self._learner = None
+            if self._learner is None:
+                steps = ACE._steps(agent, reflector, skill_manager, judge, None, self._settings, self.skillbook)
+                self._judge, self._learner = judge, ACE._composed(steps, self.skillbook, self._settings)
+            return self._learner
+
+    def analyser(self, agent: AgentLike, reflector: ReflectorLike, skill_manager: SkillManagerLike) -> TraceAnalyser:
+        """Return the runner that learns from traces.
+
+        Args:
+            agent: Who is asked to prove what is learned.
+            reflector: Who finds out what a trace teaches.
+            skill_manager: Who turns that into operations.
+        """
+        with self._lock:
+            if self._analyser is None:
+                steps = self._settings.tail(reflector, skill_manager, self.skillbook, agent=agent)
+                self._analyser = TraceAnalyser._composed(steps, self.skillbook, self._settings)
+            return self._analyser
+
+    def go_on_with(self, skillbook: Skillbook, path: str | Path) -> None:
+        """Teach another book from now on.
+
+        Args:
+            skillbook: The book.
+            path: Its file.
+        """
+        with self._lock:
+            self._dropped = list(self)
+            self._learner = self._analyser = None
+            self._settings = self._settings.moved(self.skillbook, skillbook, path)
+            self.skillbook = skillbook

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
-from ace.runners.recorded_trace import RecordedTrace, UnreadRecord
 from ace.runners.run_record import recorded_runs
+from ace.runners.samples import RecordedTrace, UnreadRecord
 
 if TYPE_CHECKING:
     from ace.implementations.trace_reading.plain import Plain

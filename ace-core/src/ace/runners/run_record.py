@@ -6,35 +6,37 @@ import json
 import logging
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from ace.skillbook.errors import SkillbookError
 from ace.skillbook.store import LocksRuns, SampleKey
 
 if TYPE_CHECKING:
     from ace.runners.run_options import RunSettings
-    from ace.runners.underway import SampleUnderway
+    from ace.runners.samples import SampleInFlight
     from ace.skillbook import Skillbook
     from ace.skillbook.store import ProgressRow, SkillbookStore
 
 __all__ = [
     "RunInUseError",
     "RunRecord",
+    "SkillUse",
     "UnfinishedRun",
     "give_up",
     "has_run",
     "is_in_use",
     "record_of_run",
     "recorded_runs",
+    "skill_use",
     "unfinished_runs",
 ]
 
 logger = logging.getLogger(__name__)
-
 _RUNS = ""
 """The list of runs is kept as the progress of a run without a name."""
 _FINISHED = "finished"
@@ -302,13 +304,13 @@ class RunRecord:
         """How often a sample has failed because of the answers to each role."""
         return dict(self._noted(key).get("attempts", {}))
 
-    def note_over(self, sample: SampleUnderway, used: Mapping[str, Sequence[str]]) -> None:
+    def note_over(self, sample: SampleInFlight, used: Mapping[str, Sequence[str]]) -> None:
         """Note that a sample has passed all steps, and which skills were used for it."""
         earlier = self._noted(sample.key)  # of an earlier call, in which the agent answered
         kept = {name: earlier[name] for name in ("cited", "shown") if name in earlier}
         self._note(sample, {"attempt": sample.attempt, "ended": True, **kept, **used})
 
-    def note_failed(self, sample: SampleUnderway, role_to_ask_anew: str) -> None:
+    def note_failed(self, sample: SampleInFlight, role_to_ask_anew: str) -> None:
         """Note that a sample failed once more.
 
         Args:
@@ -324,7 +326,7 @@ class RunRecord:
         row = self._rows.get(key)
         return {} if row is None else json.loads(row.note)
 
-    def _note(self, sample: SampleUnderway, outcome: dict[str, Any]) -> None:
+    def _note(self, sample: SampleInFlight, outcome: dict[str, Any]) -> None:
         note = {"trace_id": sample.drawn.trace_id, "index": sample.global_index, **sample.content, **outcome}
         self.store.note_progress(sample.key, json.dumps(note), _now())
 
@@ -430,3 +432,44 @@ def _summary(store: SkillbookStore, row: ProgressRow) -> UnfinishedRun:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+class SkillUse(NamedTuple):
+    """The use of one skill in the samples that agents answered."""
+
+    cited: int
+    """How many answers cite it."""
+    chosen: int
+    """For how many samples a retrieval chose it."""
+    whole_book: int
+    """How many samples saw the whole book; it is the same for all skills, also for those that came later."""
+
+
+def skill_use(skillbook: Skillbook) -> Mapping[str, SkillUse]:
+    """Return the use of each active skill. One that was shown often and never cited can go.
+
+    Args:
+        skillbook: The book. One without a store keeps no notes of its samples, so nothing is known of it.
+
+    Example:
+        >>> from ace.skillbook import Skillbook
+        >>> skill_use(Skillbook())
+        {}
+    """
+    if skillbook.store is None:
+        return {}
+    cited: Counter[str] = Counter()
+    chosen: Counter[str] = Counter()
+    whole_book = 0
+    for note in _notes(skillbook.store):
+        if "cited" in note:
+            cited.update(note["cited"])
+            chosen.update(note.get("shown", ()))
+            whole_book += "shown" not in note
+    return {skill.id: SkillUse(cited[skill.id], chosen[skill.id], whole_book) for skill in skillbook.skills()}
+
+
+def _notes(store: SkillbookStore) -> Iterator[dict[str, Any]]:
+    for run_id in recorded_runs(store):
+        for row in store.progress(run_id):
+            yield json.loads(row.note)

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,18 +17,17 @@ from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
 from ace.pipeline.blocking import may_block_loop
 from ace.pipeline.in_flight import InPlace
 from ace.protocols.calling import ON_LOOP, Calling
+from ace.protocols.foreign_data import encodable
 from ace.protocols.model_calls import CallScope, call_scope
 from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed, observing
-from ace.runners.inputs import check_context
-from ace.runners.not_written import SkillbookNotWrittenError
+from ace.runners.failures import DrawnSample
 from ace.runners.once import LearnedContents, content_of
 from ace.runners.run_limits import RunLimits
 from ace.runners.run_record import record_of_run
-from ace.runners.sample_contexts import SampleContexts
 from ace.runners.sample_ends import SampleEnds
-from ace.runners.underway import SampleUnderway
-from ace.skillbook.errors import SkillbookStoreError
-from ace.skillbook.store import ForgetsAnswers
+from ace.runners.samples import SampleInFlight, check_context, trace_identity
+from ace.skillbook.errors import SkillbookError, SkillbookStoreError
+from ace.skillbook.store import ForgetsAnswers, SampleKey
 from ace.steps.end_of_run import end_steps
 
 if TYPE_CHECKING:
@@ -35,14 +35,15 @@ if TYPE_CHECKING:
     from ace.pipeline import Pipeline
     from ace.runners.failures import FailureLog
     from ace.runners.run_options import OnSample, RunSettings
+    from ace.runners.run_record import RunRecord
     from ace.skillbook import Skillbook
 
-__all__ = ["RunSession", "Tell"]
+__all__ = ["RunSession", "SampleContexts", "SkillbookNotWrittenError", "Tell"]
+
+logger = logging.getLogger(__name__)
 
 Tell = Callable[[Callable[[], None]], None]
 """Makes a call where the caller of a run is."""
-
-logger = logging.getLogger(__name__)
 
 
 @final
@@ -110,7 +111,7 @@ class RunSession:
             self._id, self._token, options.max_cost, options.fail_fast, options.max_consecutive_failures
         )
         self._ends = SampleEnds(self._id, runner, pipeline, skillbook, self._record, failure_log, self._limits)
-        self._underway: dict[int, SampleUnderway] = {}  # by their places, from their foreground's end to their own
+        self._in_flight: dict[int, SampleInFlight] = {}  # by their places, from their foreground's end to their own
         self._begun = 0  # samples that were drawn and have not ended
         self._all_ended = threading.Condition()
         self._last_index = 0
@@ -149,7 +150,7 @@ class RunSession:
         if self._options.once and self._record is not None and self._learned is None:
             # In several epochs, the samples of this run are looked after by its record alone.
             self._learned = LearnedContents(self._record.store, self._id if self._epochs > 1 else "")
-        drawn: list[SampleUnderway] = []
+        drawn: list[SampleInFlight] = []
         arguments: dict[str, Any] = {
             "contexts": self._drawn(items, contexts, drawn, skipped),
             "workers": self._workers,
@@ -227,7 +228,7 @@ class RunSession:
         self,
         items: Iterable[object],
         contexts: SampleContexts,
-        drawn: list[SampleUnderway],
+        drawn: list[SampleInFlight],
         skipped: dict[int, SampleResult[ACEStepContext]],
     ) -> Iterator[ACEStepContext]:
         """Yield the context of each input that has something left to do, when its turn has come.
@@ -244,7 +245,7 @@ class RunSession:
                 sample = contexts.sample(ctx, index, self._content_note(item))
                 if self._ends.is_over(sample) or (is_known and not sample.already_learned):
                     sample = replace(sample, already_learned=True)
-                    skipped[index - 1] = self._passed_over(contexts.noted(ctx, sample), sample)
+                    skipped[index - 1] = self._skipped(contexts.noted(ctx, sample), sample)
                     continue
             self._refresh()
             part = self._learned.new_part(item) if self._learned is not None and self._inputs_grow else None
@@ -279,26 +280,26 @@ class RunSession:
             self._limits.not_written(error)
             raise
 
-    def _passed_over(self, ctx: ACEStepContext, sample: SampleUnderway) -> SampleResult[ACEStepContext]:
+    def _skipped(self, ctx: ACEStepContext, sample: SampleInFlight) -> SampleResult[ACEStepContext]:
         """Return the result of a sample with which an earlier call of the run has done everything."""
         result: SampleResult[ACEStepContext] = SampleResult(ctx.sample, ctx, None, None, None, sample.place)
         self._last_index = sample.global_index
-        self._ends.passed_over(sample)
+        self._ends.skipped(sample)
         self._tell_caller("on_sample_done", self._options.on_sample_done, result)
         self._tell_caller("on_sample_end", self._options.on_sample_end, result)
         return result
 
-    def _foreground_ended(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
+    def _foreground_ended(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
         """Note which sample a result belongs to: inputs that were skipped do not count for the engine."""
         result.index = sample.place
         with self._all_ended:
-            self._underway[sample.place] = sample
+            self._in_flight[sample.place] = sample
         self._tell_caller("on_sample_done", self._options.on_sample_done, result)
 
     def _sample_ended(self, result: SampleResult[ACEStepContext]) -> None:
         """Note what became of a sample. The engine holds the sample's lane until this returns."""
         with self._all_ended:
-            sample = self._underway.pop(result.index)
+            sample = self._in_flight.pop(result.index)
         try:
             self._ends.ended(sample, result)
             self._tell_caller("on_sample_end", self._options.on_sample_end, result)
@@ -343,3 +344,135 @@ class RunSession:
                 end_steps(steps, self._last_index, interrupted=interrupted, on_problem=self._ends.problem)
             finally:
                 cancel_token_var.reset(stopping)
+
+
+@final
+class SampleContexts:
+    """Makes the contexts of one epoch.
+
+    Args:
+        run_id: The name of the run.
+        runner: What kind of runner it is.
+        record: What the store keeps about the run, if there is one.
+        build_context: Makes the context of an input.
+        epoch: From 1.
+        epochs: How many there are.
+        total: How many inputs there are; None where that is not known.
+        extra: Further arguments of `build_context`.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        runner: str,
+        record: RunRecord | None,
+        build_context: Callable[..., ACEStepContext],
+        *,
+        epoch: int,
+        epochs: int,
+        total: int | None,
+        extra: Mapping[str, Any],
+    ) -> None:
+        self._run_id = run_id
+        self._runner = runner
+        self._record = record
+        self._build_context = build_context
+        self._epoch = epoch
+        self._epochs = epochs
+        self._total = total
+        self._extra = extra
+        self._times_seen: Counter[str] = Counter()
+
+    def build(self, item: object, index: int, part: object = None) -> ACEStepContext:
+        """Return the context of an input as the runner makes it, with the name of the trace.
+
+        Args:
+            item: The input.
+            index: Its place in the epoch, from 1.
+            part: What is new of the input; None if all of it is.
+        """
+        ctx = self._build_context(
+            item if part is None else part,
+            epoch=self._epoch,
+            total_epochs=self._epochs,
+            index=index,
+            total=self._total,
+            global_sample_index=(self._epoch - 1) * (self._total or 0) + index,
+            **self._extra,
+        )
+        added = {
+            "trace_id": encodable(str(ctx.metadata.get("trace_id") or trace_identity(item, index))),
+            "integration": ctx.metadata.get("integration", self._runner),
+        }
+        return ctx.replace(metadata={**ctx.metadata, **added})
+
+    def sample(self, ctx: ACEStepContext, index: int, content: Mapping[str, object]) -> SampleInFlight:
+        """Return which sample of the run a context is. Ask once for each input, in order.
+
+        Args:
+            ctx: The context.
+            index: Its place in the epoch, from 1.
+            content: What is noted of the content of the input.
+        """
+        trace_id: str = ctx.metadata["trace_id"]
+        self._times_seen[trace_id] += 1
+        times = self._times_seen[trace_id]
+        key = SampleKey(self._run_id, self._epoch, trace_id if times == 1 else f"{trace_id} ({times})")
+        record = self._record
+        return SampleInFlight(
+            drawn=DrawnSample(ctx.sample, trace_id, self._epoch, index),
+            key=key,
+            global_index=ctx.global_sample_index,
+            attempt=0 if record is None else record.attempt(key),
+            attempts={} if record is None else record.attempts(key),
+            already_learned=record is not None and (record.is_committed(key) or record.is_over(key)),
+            started=time.monotonic(),
+            content=content,
+        )
+
+    def noted(self, ctx: ACEStepContext, sample: SampleInFlight) -> ACEStepContext:
+        """Return the context with what steps have to know of the sample.
+
+        Args:
+            ctx: The context.
+            sample: Which sample of the run it is.
+        """
+        added = {
+            "sample_key": sample.key,
+            "attempt": sample.attempt,
+            "attempts": sample.attempts,
+            "already_learned": sample.already_learned,
+            "content": sample.content,
+        }
+        return ctx.replace(metadata={**ctx.metadata, **added})
+
+
+class SkillbookNotWrittenError(SkillbookError):
+    """The skillbook of a run could not be written, so the run was stopped: more would be paid for, and lost.
+
+    Attributes:
+        reason: What happened.
+        run_id: The name of the run.
+        learned: How many samples this call of the run has learned.
+        is_resumable: Whether what they taught is in a store, and the run can be resumed. If not, it is in memory.
+
+    Example:
+        >>> print(SkillbookNotWrittenError("the disk is full", run_id="r", learned=3, is_resumable=False))
+        the run was stopped, since its skillbook cannot be written: the disk is full. What was learned is in memory; \
+save it to another path with save(path)
+    """
+
+    def __init__(self, reason: str, *, run_id: str, learned: int, is_resumable: bool) -> None:
+        self.reason = reason
+        self.run_id = run_id
+        self.learned = learned
+        self.is_resumable = is_resumable
+        if is_resumable:
+            samples = "1 sample" if learned == 1 else f"{learned} samples"
+            remedy = (
+                f"What {samples} taught is kept; when the problem is fixed, "
+                f"resume with run(..., run_id={run_id!r}, resume=True)"
+            )
+        else:
+            remedy = "What was learned is in memory; save it to another path with save(path)"
+        super().__init__(f"the run was stopped, since its skillbook cannot be written: {reason}. {remedy}")

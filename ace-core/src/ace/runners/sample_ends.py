@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ace.runners.failures import FailureLog
     from ace.runners.run_limits import RunLimits
     from ace.runners.run_record import RunRecord
-    from ace.runners.underway import SampleUnderway
+    from ace.runners.samples import SampleInFlight
     from ace.skillbook import Skillbook
 
 __all__ = ["SampleEnds"]
@@ -89,20 +89,20 @@ class SampleEnds:
         self.problems: list[Exception] = []
         """What kept the end of a sample from being noted."""
 
-    def is_over(self, sample: SampleUnderway) -> bool:
+    def is_over(self, sample: SampleInFlight) -> bool:
         """Whether an earlier call of the run has done all that there is to do with a sample."""
         if self._record is None:
             return False
         return self._record.is_over(sample.key) or (self._commit_is_last and self._record.is_committed(sample.key))
 
-    def passed_over(self, sample: SampleUnderway) -> None:
+    def skipped(self, sample: SampleInFlight) -> None:
         """Count a sample that an earlier call of the run, or another run, has learned."""
         self._count("already_learned")
         if self._record is not None and self._record.has_failed(sample.key):  # and another run has learned it since
             self._record.note_over(sample, {})
         self._tell(sample, None, None, 0.0)
 
-    def ended(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
+    def ended(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
         """Note the end of a sample, in the foreground or the background.
 
         Args:
@@ -143,7 +143,7 @@ class SampleEnds:
         if isinstance(error, SkillbookStoreError):
             self._limits.not_written(error)
 
-    def _note(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
+    def _note(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
         if result.error is None:
             self._count("already_learned" if sample.already_learned else "learned")
             self._limits.sample_learned()
@@ -167,7 +167,7 @@ class SampleEnds:
             if self._record is not None and not_written is None:
                 self._record.note_failed(sample, _role_to_ask_anew(result.error, result.failed_at))
 
-    def _keep_changes(self, sample: SampleUnderway, result: SampleResult[ACEStepContext]) -> None:
+    def _keep_changes(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
         """Commit what a sample changed in the book before it failed. It holds the lane until this returns."""
         if result.failed_at not in self._lane_steps or not self._skillbook.has_uncommitted_changes:
             return
@@ -179,7 +179,7 @@ class SampleEnds:
         with self._lock:
             self.counts[outcome] += 1
 
-    def _tell(self, sample: SampleUnderway, error: BaseException | None, failed_at: str | None, seconds: float) -> None:
+    def _tell(self, sample: SampleInFlight, error: BaseException | None, failed_at: str | None, seconds: float) -> None:
         if is_observed():
             drawn = sample.drawn
             emit(

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import copy
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, final
 
 from ace.arguments import checked_class, file_path, instance_of, one_of, sequence_of_steps, whole_number, with_method
+from ace.context import ACEStepContext
+from ace.pipeline import Branch, Pipeline, StepProtocol
 from ace.protocols.deduplication import DeduplicationConfig
+from ace.protocols.model_calls import current_call_scope
+from ace.protocols.observers import StepEnded, StepStarted, emit, is_observed
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.stores import find_store, has_scheme
+from ace.steps.save_skillbook import SaveSkillbookStep
 
 if TYPE_CHECKING:
-    from ace.context import ACEStepContext
     from ace.environments import TaskEnvironment
-    from ace.pipeline import PipelineHook, StepProtocol
+    from ace.pipeline import PipelineHook, StepContext
     from ace.protocols.agent import AgentLike
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.llm import AnyLLMClient
@@ -27,7 +32,17 @@ if TYPE_CHECKING:
     from ace.steps.prove import Unproven
     from ace.steps.tail import Prove
 
-__all__ = ["LearningOptions", "LearningSettings", "StepOptions"]
+__all__ = [
+    "LearningOptions",
+    "LearningSettings",
+    "StepEvents",
+    "StepOptions",
+    "check_books",
+    "rebound",
+    "rebound_steps",
+    "recomposed",
+    "with_save_path",
+]
 
 
 class StepOptions(TypedDict, total=False):
@@ -241,7 +256,7 @@ class LearningSettings:
             new: The other book.
             path: Its file.
         """
-        from ace.runners.rebinding import rebound_steps
+        from ace.runners.settings import rebound_steps
 
         steps = rebound_steps(self.extra_steps or (), old, new)
         if self.skillbook_path is None:
@@ -256,3 +271,153 @@ class LearningSettings:
         from ace.deduplication import DeduplicationManager
 
         return DeduplicationManager(self.dedup_config, skill_manager=skill_manager)
+
+
+Step = StepProtocol[ACEStepContext]
+
+_LEARNED_FIELDS = frozenset({"reflection", "skill_manager_output"})
+
+
+def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner: str) -> None:
+    """Check that what a pipeline learns gets into the book of its runner.
+
+    Args:
+        pipeline: The pipeline.
+        skillbook: The book of the runner.
+        runner: The name of the runner, for the error.
+
+    Raises:
+        ValueError: A step holds another book, or no step holds this one although one of them learns.
+    """
+    steps = list(_all_steps(pipeline.steps))
+    others = [(step, book) for step in steps if (book := _book_of(step)) is not None and book is not skillbook]
+    if others:
+        held = ", ".join(f"{type(step).__name__} holds a {book!r}" for step, book in others)
+        raise ValueError(
+            f"{held}, but {runner} has {skillbook!r}, another object: what is learned would not be in "
+            f"{runner}.skillbook. Build the steps with skillbook=book, and make the runner with the same book"
+        )
+    learning = [type(step).__name__ for step in steps if _LEARNED_FIELDS & frozenset(step.provides)]
+    if learning and not any(_holds(step, skillbook) for step in steps):
+        raise ValueError(
+            f"no step of {runner} writes its skillbook, so what it learns would be lost: its learning steps are "
+            f"{', '.join(learning)}. Add the steps that write, or end the pipeline in "
+            "learning_tail(reflector, skill_manager, skillbook)"
+        )
+
+
+def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps, and those of nested pipelines and branches."""
+    for step in steps:
+        if isinstance(step, Pipeline):
+            yield from _all_steps(step.steps)
+        elif isinstance(step, Branch):
+            yield from _all_steps(step.pipelines)
+        else:
+            yield step
+
+
+def _book_of(step: Step) -> Skillbook | None:
+    """Return the book that a step writes: the key of its lane, or what it calls `skillbook`."""
+    for name in ("lane_key", "skillbook"):
+        found = getattr(step, name, None)
+        if isinstance(found, Skillbook):
+            return found
+    return None
+
+
+def _holds(step: Step, skillbook: Skillbook) -> bool:
+    """Whether a step refers to a book, under whatever name."""
+    return _book_of(step) is skillbook or any(value is skillbook for value in getattr(step, "__dict__", {}).values())
+
+
+def recomposed(pipeline: Pipeline[ACEStepContext], steps: Sequence[Step]) -> Pipeline[ACEStepContext]:
+    """Return a pipeline of other steps with the hooks and the limit of a given one.
+
+    Args:
+        pipeline: The given one.
+        steps: The steps.
+    """
+    return Pipeline[ACEStepContext](
+        steps, hooks=pipeline.hooks, background_limit=pipeline.background_limit, step_observer=StepEvents()
+    )
+
+
+def rebound_steps(steps: Sequence[Step], old: Skillbook, new: Skillbook) -> list[Step]:
+    """Return the steps with every reference to the old book changed; the given ones stay as they are.
+
+    Args:
+        steps: The steps of a pipeline.
+        old: The book that they write.
+        new: The book that they shall write.
+
+    """
+    return [rebound(step, old, new) for step in steps]
+
+
+def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
+    """Return one step with every reference to the old book changed, or itself if it has none.
+
+    Args:
+        step: The step.
+        old: The book that it writes.
+        new: The book that it shall write.
+    """
+    if isinstance(step, Pipeline):
+        inner = rebound_steps(step.steps, old, new)
+        return (
+            step
+            if _same(inner, step.steps)
+            else Pipeline(inner, hooks=step.hooks, background_limit=step.background_limit)
+        )
+    if isinstance(step, Branch):
+        children = rebound_steps(step.pipelines, old, new)
+        return step if _same(children, step.pipelines) else Branch(*children, merge=step._merge_fn)
+    names = [name for name, value in getattr(step, "__dict__", {}).items() if value is old]
+    if not names:
+        return step
+    changed = copy.copy(step)
+    for name in names:
+        setattr(changed, name, new)
+    return changed
+
+
+def with_save_path(steps: Sequence[Step], path: Path | None) -> list[Step]:
+    """Return the steps with one that saves to `path` in the place of one that saved elsewhere.
+
+    Args:
+        steps: The steps of a pipeline.
+        path: The JSON file; None takes such a step out.
+    """
+    found: list[Step] = []
+    for step in steps:
+        if not isinstance(step, SaveSkillbookStep):
+            found.append(step)
+        elif path is not None:
+            found.append(SaveSkillbookStep(path, step.skillbook, interval=step.interval))
+    return found
+
+
+def _same(first: Sequence[Step], second: Sequence[Step]) -> bool:
+    return all(one is other for one, other in zip(first, second, strict=True))
+
+
+@final
+class StepEvents:
+    """A step observer of the engine that makes events of what it sees, where anybody watches."""
+
+    def step_started(self, step_name: str, ctx: StepContext, background: bool) -> None:
+        """Tell that a step begins. The arguments are those of `ace.pipeline.StepObserver`."""
+        if is_observed():
+            emit(StepStarted(current_call_scope().run_id, _trace_id(ctx), step_name))
+
+    def step_ended(
+        self, step_name: str, ctx: StepContext, background: bool, seconds: float, error: BaseException | None
+    ) -> None:
+        """Tell that a step has ended. The arguments are those of `ace.pipeline.StepObserver`."""
+        if is_observed():
+            emit(StepEnded(current_call_scope().run_id, _trace_id(ctx), step_name, seconds, error))
+
+
+def _trace_id(ctx: StepContext) -> str:
+    return str(ctx.metadata.get("trace_id", ""))

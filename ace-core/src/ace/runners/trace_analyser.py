@@ -10,8 +10,8 @@ from ace.context import ACEStepContext
 from ace.protocols.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
-from ace.runners.recorded_trace import RecordedTrace
 from ace.runners.run_options import RunOptions
+from ace.runners.samples import RecordedTrace
 from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ace.protocols.trace_converters import (
     trace_converters,
     unregister_trace_converter,
 )
-from ace.runners.recorded_trace import UnreadRecord
+from ace.runners.samples import UnreadRecord
 
 __all__ = [
     "ChangedRecordError",

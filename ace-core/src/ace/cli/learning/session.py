@@ -15,7 +15,7 @@ from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.wording import counted
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
-from ace.runners.not_written import SkillbookNotWrittenError
+from ace.runners.run_session import SkillbookNotWrittenError
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook

@@ -1,0 +1,244 @@
+"""The inputs of a run: what a runner is given, what a trace is called, and which sample of a run it becomes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ace.arguments import checked_class, whole_number
+from ace.protocols.foreign_data import attribute_of
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import Pipeline
+    from ace.runners.failures import DrawnSample
+    from ace.skillbook.store import SampleKey
+
+__all__ = [
+    "RecordedTrace",
+    "SampleInFlight",
+    "UnreadRecord",
+    "check_context",
+    "check_items",
+    "in_order_of_epoch",
+    "inputs_digest",
+    "trace_identity",
+]
+
+
+@checked_class
+@dataclass(frozen=True, slots=True)
+class RecordedTrace:
+    """A recorded trace with its place. `TraceAnalyser.run` takes it among the traces.
+
+    Its identity is a hash of the raw record together with the place, so a trace is known again however the
+    traces around it change.
+
+    Example:
+        >>> from ace.runners.samples import trace_identity
+        >>> trace_identity(RecordedTrace({"answer": "4"}, "logs/a.jsonl#12"), 1)
+        '5575ae1c4f02063d@logs/a.jsonl#12'
+    """
+
+    record: object
+    """The trace as it was recorded, of any type."""
+    place: str
+    """Where it stands, such as `logs/a.jsonl#12`."""
+
+
+class UnreadRecord(ABC):
+    """A record that stays in its file until it is needed.
+
+    The command line has the one implementation: it knows the files, and the runners, which are below it, do not.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def load(self) -> object:
+        """Return the record.
+
+        Raises:
+            OSError: The file cannot be read any more.
+            ValueError: The file holds something else now.
+        """
+
+
+def trace_identity(item: object, index: int) -> str:
+    """Return the name of a sample or a trace: its own id, or a hash of the record and its place.
+
+    A `RecordedTrace` is always named by hash and place; anything else without an id by hash and index.
+
+    The same input gives the same name in every epoch and every run.
+
+    Args:
+        item: What the runner was given.
+        index: Its place in the input, from 1.
+
+    Example:
+        >>> trace_identity({"trace_id": "runs.jsonl#12", "answer": "4"}, 1)
+        'runs.jsonl#12'
+        >>> trace_identity({"answer": "4"}, 1) == trace_identity({"answer": "4"}, 1)
+        True
+    """
+    if isinstance(item, RecordedTrace):
+        return f"{_hash(item.record)}@{item.place}"
+    own = _own_id(item)
+    if own:
+        return own
+    return f"{_hash(item)}#{index}"
+
+
+def inputs_digest(items: Iterable[object]) -> str:
+    """Return a digest that tells the inputs of a run from others.
+
+    Args:
+        items: The inputs; of an iterator, which can be read only once, nothing is looked at.
+
+    Returns:
+        The digest; empty for an iterator.
+
+    Example:
+        >>> inputs_digest(["a", "b"]) == inputs_digest(["a", "b"]), inputs_digest(["a"]) == inputs_digest(["b"])
+        (True, False)
+    """
+    if not isinstance(items, Sequence):
+        return ""
+    digest = hashlib.sha256()
+    for index, item in enumerate(items, 1):
+        digest.update(trace_identity(item, index).encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _hash(record: object) -> str:
+    return hashlib.sha256(_bytes(record)).hexdigest()[:16]
+
+
+def _own_id(item: object) -> str:
+    for name in ("trace_id", "id"):
+        found = item.get(name) if isinstance(item, Mapping) else attribute_of(item, name)
+        if isinstance(found, str):
+            return found
+    return ""
+
+
+def _bytes(item: object) -> bytes:
+    if isinstance(item, bytes):
+        return item
+    if isinstance(item, str):
+        return item.encode("utf-8", "surrogatepass")
+    from ace.implementations.trace_reading.plain import to_plain
+
+    text = json.dumps(to_plain(item), sort_keys=True, ensure_ascii=True, default=str)
+    return text.encode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class SampleInFlight:
+    """A sample that a run has begun with."""
+
+    drawn: DrawnSample
+    """What it is."""
+    key: SampleKey
+    """Under which key a store takes it."""
+    global_index: int
+    """Its place in the run, from 1."""
+    attempt: int
+    """How often it has failed before."""
+    attempts: Mapping[str, int]
+    """How often it has failed because of the answers to each role."""
+    already_learned: bool
+    """Whether only the steps behind `ApplyStep` are left."""
+    started: float
+    """When it was drawn, by the monotonic clock."""
+    content: Mapping[str, object] = field(default_factory=dict)
+    """What is noted of its content, so that a later run knows it; see `ace.runners.once`."""
+
+    @property
+    def place(self) -> int:
+        """Its place in the input, from 0."""
+        return self.drawn.index - 1
+
+
+_NEVER_NONE = ("sample", "trace", "skillbook")
+
+
+def check_items(items: object, epochs: int) -> None:
+    """Check the inputs of a run as a whole.
+
+    Args:
+        items: The inputs.
+        epochs: The number of passes over them.
+
+    Raises:
+        TypeError: They are a single input, not an iterable of inputs.
+        ValueError: They can be iterated only once and there are several epochs, or one of them is None.
+    """
+    if isinstance(items, str | bytes | bytearray | Mapping) or not isinstance(items, Iterable):
+        raise TypeError(f"a run takes a list of inputs, not one {type(items).__name__}; put it into a list: run([...])")
+    whole_number("epochs", epochs)
+    if not isinstance(items, Sequence):
+        if epochs > 1:
+            raise ValueError(
+                f"{epochs} epochs need inputs that can be iterated more than once; a {type(items).__name__} "
+                "cannot: give a list"
+            )
+        return
+    missing = [index for index, item in enumerate(items, 1) if item is None]
+    if missing:
+        raise ValueError(f"inputs {', '.join(map(str, missing[:10]))} of {len(items)} are None")
+
+
+def in_order_of_epoch(items: Iterable[Any], seed: int | None, epoch: int) -> Iterable[Any]:
+    """Return the inputs in the order of an epoch.
+
+    Args:
+        items: The inputs.
+        seed: Determines the orders; None keeps the order of the inputs.
+        epoch: The epoch, from 1.
+
+    Raises:
+        ValueError: They cannot be put into another order.
+
+    Example:
+        >>> in_order_of_epoch(["a", "b", "c"], 1, 1), in_order_of_epoch(["a", "b", "c"], 1, 2)
+        (['b', 'c', 'a'], ['c', 'b', 'a'])
+    """
+    if seed is None:
+        return items
+    if not isinstance(items, Sequence):
+        raise ValueError(f"shuffle needs inputs that can be reordered; a {type(items).__name__} cannot: pass a list")
+    ordered = list(items)
+    # A text as seed gives the same numbers on every machine and for every release of Python that we support.
+    random.Random(seed if epoch == 1 else f"{seed} {epoch}").shuffle(ordered)
+    return ordered
+
+
+def check_context(ctx: ACEStepContext, pipeline: Pipeline[ACEStepContext], runner: str, index: int) -> None:
+    """Check that the context of one input has what the steps want from the start.
+
+    Args:
+        ctx: The context.
+        pipeline: The pipeline that it will pass.
+        runner: The name of the runner, for the error.
+        index: The place of the input, from 1.
+
+    Raises:
+        ValueError: A field is missing, or is None where that cannot be.
+    """
+    for name in sorted(pipeline.requires):
+        if not hasattr(ctx, name):
+            raise ValueError(
+                f"input {index}: the steps of {runner} need the context field {name!r}, and "
+                f"{type(ctx).__name__} has none; set it in _build_context, or put the step that provides it first"
+            )
+        if name in _NEVER_NONE and getattr(ctx, name) is None:
+            raise ValueError(
+                f"input {index}: the steps of {runner} need the context field {name!r}, which is None; "
+                "set it in _build_context"
+            )
