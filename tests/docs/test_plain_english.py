@@ -41,7 +41,7 @@ EXEMPT: dict[str, str] = {
     # The texts below are part of a prompt or an expression for what people type; models are measured with them.
     "ace-core/src/ace/cases/corrections.py": "words of people that the pattern of a correction matches",
     "ace-core/src/ace/implementations/prompt_templates": "prompts: a change of wording has to be measured",
-    "ace-core/src/ace/implementations/small_model_skill_manager.py": "a list of words that carry no meaning",
+    "ace-core/src/ace/implementations/small_models.py": "a list of words that carry no meaning",
     "ace-core/src/ace/providers/structured_answers.py": "the prompt that asks for an answer again",
     "ace-core/src/ace/steps/prove.py": "what the reflector is told of a rule that lost a value",
     # Still to be rewritten. Remove a line when its texts are done; a test below says when it is no longer needed.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ace.implementations import Agent, Reflector, SkillManager
-from ace.implementations.small_model_agent import SmallModelAgent
+from ace.implementations.small_models import SmallModelAgent
 from ace.outputs import ReflectorOutput
 from ace.protocols import (
     AgentLike,

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace.implementations.fence import Fence
+from ace.implementations.prompts import Fence
 
 
 @given(st.lists(st.text(), min_size=1))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace.implementations.trace_reading import Section, fitted_sections
-from ace.implementations.trace_reading.fitting import cut_middle, fit
+from ace.implementations.trace_reading.rendering import cut_middle, fit
 
 MARK_SIZE = 45
 

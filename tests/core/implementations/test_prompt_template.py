@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace.implementations import Agent, Reflector, SkillManager
-from ace.implementations.prompt_template import PromptTemplate
-from ace.implementations.prompts import AGENT_PROMPT, REFLECTOR_PROMPT, SKILL_MANAGER_PROMPT
+from ace.implementations.prompts import AGENT_PROMPT, REFLECTOR_PROMPT, SKILL_MANAGER_PROMPT, PromptTemplate
 from ace.providers import LiteLLMClient
 
 LLM = LiteLLMClient("gpt-4o-mini")

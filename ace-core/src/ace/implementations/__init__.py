@@ -9,11 +9,15 @@ if TYPE_CHECKING:
     from ace.implementations.agent import Agent
     from ace.implementations.prompts import SKILLBOOK_USAGE_INSTRUCTIONS
     from ace.implementations.reflector import Reflector
-    from ace.implementations.roles_for_client import agent_for, reflector_for, skill_manager_for
     from ace.implementations.skill_manager import SkillManager
-    from ace.implementations.small_model_agent import SmallModelAgent
-    from ace.implementations.small_model_reflector import SmallModelReflector
-    from ace.implementations.small_model_skill_manager import SmallModelSkillManager
+    from ace.implementations.small_models import (
+        SmallModelAgent,
+        SmallModelReflector,
+        SmallModelSkillManager,
+        agent_for,
+        reflector_for,
+        skill_manager_for,
+    )
     from ace.implementations.trace_reading import read_trace
 
 __all__ = [
@@ -35,13 +39,13 @@ _HOMES = {
     "Agent": "agent",
     "Reflector": "reflector",
     "SkillManager": "skill_manager",
-    "SmallModelAgent": "small_model_agent",
-    "SmallModelReflector": "small_model_reflector",
-    "SmallModelSkillManager": "small_model_skill_manager",
-    "agent_for": "roles_for_client",
+    "SmallModelAgent": "small_models",
+    "SmallModelReflector": "small_models",
+    "SmallModelSkillManager": "small_models",
+    "agent_for": "small_models",
     "read_trace": "trace_reading",
-    "reflector_for": "roles_for_client",
-    "skill_manager_for": "roles_for_client",
+    "reflector_for": "small_models",
+    "skill_manager_for": "small_models",
 }
 
 

@@ -208,9 +208,8 @@ class _GrowingText:
 
 def _growing(record: object) -> _GrowingItems | _GrowingText | None:
     """Return a record as something that can grow, or None."""
-    from ace.implementations.trace_reading.plain import decoded, to_plain
+    from ace.implementations.trace_reading.plain import decoded, parsed_json, to_plain
     from ace.implementations.trace_reading.reader import ALIASES, read_trace
-    from ace.implementations.trace_reading.text import parsed_json
     from ace.protocols.trace_converters import find_trace_converter
 
     if find_trace_converter(record) is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ace.arguments import checked_class
 from ace.cases import worked_example
-from ace.implementations.repeated_words import WordRun, first_repeated, repeated_share, word_runs
+from ace.implementations.prompts import WordRun, first_repeated, repeated_share, word_runs
 from ace.redaction import Redactor, SensitiveClass
 
 if TYPE_CHECKING:

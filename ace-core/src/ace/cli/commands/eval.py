@@ -181,7 +181,7 @@ def _measurement(
     environment: Match,
 ) -> Measurement:
     from ace.evaluation import Evaluator
-    from ace.implementations.roles_for_client import agent_for
+    from ace.implementations.small_models import agent_for
 
     try:
         evaluator = Evaluator(

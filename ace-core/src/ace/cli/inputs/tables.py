@@ -215,8 +215,8 @@ def _usual_names() -> set[str]:
 
 def _value(name: str, field: str) -> object:
     """Return what a field holds: steps may be written as JSON, and success as a word."""
+    from ace.implementations.trace_reading.plain import parsed_json
     from ace.implementations.trace_reading.reader import ALIASES
-    from ace.implementations.trace_reading.text import parsed_json
 
     if name == "success" and field.strip().lower() in ("true", "false"):
         return field.strip().lower() == "true"

@@ -110,7 +110,7 @@ class BookTest:
     def _tests(self, book: Skillbook, client: LLMClientLike) -> SkillTests:
         from ace.evaluation import SkillTests
         from ace.evaluation.naming import text_hash
-        from ace.implementations.roles_for_client import agent_for
+        from ace.implementations.small_models import agent_for
 
         agent = agent_for(client)
         prompt = text_hash(type(agent).__name__, agent.prompt_template)

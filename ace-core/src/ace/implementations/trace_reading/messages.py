@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ace.implementations.trace_reading.plain import Plain
-from ace.implementations.trace_reading.text import EMPTY, as_text
+from ace.implementations.trace_reading.plain import EMPTY, Plain, as_text
 from ace.traces import StepKind, TraceStep, trace_step
 
 __all__ = ["final_text", "first_user_text", "is_message", "steps_of"]

@@ -6,8 +6,7 @@ from typing import Final, TypedDict
 
 from ace.cases import correction_in_feedback, corrections_in, steps_of_dialogue
 from ace.implementations.trace_reading.messages import final_text, first_user_text, is_message, steps_of
-from ace.implementations.trace_reading.plain import Plain, decoded, to_plain
-from ace.implementations.trace_reading.text import EMPTY, as_text, parsed_json
+from ace.implementations.trace_reading.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
 from ace.protocols.trace_converters import converted_trace, find_trace_converter
 from ace.skill import CHECK_KINDS
 from ace.traces import TraceCorrection, TraceStep, steps_as_text
