@@ -9,7 +9,7 @@ import pytest
 from ace.skillbook import Skillbook
 from ace_claude_code.sessions.home import project_key, skillbook_path, state_folder
 from tests.claude_code.conftest import Ace, ServerFor
-from tests.claude_code.test_sessions import session
+from tests.claude_code.test_sessions import agents, session
 from tests.support.scripted_anthropic_server import Reply, Request, Text
 
 
@@ -46,6 +46,40 @@ def test_a_skill_is_forgotten_and_edited(book: Path, ace: Ace) -> None:
 def test_the_skills_are_exported_to_a_file_that_can_be_committed(book: Path, ace: Ace, project: Path) -> None:
     ace("export", "AGENTS.md")
     assert "Run the check twice." in (project / "AGENTS.md").read_text(encoding="utf-8")
+
+
+def test_a_skill_is_pinned_and_unpinned(book: Path, ace: Ace) -> None:
+    assert "pinned [checks-00002]" in ace("pin", "checks-00002")["out"]
+    assert "is pinned" in ace("forget", "checks-00002", "--yes", code=2)["err"]
+    assert [skill["pinned"] for skill in ace("show", "--json")["skills"]] == [False, True]
+    [listed] = ace("status", "--json")["skillbooks"]
+    assert {skill["id"]: skill["pinned"] for skill in listed["skills"]} == {
+        "checks-00001": False,
+        "checks-00002": True,
+    }
+    assert "Run it on Tuesdays. (pinned, helpful 0" in ace("status")["out"]
+    ace("unpin", "checks-00002")
+    ace("forget", "checks-00002", "--yes")
+    assert contents(book) == ["Run the check twice."]
+
+
+def test_a_skill_that_is_pinned_in_a_session_is_first_in_the_next_one(
+    claude: str, book: Path, project: Path, serving: ServerFor, ace: Ace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACE_PRIVATE", "1")  # no learner is started
+    with Skillbook.open(book) as found, found.deferred_commits():
+        for number in range(100):
+            found.tag_skill(found.add_skill("habits", f"Habit number {number} of the house.").id, "helpful")
+    server = serving(lambda request: [Text("Seen.")])
+    ace("install", "--claude", claude, "--budget-tokens", "300")
+    session(claude, project, prompt="Xylophone?")
+    [request] = agents(server)
+    assert "Habit number" in request.text and "Run it on Tuesdays." not in request.text
+    session(claude, project, prompt="/ace-learning:skills pin checks-00002")
+    server.clear()
+    session(claude, project, prompt="Xylophone?")
+    [request] = agents(server)
+    assert request.text.index("[checks-00002] Run it on Tuesdays.") < request.text.index("Habit number")
 
 
 def test_another_project_is_named(book: Path, ace: Ace, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

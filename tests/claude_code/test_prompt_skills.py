@@ -14,8 +14,10 @@ from ace_claude_code import transcript_to_turn_traces
 from ace_claude_code.sessions.home import project_key, skillbook_path, state_folder
 from ace_claude_code.sessions.settings import SessionSettings, write_settings
 from tests.claude_code.conftest import Ace, ServerFor
-from tests.claude_code.test_sessions import session
+from tests.claude_code.test_sessions import session, wait_for_the_learner
+from tests.claude_code.test_spend import lessons
 from tests.support.scripted_anthropic_server import Text
+from tests.support.scripted_server import ScriptedServer
 
 FITTING = "Tides are written with an h, such as 14h30."
 
@@ -61,6 +63,14 @@ def test_few_skills_are_added_to_a_prompt(book: Path, project: Path) -> None:
     assert shown("prompt", project, prompt="Which habit of the house?").count("- [") == 5
 
 
+def test_a_skill_that_is_pinned_during_a_session_is_shown_with_the_next_prompt(book: Path, project: Path) -> None:
+    shown("start", project)
+    with Skillbook.open(book) as found:
+        found.update_skill("tides-00201", pinned=True)
+    assert shown("prompt", project, prompt="Which habit of the house?").splitlines()[1] == f"- [tides-00201] {FITTING}"
+    assert shown("prompt", project, prompt="Xylophone?") == ""
+
+
 def test_a_real_session_sees_and_records_them(
     claude: str, home: Path, book: Path, project: Path, serving: ServerFor, ace: Ace
 ) -> None:
@@ -74,3 +84,22 @@ def test_a_real_session_sees_and_records_them(
     assert isinstance(metadata, dict)
     assert "tides-00201" in metadata["shown_skill_ids"]
     assert turn["skill_ids"] == ["tides-00201"]
+
+
+def test_the_status_tells_how_often_each_skill_was_shown_and_cited(
+    claude: str, book: Path, project: Path, serving: ServerFor, ace: Ace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving(lambda request: [Text("At 14h30, by [tides-00201].")])
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with ScriptedServer(lessons) as learner:
+        model = ("--model", "openai/x", "--api-base", learner.api_base)
+        ace("install", *model, "--budget-tokens", "500")
+        session(claude, project, prompt="When are the tides in Brest?")
+        session(claude, project, prompt="Xylophone?")
+        wait_for_the_learner(ace, 2)
+    [listed] = ace("status", "--json")["skillbooks"]
+    use = {skill["id"]: (skill["shown"], skill["cited"]) for skill in listed["skills"]}
+    assert use["tides-00201"] == (1, 2)
+    assert use["habits-00001"] == (2, 0)
+    assert use["habits-00200"] == (0, 0)
+    assert "cited 2 times" in ace("show", "tides-00201", "--project", str(project))["out"]

@@ -17,7 +17,7 @@ from ace.steps import GuardedKind
 if TYPE_CHECKING:
     from ace.pipeline import CancellationToken
     from ace_claude_code.sessions.learning import LearningReport
-    from ace_claude_code.sessions.status import SessionStatus
+    from ace_claude_code.sessions.status import LearnedSkill, SessionStatus
 
 __all__ = ["app"]
 
@@ -135,7 +135,7 @@ def status(*, as_json: Json = False) -> int:
     for book in found.skillbooks:
         print_text(f"\n{len(book.skills)} skills of {book.project} in {book.path}")
         for skill in book.skills[:_SHOWN_SKILLS]:
-            print_text(f"  [{skill.id}] {skill.content} (helpful {skill.helpful}, harmful {skill.harmful})")
+            print_text(f"  [{skill.id}] {skill.content} ({_use_of(skill)})")
         if len(book.skills) > _SHOWN_SKILLS:
             print_text(f"  and {len(book.skills) - _SHOWN_SKILLS} earlier ones: ace skillbook show {book.path}")
     _print_spend(found)
@@ -214,6 +214,11 @@ def learn(
     return WITH_FAILURES if report.problems or token.is_cancelled else DONE
 
 
+def _use_of(skill: LearnedSkill) -> str:
+    judged = f"helpful {skill.helpful}, harmful {skill.harmful}, shown in {skill.shown} turns, cited in {skill.cited}"
+    return f"pinned, {judged}" if skill.pinned else judged
+
+
 def _print_spend(status: SessionStatus) -> None:
     limit = "" if status.budget_usd is None else f" of {status.budget_usd:g}"
     for when, spent, most in (("today", status.spent_today, limit), ("in 30 days", status.spent_in_30_days, "")):
@@ -259,6 +264,30 @@ def edit(*arguments: Forwarded, project: Path | None = None) -> int:
         project: The folder of the project. [default: the current folder]
     """
     return _on_skillbook("edit", arguments, project)
+
+
+@app.command
+def pin(*arguments: Forwarded, project: Path | None = None) -> int:
+    """Pin skills of this project, as `ace skillbook pin` does; it takes the same arguments.
+
+    Every session is shown the pinned skills first. Learning and pruning neither rewrite nor remove them.
+
+    Args:
+        arguments: The ids of the skills.
+        project: The folder of the project; by default this one.
+    """
+    return _on_skillbook("pin", arguments, project)
+
+
+@app.command
+def unpin(*arguments: Forwarded, project: Path | None = None) -> int:
+    """Unpin skills of this project, as `ace skillbook unpin` does; it takes the same arguments.
+
+    Args:
+        arguments: The ids of the skills.
+        project: The folder of the project; by default this one.
+    """
+    return _on_skillbook("unpin", arguments, project)
 
 
 @app.command

@@ -257,6 +257,8 @@ class Skill:
     """The skill that took this one over, if it was merged away."""
     cases: tuple[SkillCase, ...] = ()
     """The cases that prove this skill, oldest first."""
+    pinned: bool = False
+    """Whether a person pinned it: it is shown first, and neither learning nor pruning changes or removes it."""
 
     @property
     def proof(self) -> Proof:

@@ -78,6 +78,7 @@ def test_skills_that_are_shown_and_never_cited_are_found_and_leaving_one_out_sho
         up, idle = skill_effects(learned, book, baseline)
         assert (up.content, up.shown, up.cited, up.correct_when_cited, up.without_skills) == (UP, 10, 10, 1.0, 0.0)
         assert (idle.content, idle.cited, idle.is_never_cited, up.is_never_cited) == (IDLE, 0, True, False)
+        book.update_skill(book.skills()[0].id, pinned=True)  # what is pinned is measured as well
         without_idle, without_up = leave_one_out(evaluator, prices, book)
     assert (without_idle.effect.value, without_idle.p_value) == (0.0, 1.0)
     assert without_up.effect.value == 1.0

@@ -109,7 +109,7 @@ def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSett
 
 
 def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
-    """Show the skills that fit a prompt, unless the session has seen them already."""
+    """Show the skills that fit a prompt, and those that were pinned meanwhile, unless the session has seen them."""
     prompt = text_in(event, "prompt")
     session = open_session(state, text_in(event, "session_id"))
     path = skillbook_path(state, key_of_project(_folder_of(event)))
@@ -127,12 +127,13 @@ def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
     # A skill that shares but a common word with the prompt scores a little, and far less than those that fit.
     least = _LEAST_SHARE * max(scores, default=0.0)
     scored = sorted(zip(scores, skills, strict=True), key=lambda pair: -pair[0])
-    fitting = [
-        skill for score, skill in scored if score > 0 and score >= least and skill.id not in session.shown_skill_ids
-    ][:_MOST_FOR_PROMPT]
-    if fitting:
-        note_shown_skills(state, session.session_id, [skill.id for skill in fitting])
-        lines = "\n".join(f"- [{skill.id}] {skill.content}" for skill in fitting)
+    fitting = [skill for score, skill in scored if score > 0 and score >= least and not skill.pinned]
+    unseen = [skill for skill in fitting if skill.id not in session.shown_skill_ids][:_MOST_FOR_PROMPT]
+    pinned = [skill for skill in skills if skill.pinned and skill.id not in session.shown_skill_ids]
+    shown = [*pinned, *unseen]
+    if shown:
+        note_shown_skills(state, session.session_id, [skill.id for skill in shown])
+        lines = "\n".join(f"- [{skill.id}] {skill.content}" for skill in shown)
         _give("UserPromptSubmit", f"These strategies from earlier sessions may fit this prompt as well:\n{lines}")
 
 

@@ -73,8 +73,8 @@ def _command() -> str:
     ace = shlex.join([sys.executable, "-E", "-P", "-m", "ace_claude_code.sessions.in_session"])
     return (
         "---\n"
-        "description: Show, forget, edit or export what was learned from the sessions of this project\n"
-        "argument-hint: show | forget ID --yes | edit ID TEXT | export FILE | status\n"
+        "description: Show, forget, edit, pin or export what was learned from the sessions of this project\n"
+        "argument-hint: show | forget ID --yes | edit ID TEXT | pin ID | unpin ID | export FILE | status\n"
         f"allowed-tools: Bash({ace}:*)\n"
         "---\n"
         "Tell the user what this command printed, and do nothing else:\n\n"

@@ -39,6 +39,11 @@ class LearnedSkill:
     content: str
     helpful: int
     harmful: int
+    shown: int
+    """To how many of the turns that were learned from it was shown."""
+    cited: int
+    """How many of them cite it."""
+    pinned: bool
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,7 @@ def session_status() -> SessionStatus:
 
 def _books(state: Path) -> tuple[list[LearnedBook], list[str]]:
     """Return the skillbooks, and why others cannot be read."""
+    from ace.runners import skill_use
     from ace.skillbook import Skillbook, SkillbookError
 
     found: list[LearnedBook] = []
@@ -116,12 +122,24 @@ def _books(state: Path) -> tuple[list[LearnedBook], list[str]]:
     for path in sorted(state.glob("projects/*/skillbook.db")):
         try:
             with Skillbook.open(path) as book:
+                uses = skill_use(book)
                 skills = sorted(book.skills(), key=lambda skill: skill.created_at, reverse=True)
         except SkillbookError as error:
             problems.append(str(error))
             continue
-        shown = tuple(LearnedSkill(each.id, each.content, each.helpful, each.harmful) for each in skills)
-        found.append(LearnedBook(path.parent.name, str(path), shown))
+        learned = tuple(
+            LearnedSkill(
+                id=each.id,
+                content=each.content,
+                helpful=each.helpful,
+                harmful=each.harmful,
+                shown=uses[each.id].chosen,
+                cited=uses[each.id].cited,
+                pinned=each.pinned,
+            )
+            for each in skills
+        )
+        found.append(LearnedBook(path.parent.name, str(path), learned))
     return found, problems
 
 

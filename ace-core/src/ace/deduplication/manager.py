@@ -19,7 +19,9 @@ from ace.deduplication.operations import (
     UpdateOp,
     apply_consolidation_operations,
     consolidation_prompt,
+    merged_text,
     parse_consolidation_operations,
+    pinned_problem,
     similarity_report,
 )
 from ace.deduplication.proving import Decisions, lost_values
@@ -189,9 +191,11 @@ class DeduplicationManager:
                 decisions.allow(operation)
                 continue
             skills = [skill for id in operation.skill_ids if (skill := skillbook.get_skill(id)) is not None]
-            # Operations with unknown skills are refused where they are carried out.
-            if len(skills) < len(operation.skill_ids) or decisions.is_proven(
-                operation, _new_text(operation, skills), skills
+            # Operations with unknown or pinned skills are refused where they are carried out.
+            if (
+                len(skills) < len(operation.skill_ids)
+                or pinned_problem(operation, skills)
+                or decisions.is_proven(operation, _new_text(operation, skills), skills)
             ):
                 decisions.allow(operation)
         return self._carried_out(decisions, skillbook)[0]
@@ -212,14 +216,18 @@ class DeduplicationManager:
         )
 
     def _by_rule(self, skillbook: Skillbook) -> Decisions:
-        """Decide about the skills of one wording: the longest text stays, then the most helpful one."""
+        """Decide about the skills of one wording: a pinned one stays, then the longest text, then the most helpful."""
         decisions = Decisions(self.prover)
         for group in self._same_wording(skillbook):
-            kept = max(group, key=lambda skill: (len(skill.content), skill.helpful))
+            kept = max(group, key=lambda skill: (skill.pinned, len(skill.content), skill.helpful))
             taken = [
                 skill
                 for skill in group
-                if skill is kept or decisions.is_proven(_merge_of([kept, skill], kept), kept.content, [kept, skill])
+                if skill is kept
+                or (
+                    not skill.pinned
+                    and decisions.is_proven(_merge_of([kept, skill], kept), kept.content, [kept, skill])
+                )
             ]
             if len(taken) > 1:
                 decisions.allow(_merge_of(taken, kept))
@@ -294,11 +302,11 @@ def _merge_of(group: Sequence[Skill], kept: Skill, reasoning: str = "the same wo
 
 
 def _new_text(operation: MergeOp | UpdateOp, skills: Sequence[Skill]) -> str:
-    """Return the text that an operation leads to: that of a merge without one is the longest."""
+    """Return the text that an operation leads to."""
     if isinstance(operation, UpdateOp):
         return operation.new_content
     content = operation.merged_content
-    return content if content.strip() else max((skill.content for skill in skills), key=len)
+    return content if content.strip() else merged_text(skills)
 
 
 def _nearest(skill: Skill, group: SimilarGroup) -> Skill:
@@ -342,6 +350,8 @@ def _misfit(
         now = skillbook.get_skill(skill.id)
         if skill.id in operation.skill_ids and (now is None or now.content != skill.content):
             return f"{skill.id!r} has changed since it was asked about"
+    if problem := pinned_problem(operation, group.skills):
+        return problem
     if isinstance(operation, DeleteOp) and deleted.issuperset(
         {skill.id for skill in group.skills} - {operation.skill_id}
     ):

@@ -40,7 +40,7 @@ class MergeOp:
     keep_id: str
     """The skill that stays."""
     merged_content: str = ""
-    """The text that says what all of them said; if empty, the longest of theirs."""
+    """The text that says what all of them said; if empty, that of a pinned skill, else the longest of theirs."""
     reasoning: str = ""
     type: Literal["MERGE"] = "MERGE"
 
@@ -161,10 +161,31 @@ def _check_ids(operation: ConsolidationOperation, skillbook: Skillbook, settled:
         skill = skillbook.get_skill(id)
         if skill is None or not skill.is_active:
             raise EventRefusedError(f"there is no active skill {id!r}")
+    if problem := pinned_problem(operation, [skill for id in ids if (skill := skillbook.get_skill(id)) is not None]):
+        raise EventRefusedError(problem)
     if isinstance(operation, MergeOp):
         for first, second in _pairs(ids):
             if skillbook.has_keep_decision(first, second):
                 raise EventRefusedError(f"{first!r} and {second!r} were judged to be kept apart")
+
+
+def pinned_problem(operation: ConsolidationOperation, skills: Sequence[Skill]) -> str:
+    """Return why pinned skills do not allow an operation: neither they nor their texts may go. Empty if they do.
+
+    Args:
+        operation: The operation.
+        skills: The skills that are concerned.
+    """
+    pinned = {skill.id: skill.content for skill in skills if skill.pinned}
+    match operation:
+        case DeleteOp(skill_id=id) | UpdateOp(skill_id=id) if id in pinned:
+            return f"the skill {id!r} is pinned; it stays as it is"
+        case MergeOp(keep_id=keep_id) if other := next((id for id in pinned if id != keep_id), None):
+            return f"the skill {other!r} is pinned; it is not merged into another one"
+        case MergeOp(keep_id=keep_id, merged_content=content) if keep_id in pinned:
+            if content.strip() and content != pinned[keep_id]:
+                return f"the skill {keep_id!r} is pinned; its text stays as it is"
+    return ""
 
 
 def _apply(
@@ -189,13 +210,22 @@ def _merge(operation: MergeOp, skillbook: Skillbook) -> None:
     others = [id for id in operation.skill_ids if id != operation.keep_id]
     content = operation.merged_content
     if not content.strip():
-        content = max((_active(skillbook, id).content for id in operation.skill_ids), key=len)
+        content = merged_text([_active(skillbook, id) for id in operation.skill_ids])
     skillbook.merge_skills(operation.keep_id, others, content)
     for pair, decision in skillbook.similarity_decisions().items():
         merged = [id for id in pair if id in others]
         apart = [id for id in pair if id not in operation.skill_ids]
         if decision.decision == "KEEP" and merged and apart and apart[0] in skillbook:
             skillbook.set_similarity_decision(operation.keep_id, apart[0], decision)
+
+
+def merged_text(skills: Sequence[Skill]) -> str:
+    """Return the text of a merge that gives none: that of the first skill if it is pinned, else the longest.
+
+    Args:
+        skills: All skills that are merged, the one that stays first.
+    """
+    return skills[0].content if skills[0].pinned else max((skill.content for skill in skills), key=len)
 
 
 def _active(skillbook: Skillbook, skill_id: str) -> Skill:
@@ -295,7 +325,9 @@ stays) and `merged_content`, one text that loses nothing of what any of them sai
 1. Use each id in one operation at most, and only with ids of the same group.
 2. Say something about every group. When in doubt, KEEP.
 3. A different number, a different condition or a negation is a different skill.
-4. Answer with an object that has `reasoning` and the list `consolidation_operations`.
+4. A skill with `"pinned": true` stays, with its text: do not DELETE or UPDATE it, and MERGE others into it only with \
+its own text as `merged_content`.
+5. Answer with an object that has `reasoning` and the list `consolidation_operations`.
 """
 """Placeholder: groups."""
 
@@ -329,6 +361,8 @@ def similarity_report(same: Sequence[Sequence[Skill]], similar: Sequence[Similar
 
 def _skill_line(skill: Skill) -> str:
     fields = {"id": skill.id, "section": skill.section, "content": skill.content, **skill.counts()}
+    if skill.pinned:
+        fields["pinned"] = True
     return json.dumps(fields, ensure_ascii=False)
 
 

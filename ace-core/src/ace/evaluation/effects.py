@@ -139,6 +139,7 @@ def leave_one_out(
     found = []
     for skill_id in chosen:
         rest = Skillbook.from_dict(skillbook.to_dict())
+        rest.update_skill(skill_id, pinned=False)  # a pinned skill cannot be removed
         rest.remove_skill(skill_id)
         without = budget.evaluate(
             evaluator, samples, rest, name=f"without {skill_id}", repeats=repeats, on_answer=on_answer

@@ -57,7 +57,7 @@ class TopSkills:
     What counts is the relevance, raised or lowered by how often the skill helped or harmed.
 
     Args:
-        limit: The most skills to choose, from 1; those of pinned sections are always chosen.
+        limit: The most skills to choose, from 1; pinned skills, and those of pinned sections, are always chosen.
         ranker: Scores skills against a question; by default their words (BM25).
         pinned_sections: Sections whose skills come first, whatever the question.
 
@@ -84,10 +84,11 @@ class TopSkills:
     def __call__(self, question: str, skillbook: HasSkills) -> list[Skill]:
         """Return the chosen skills: the pinned ones in the order of the book, then the others, the best first."""
         skills = skillbook.skills()
-        if not self.pinned_sections:
+        pinned = [skill for skill in skills if skill.pinned or skill.section in self.pinned_sections]
+        if not pinned:
             return self._best(question, skills, self.limit)
-        pinned = [skill for skill in skills if skill.section in self.pinned_sections]
-        others = [skill for skill in skills if skill.section not in self.pinned_sections]
+        chosen = {skill.id for skill in pinned}
+        others = [skill for skill in skills if skill.id not in chosen]
         left = self.limit - len(pinned)
         return [*pinned, *(self._best(question, others, left) if left > 0 else [])]
 

@@ -440,7 +440,7 @@ class SkillUse(NamedTuple):
     cited: int
     """How many answers cite it."""
     chosen: int
-    """For how many samples a retrieval chose it."""
+    """For how many samples it was chosen: by a retrieval, or by what showed it to an agent that runs elsewhere."""
     whole_book: int
     """How many samples saw the whole book; it is the same for all skills, also for those that came later."""
 

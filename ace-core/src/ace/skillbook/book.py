@@ -521,10 +521,14 @@ class Skillbook:
         evidence: str | None = None,
         insight_source: InsightSource | None = None,
         cases: Sequence[SkillCase] = (),
+        pinned: bool | None = None,
     ) -> Skill | None:
         """Change what is given; the rest stays.
 
         With a new content, the vector goes, and the results of the cases are reset to `not_run`.
+
+        A pinned skill comes first in every prompt, also where only a few skills fit. Learning, deduplication and
+        pruning neither rewrite nor remove it, and `remove_skill` refuses to, until it is unpinned.
 
         Args:
             skill_id: The skill.
@@ -536,12 +540,22 @@ class Skillbook:
             insight_source: One more trace that taught it.
             cases: Cases that join those of the skill, as long as it has fewer than `MAX_CASES`; a case that was run
                 replaces the one with its id. `put_cases` replaces any, and has no limit.
+            pinned: Whether the skill is pinned from now on.
 
         Returns:
             The skill after the change, or None if there is no such skill.
 
         Raises:
             ValueError: If the content is empty, or a counter is unknown.
+
+        Example:
+            >>> book = Skillbook()
+            >>> first, second = book.add_skill("a", "Sort the list."), book.add_skill("b", "Never delete prod.env.")
+            >>> book.update_skill(second.id, pinned=True).pinned
+            True
+            >>> print(book.as_prompt(budget_tokens=20))
+            ## b
+            - [b-00002] Never delete prod.env.
         """
         with self._lock:
             if skill_id not in self._state.skills:
@@ -553,7 +567,7 @@ class Skillbook:
                 "justification": justification,
                 "evidence": evidence,
             }
-            self._make(operations.updated(skill_id, at, texts, metadata, insight_source, cases))
+            self._make(operations.updated(skill_id, at, texts, metadata, insight_source, cases, pinned))
             self._committed(at)
             return self._state.skills.get(skill_id)
 
@@ -584,12 +598,17 @@ class Skillbook:
         Args:
             skill_id: The skill.
             soft: Whether it stays in the book as `invalid`, and out of every prompt.
+
+        Raises:
+            ValueError: If the skill is pinned.
         """
         with self._lock:
             if skill_id in self._state.skills:
                 at = self._now() if soft or self._binding is not None else ""
                 self._make(Removed(skill_id, soft, at))
-                self._committed(at)
+                for _, reason in self._committed(at).refused:
+                    if skill_id in self._state.skills:  # else another process removed it too
+                        raise EventRefusedError(reason)
 
     @checked_arguments()
     def put_cases(self, skill_id: str, cases: Sequence[SkillCase]) -> Skill | None:
@@ -768,7 +787,7 @@ class Skillbook:
             The skill that stays.
 
         Raises:
-            ValueError: If one of them does not exist or is there twice.
+            ValueError: If one of them does not exist or is there twice, or one of `merged_ids` is pinned.
         """
         with self._lock:
             ids = [keep_id, *merged_ids]

@@ -34,6 +34,7 @@ from ace.skillbook.json_read import (
     read_source,
     shown,
     text_value,
+    truth_value,
     whole_number,
 )
 from ace.skillbook.json_write import skill_dict
@@ -67,6 +68,7 @@ def event_dict(event: Event) -> dict[str, Any]:
             return {"kind": "add", "skill": skill_dict(event.skill), "number": event.number}
         case Updated():
             cases = {"cases": [case.to_dict() for case in event.cases]} if event.cases else {}
+            pinned = {} if event.pinned is None else {"pinned": event.pinned}
             return {
                 "kind": "update",
                 "skill_id": event.skill_id,
@@ -75,6 +77,7 @@ def event_dict(event: Event) -> dict[str, Any]:
                 "source": None if event.source is None else event.source.to_dict(),
                 "at": event.at,
                 **cases,
+                **pinned,
             }
         case Tagged():
             counters = dict(event.counters)
@@ -135,13 +138,12 @@ def _event(fields: dict[str, Any]) -> Event:
                 None if source is None else read_source(source, "source", strict=True),
                 _text(fields, "at"),
                 read_cases(fields.get("cases"), "cases"),
+                truth_value(fields["pinned"], "pinned") if "pinned" in fields else None,
             )
         case "tag":
             return Tagged(_text(fields, "skill_id"), _counters(fields), _text(fields, "at"))
         case "remove":
-            if not isinstance(fields["soft"], bool):
-                raise SkillbookFileError(f"this must be true or false, not {shown(fields['soft'])}", place="soft")
-            return Removed(_text(fields, "skill_id"), fields["soft"], _text(fields, "at"))
+            return Removed(_text(fields, "skill_id"), truth_value(fields["soft"], "soft"), _text(fields, "at"))
         case "merge":
             at = _text(fields, "at")
             merged_ids = tuple(member_list(fields["merged_ids"], "merged_ids"))

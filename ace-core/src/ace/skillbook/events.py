@@ -54,6 +54,8 @@ class Updated:
     at: str
     cases: tuple[SkillCase, ...] = ()
     """Cases that join those of the skill."""
+    pinned: bool | None = None
+    """Whether the skill is pinned from now on; None changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +223,7 @@ def apply_event(state: BookState, event: Event) -> Event:
         case Added():
             return _add(state, event)
         case Removed():
-            skill = _existing(state, event.skill_id)
-            if event.soft:
-                state.put(skill.replace(status=INVALID, updated_at=event.at))
-            else:
-                state.remove(event.skill_id)
+            _remove(state, event)
         case Updated():
             _update(state, event)
         case Tagged():
@@ -272,6 +270,16 @@ def _add(state: BookState, event: Added) -> Added:
     return event
 
 
+def _remove(state: BookState, event: Removed) -> None:
+    skill = _existing(state, event.skill_id)
+    if skill.pinned and skill.is_active:
+        raise EventRefusedError(f"the skill {skill.id!r} is pinned; unpin it before it is removed")
+    if event.soft:
+        state.put(skill.replace(status=INVALID, updated_at=event.at))
+    else:
+        state.remove(event.skill_id)
+
+
 def _update(state: BookState, event: Updated) -> None:
     skill = _existing(state, event.skill_id)
     changes: dict[str, object] = {**event.texts, **_raised(skill, event.counters), "updated_at": event.at}
@@ -281,6 +289,8 @@ def _update(state: BookState, event: Updated) -> None:
         changes["cases"] = _joined(_not_run(skill.cases) if "cases" in changes else skill.cases, event.cases)
     if event.source is not None:
         changes["sources"] = join_sources(skill.sources, (event.source,))
+    if event.pinned is not None:
+        changes["pinned"] = event.pinned
     state.put(skill.replace(**changes))
 
 
@@ -298,6 +308,9 @@ def _raised(skill: Skill, increments: Mapping[str, int]) -> dict[str, int]:
 def _merge(state: BookState, event: Merged) -> None:
     kept = _existing(state, event.keep_id)
     others = [_existing(state, id) for id in event.merged_ids]
+    for skill in others:
+        if skill.pinned:
+            raise EventRefusedError(f"the skill {skill.id!r} is pinned; unpin it before it is merged into another one")
     counts = {tag: sum(skill.counts()[tag] for skill in (kept, *others)) for tag in kept.counts()}
     changes: dict[str, object] = {
         **counts,

@@ -61,6 +61,13 @@ def whole_number(value: Any, place: str, *, largest: int) -> int:
     return value
 
 
+def truth_value(value: Any, place: str) -> bool:
+    """Return the value, which must be true or false."""
+    if not isinstance(value, bool):
+        raise SkillbookFileError(f"this must be true or false, not {shown(value)}", place=place)
+    return value
+
+
 def member_list(value: Any, place: str) -> list[str]:
     """Return the value, which must be a list of ids."""
     if not isinstance(value, list):
@@ -117,7 +124,7 @@ _SKILL_FIELDS = (
     "status",
     "sources",
 )
-_SKILL_FIELDS_WITH_CASES = (*_SKILL_FIELDS, "cases")
+_SKILL_SHAPES = tuple((*_SKILL_FIELDS, *more) for more in ((), ("cases",), ("pinned",), ("pinned", "cases")))
 _CASE_FIELDS = tuple(SkillCase.__dataclass_fields__)
 _CHECK_FIELDS = tuple(CaseCheck.__dataclass_fields__)
 _SOURCE_FIELDS = (
@@ -260,6 +267,7 @@ def read_entries(entries: dict[str, Any]) -> list[Skill]:
         fields["sources"] = tuple([source_from_fields(source) for source in fields["sources"]])
         fields["embedding"] = fields["merged_into"] = None
         fields["cases"] = tuple(map(_case, fields["cases"])) if "cases" in fields else ()
+        fields.setdefault("pinned", False)
     return [skill_from_fields(fields) for fields in entries.values()]
 
 
@@ -269,7 +277,7 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
     Looks at columns instead of entries: each check is one pass in C.
     """
     rows = list(entries.values())
-    columns = _columns(rows, _SKILL_FIELDS, _SKILL_FIELDS_WITH_CASES)
+    columns = _columns(rows, *_SKILL_SHAPES)
     if columns is None:
         return False
     types = {name: set(map(type, values)) for name, values in columns.items()}
@@ -287,7 +295,8 @@ def _all_as_written(entries: dict[str, Any]) -> bool:
         and set(columns["status"]) <= {ACTIVE, INVALID}
         and types["sources"] == {list}
         and _all_sources_as_written(list(chain.from_iterable(columns["sources"])))
-        and _all_cases_as_written([fields["cases"] for fields in rows if len(fields) > len(_SKILL_FIELDS)])
+        and all(fields["pinned"] is True for fields in rows if "pinned" in fields)
+        and _all_cases_as_written([fields["cases"] for fields in rows if "cases" in fields])
     )
 
 
@@ -395,6 +404,9 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
         if not _has_our_cases(fields):
             ignored |= {f"{name}.cases"}
             del fields["cases"]
+        if not isinstance(fields.get("pinned", False), bool):  # elsewhere, the word may mean anything
+            ignored |= {f"{name}.pinned"}
+            del fields["pinned"]
         ignored |= {f"{name}.{field}" for field in fields.keys() - _KNOWN_SKILL_FIELDS - set(_CONTENT_NAMES)}
         contents.skills.append(read_skill(id, fields, strict=False))
     if unknown := section_of.keys() - seen:
@@ -455,6 +467,7 @@ def read_skill(id: str, data: Any, *, strict: bool) -> Skill:
         sources=_sources(fields.get("sources"), place, strict=strict),
         merged_into=optional_text(fields.get("merged_into"), f"{place}.merged_into"),
         cases=read_cases(fields.get("cases"), f"{place}.cases"),
+        pinned=truth_value(fields.get("pinned", False), f"{place}.pinned"),
     )
 
 

@@ -69,6 +69,8 @@ def skill_dict(skill: Skill) -> dict[str, JsonValue]:
     }
     if skill.merged_into is not None:
         fields["merged_into"] = skill.merged_into
+    if skill.pinned:
+        fields["pinned"] = True
     if skill.cases:
         fields["cases"] = [_case_dict(case) for case in skill.cases]
     return fields
@@ -80,6 +82,8 @@ def skill_json(skill: Skill) -> str:
     sources_json = "[\n" + ",\n".join(map(_source_json, sources)) + "\n      ]" if sources else "[]"
     merged = skill.merged_into
     end = "" if merged is None else f',\n      "merged_into": {quote(merged)}'
+    if skill.pinned:
+        end += ',\n      "pinned": true'
     if skill.cases:
         end += ',\n      "cases": [\n' + ",\n".join(map(_case_json, skill.cases)) + "\n      ]"
     justification, evidence = skill.justification, skill.evidence

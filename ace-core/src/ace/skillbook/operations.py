@@ -192,6 +192,7 @@ def added(
             "sources": () if source is None else (check_source(source),),
             "merged_into": None,
             "cases": check_cases(cases) if cases else (),
+            "pinned": False,
         }
     )
     return Added(skill, number)
@@ -204,8 +205,9 @@ def updated(
     counters: Mapping[str, object] | None,
     source: InsightSource | None,
     cases: Sequence[SkillCase] = (),
+    pinned: bool | None = None,
 ) -> Updated:
-    """Return the event that changes a skill; texts that are None stay as they are.
+    """Return the event that changes a skill; texts that are None, and a pin that is None, stay as they are.
 
     Raises:
         EventRefusedError: If a text or a counter cannot be taken.
@@ -219,7 +221,7 @@ def updated(
         new["section"] = check_section(new["section"])
     counts = check_counters(counters) if counters else {}
     checked = check_cases(cases) if cases else ()
-    return Updated(skill_id, new, counts, None if source is None else check_source(source), at, checked)
+    return Updated(skill_id, new, counts, None if source is None else check_source(source), at, checked, pinned)
 
 
 def cases_put(skill_id: str, cases: Sequence[SkillCase], at: str) -> CasesChanged:
@@ -292,8 +294,11 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
         "justification": operation.justification,
         "evidence": operation.evidence,
     }
-    if texts["section"] is not None and texts["section"] == state.skills[id].section:
+    skill = state.skills[id]
+    if texts["section"] is not None and texts["section"] == skill.section:
         texts["section"] = None
+    if skill.pinned and (texts["section"] is not None or texts["content"] not in (None, skill.content)):
+        raise EventRefusedError(f"the skill {id!r} is pinned; its text and section stay as they are")
     if all(text is None for text in texts.values()) and not operation.metadata and not operation.cases:
         raise EventRefusedError("UPDATE changes nothing: it needs a content")
     cases = _timed(operation.cases, at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple, final
 
 from ace.retrieval import helpfulness, proven_relevance
@@ -35,13 +35,16 @@ def estimate_tokens(text: str) -> int:
 
 
 def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[Skill]:
-    """Return the skills, the most relevant and most helpful first; equals stay in the order of the book."""
+    """Return the skills: pinned ones, then the most relevant and helpful; equals stay in the order of the book."""
     if query is None:
-        return sorted(skills, key=lambda skill: -helpfulness(skill))
+        return sorted(skills, key=lambda skill: (not skill.pinned, -helpfulness(skill)))
     scores = ranker(query, skills)
     if len(scores) != len(skills):
         raise ValueError(f"the ranker gave {len(scores)} scores for {len(skills)} skills")
-    keys = [(-proven_relevance(score, skill), -helpfulness(skill)) for score, skill in zip(scores, skills, strict=True)]
+    keys = [
+        (not skill.pinned, -proven_relevance(score, skill), -helpfulness(skill))
+        for score, skill in zip(scores, skills, strict=True)
+    ]
     return [skills[index] for index in sorted(range(len(skills)), key=keys.__getitem__)]
 
 
@@ -91,7 +94,7 @@ def write_ranked(format: LineFormat, skills: Sequence[Skill]) -> str:
 def write_by_section(
     format: LineFormat, sections: Sequence[str], places: Mapping[str, int], skills: Sequence[Skill]
 ) -> str:
-    """Return the lines of the skills under their sections, in the order of the book.
+    """Return the lines of the skills under their sections: pinned skills and their sections first, else as in the book.
 
     Args:
         format: How they are written.
@@ -100,27 +103,36 @@ def write_by_section(
         skills: The skills, in any order.
     """
     members: dict[str, list[Skill]] = {}
-    for skill in sorted(skills, key=lambda skill: places[skill.id]):
+    for skill in sorted(skills, key=lambda skill: (not skill.pinned, places[skill.id])):
         members.setdefault(skill.section, []).append(skill)
     texts = [
         format.section(name, format.separator.join(format.lines(members[name]).values()))
-        for name in sections
+        for name in _pinned_first(sections, {skill.section for skill in skills if skill.pinned})
         if name in members
     ]
     return format.book(texts, len(skills)) if skills else ""
 
 
+def _pinned_first(sections: Iterable[str], pinned: Set[str]) -> list[str]:
+    """Return the names of the sections, those with a pinned skill first."""
+    return sorted(sections, key=lambda name: name not in pinned) if pinned else list(sections)
+
+
 @final
 class PromptCache:
-    """Lines by section. A change costs its own line and one join, not the whole book."""
+    """Lines by section. A change costs its own line and one join, not the whole book.
 
-    __slots__ = ("_format", "_lines", "_order_changes", "_pending", "_texts", "_whole")
+    Lines of a section are in the order in which they are shown, so a pin, which changes that order, clears the cache.
+    """
+
+    __slots__ = ("_format", "_lines", "_order_changes", "_pending", "_pinned", "_texts", "_whole")
 
     def __init__(self, format: LineFormat) -> None:
         self._format = format
         self._lines: dict[str, dict[str, str]] | None = None
         self._texts: dict[str, str] = {}
         self._pending: dict[str, None] = {}
+        self._pinned: Set[str] = frozenset()
         self._whole: str | None = None
         self._order_changes = 0
 
@@ -128,6 +140,9 @@ class PromptCache:
         """Note a change of the book: the line is written at the next reading."""
         self._whole = None
         if self._lines is None:
+            return
+        if (before is not None and before.pinned) != (after is not None and after.pinned):
+            self.clear()
             return
         if after is not None and after.is_active:
             if before is not None and not before.is_active:
@@ -165,7 +180,11 @@ class PromptCache:
             self.clear()
             self._order_changes = state.order_changes
         if self._lines is None:
-            self._lines = {name: lines_of([skills[id] for id in members]) for name, members in state.sections.items()}
+            self._pinned = {skill.section for skill in skills.values() if skill.pinned and skill.is_active}
+            self._lines = {
+                name: lines_of(_in_shown_order([skills[id] for id in members], pinned=name in self._pinned))
+                for name, members in state.sections.items()
+            }
             return self._lines
         for id in self._pending:
             skill = skills[id]
@@ -175,7 +194,7 @@ class PromptCache:
 
     def _section_texts(self, state: BookState, lines: dict[str, dict[str, str]]) -> list[str]:
         texts = []
-        for name in state.ordered_sections():
+        for name in _pinned_first(state.ordered_sections(), self._pinned):
             text = self._texts.get(name)
             if text is None:
                 members = lines.get(name)
@@ -185,6 +204,11 @@ class PromptCache:
                 text = self._texts[name] = self._format.section(name, joined)
             texts.append(text)
         return texts
+
+
+def _in_shown_order(skills: list[Skill], *, pinned: bool) -> list[Skill]:
+    """Return the skills of a section, pinned ones first, if there are any."""
+    return sorted(skills, key=lambda skill: not skill.pinned) if pinned else skills
 
 
 class SourceSummary(NamedTuple):

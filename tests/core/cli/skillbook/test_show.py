@@ -34,6 +34,7 @@ SKILL = {
     "sources": [SOURCE],
     "merged_into": str | None,
     "proof": str,
+    "pinned": bool,
 }
 SHOWN = {
     "schema": int,

@@ -1,4 +1,4 @@
-"""`ace skillbook add`, `edit`, `remove` and `restore`: one skill at a time, and each change can be undone."""
+"""`ace skillbook add`, `edit`, `pin`, `remove` and `restore`: one skill at a time, and each change can be undone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def undo(run: Run, command: str) -> None:
     """Run the command that undoes a change, as the user copies it."""
     program, group, *arguments = shlex.split(command)
     assert (program, group) == ("ace", "skillbook")
-    without_asking = [] if "--yes" in arguments or arguments[0] in ("edit", "restore") else ["--yes"]
+    without_asking = [] if "--yes" in arguments or arguments[0] not in ("remove", "rollback") else ["--yes"]
     assert run(*arguments, *without_asking).code == 0
 
 
@@ -55,6 +55,7 @@ def kept_texts(folder: Path) -> list[Path]:
         ["edit", "maths-00001", "--section", "physics"],
         ["edit", "maths-00001", "Compare the units.", "--section", "physics"],
         ["remove", "maths-00001", "maths-00002", "--yes"],
+        ["pin", "maths-00001", "maths-00002"],
     ],
 )
 def test_the_printed_command_undoes_the_change(folder: Path, run: Run, name: str, arguments: list[str]) -> None:
@@ -62,10 +63,10 @@ def test_the_printed_command_undoes_the_change(folder: Path, run: Run, name: str
     shown = run("show", "--json", "--skillbook", name).data["skills"]
     done = run(*arguments, "--skillbook", name)
     assert done.code == 0
-    assert contents(folder / name) != before or "--section" in arguments
+    assert contents(folder / name) != before or "--section" in arguments or arguments[0] == "pin"
     undo(run, done.out.split("`")[1])
     assert contents(folder / name) == before
-    fields = ("id", "section", "content", "helpful", "harmful", "sources", "created_at")
+    fields = ("id", "section", "content", "helpful", "harmful", "sources", "created_at", "pinned")
     after = sorted(run("show", "--json", "--skillbook", name).data["skills"], key=lambda each: str(each["id"]))
     shown.sort(key=lambda each: each["id"])  # a skill that comes back to its section is the last one there
     assert [[each[field] for field in fields] for each in after] == [
@@ -93,6 +94,10 @@ def test_the_json_of_each_keeps_to_its_schema(run: Run, name: str) -> None:
     assert misfits(edited, {**ONE, "is_changed": bool}) == []
     assert misfits(run("remove", "maths-00001", "--yes", *where).data, SEVERAL) == []
     assert misfits(run("restore", "maths-00001", *where).data, SEVERAL) == []
+    for name, pinned in (("pin", True), ("unpin", False)):
+        data = run(name, "maths-00001", *where).data
+        assert misfits(data, SEVERAL) == []
+        assert [skill["pinned"] for skill in data["skills"]] == [pinned]
 
 
 def test_texts_are_read_from_standard_input(run: Run, store: Path) -> None:
@@ -105,6 +110,39 @@ def test_texts_are_read_from_standard_input(run: Run, store: Path) -> None:
 def test_add_creates_the_skillbook(run: Run, folder: Path) -> None:
     assert "added [maths-00001]" in run("add", "maths", "Convert first.", "--skillbook", "new.db").out
     assert contents(folder / "new.db") == {"maths-00001": "Convert first."}
+
+
+@BOOKS
+def test_a_pinned_skill_is_first_and_is_removed_only_once_it_is_unpinned(run: Run, folder: Path, name: str) -> None:
+    where = ["--skillbook", name]
+    done = run("pin", "[maths-00002]", *where)
+    assert done.out.splitlines()[0].startswith("pinned [maths-00002]: ")
+    assert run("show", "--format", "markdown", *where).out.splitlines()[1].startswith("- [maths-00002]")
+    [row] = [line for line in run("show", *where).out.splitlines() if "maths-00002" in line]
+    assert row.split()[1] == "pinned"
+    assert "pinned" in run("show", "maths-00002", *where).out
+    assert "maths-00002" not in run("prune", "--unhelpful-uses", "1", "--json", *where).out
+    refused = run("remove", "maths-00001", "maths-00002", "--yes", *where)
+    assert (refused.code, len(contents(folder / name))) == (2, {"skills.db": 4, "skills.json": 2}[name])
+    assert "`ace skillbook unpin maths-00002` unpins it" in refused.err
+    run("edit", "maths-00002", "Never guess.", *where)
+    assert run("show", "--format", "markdown", *where).out.splitlines()[1].startswith("- [maths-00002] Never guess.")
+    undo(run, done.out.split("`")[1]) if name == "skills.json" else run("unpin", "maths-00002", *where)
+    assert run("remove", "maths-00002", "--yes", *where).code == 0
+
+
+def test_the_history_tells_who_pinned_a_skill(run: Run, store: Path) -> None:
+    run("pin", "maths-00001")
+    again = run("pin", "maths-00001")
+    assert again.out == "already pinned [maths-00001]: Check the units before you add.\n"
+    run("unpin", "maths-00001")
+    versions = run("log", "--limit", "3", "--json").data["versions"]
+    assert [(each["version"], each["author"]) for each in versions[:2]] == [
+        (7, "ace skillbook unpin"),
+        (6, "ace skillbook pin"),
+    ]
+    assert "1 unpinned" in run("log").out and "1 pinned" in run("log").out
+    assert "unpinned" in run("blame", "maths-00001").out
 
 
 @BOOKS

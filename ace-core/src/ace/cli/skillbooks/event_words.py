@@ -67,13 +67,8 @@ def described(event: Event, skill_id: str) -> str:
     match event:
         case Added(skill=skill):
             return f"added: {skill.content}"
-        case Updated(texts=texts, counters=counters, cases=cases):
-            parts = [
-                *(f"{name}: {text}" for name, text in texts.items()),
-                *_raised(counters),
-                *(f"case {case.id}: {_case_words(case)}" for case in cases),
-            ]
-            return f"updated: {'; '.join(parts) or 'one more source'}"
+        case Updated():
+            return _updated(event)
         case Tagged(counters=counters):
             return f"tagged: {', '.join(_raised(counters))}"
         case Merged(keep_id=keep_id, merged_ids=merged, content=content):
@@ -99,6 +94,8 @@ def _verb(event: Added | Updated | Tagged | Removed | Kept) -> str:
     match event:
         case Added():
             return "added"
+        case Updated(texts=texts, counters=counters, pinned=bool(pinned)) if not texts and not counters:
+            return "pinned" if pinned else "unpinned"
         case Updated():
             return "updated"
         case Tagged():
@@ -107,6 +104,18 @@ def _verb(event: Added | Updated | Tagged | Removed | Kept) -> str:
             return "removed" if soft else "deleted"
         case Kept():
             return "kept apart"
+
+
+def _updated(event: Updated) -> str:
+    verb = _verb(event)
+    if verb != "updated":
+        return verb
+    parts = [
+        *(f"{name}: {text}" for name, text in event.texts.items()),
+        *_raised(event.counters),
+        *(f"case {case.id}: {_case_words(case)}" for case in event.cases),
+    ]
+    return f"updated: {'; '.join(parts) or 'one more source'}"
 
 
 def _raised(counters: Mapping[str, int]) -> list[str]:

@@ -43,7 +43,7 @@ class PrunedSkill:
 
 
 def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[PrunedSkill]:
-    """Return the skills that a test found to be unneeded, with the answers that show it.
+    """Return the skills that a test found to be unneeded, with the answers that show it; pinned ones stay.
 
     Args:
         skills: The skills of a book.
@@ -54,7 +54,7 @@ def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[Pr
     by = f" with {report.model}" if report.model else ""
     found = []
     for skill in skills:
-        if skill.id in unneeded:
+        if skill.id in unneeded and not skill.pinned:
             why = f"{counted(len(skill.cases), 'case')} passed without skills{by}"
             of_skill = [tests[case.id] for case in skill.cases]
             answers = "; ".join(
@@ -65,7 +65,7 @@ def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[Pr
 
 
 def skills_to_prune(skills: Iterable[Skill], rules: PruneRules, now: datetime) -> list[PrunedSkill]:
-    """Return the skills that go, and why.
+    """Return the skills that go, and why; pinned ones stay.
 
     Args:
         skills: All skills of a book, also those that are not active.
@@ -85,6 +85,8 @@ def _reason(skill: Skill, rules: PruneRules, now: datetime) -> str:
     if not skill.is_active:
         before = "was removed before" if skill.merged_into is None else f"was merged into {skill.merged_into}"
         return before if rules.invalid else ""
+    if skill.pinned:
+        return ""
     if rules.harmful and skill.harmful > skill.helpful:
         return f"harmful {skill.harmful}, helpful {skill.helpful}"
     uses = sum(skill.counts().values())

@@ -24,11 +24,12 @@ def skill_as_json(skill: Skill) -> dict[str, JsonValue]:
     Args:
         skill: The skill.
     """
-    return {**skill_dict(skill), "merged_into": skill.merged_into, "proof": skill.proof}
+    more = {"merged_into": skill.merged_into, "proof": skill.proof, "pinned": skill.pinned}
+    return {**skill_dict(skill), **more}
 
 
 def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
-    """Print a table of skills; columns say which are proven, if one has a case, and which are not active.
+    """Print a table of skills; columns say which are proven, if one has a case, pinned, and not active.
 
     Args:
         skills: The skills.
@@ -40,7 +41,7 @@ def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
         columns.insert(2, "proof")
         for row, skill in zip(rows, skills, strict=True):
             row.insert(2, skill.proof)
-    if not all(skill.is_active for skill in skills):
+    if not all(skill.is_active and not skill.pinned for skill in skills):
         columns.insert(1, "status")
         for row, skill in zip(rows, skills, strict=True):
             row.insert(1, _status(skill))
@@ -108,4 +109,6 @@ def _row(skill: Skill) -> list[str]:
 def _status(skill: Skill) -> str:
     if skill.merged_into is not None:
         return f"merged into {skill.merged_into}"
-    return "removed" if skill.status == INVALID else skill.status
+    if skill.status == INVALID:
+        return "removed"
+    return "pinned" if skill.pinned else skill.status

@@ -14,6 +14,7 @@ from ace.cli.commands.skillbook import (
     import_skills,
     log,
     merge,
+    pin,
     prune,
     remove,
     restore,
@@ -32,6 +33,8 @@ app = App(
 app.command(show.command, name="show", usage="Usage: ace skillbook show [OPTIONS] [IDS...]")
 app.command(add.command, name="add")
 app.command(edit.command, name="edit", usage="Usage: ace skillbook edit [OPTIONS] SKILL_ID [TEXT]")
+app.command(pin.pin, name="pin")
+app.command(pin.unpin, name="unpin")
 app.command(remove.command, name="remove")
 app.command(restore.command, name="restore")
 app.command(log.command, name="log")

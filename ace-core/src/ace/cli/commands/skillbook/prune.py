@@ -48,7 +48,7 @@ def command(
 
     The skills are listed first, and you are asked for confirmation. Agents no longer see a removed skill, but it stays
     in the skillbook, and `ace skillbook restore` brings it back. In a .db skillbook, the change is one version.
-    Without a terminal, nothing is removed unless --yes is given.
+    Without a terminal, nothing is removed unless --yes is given. Pinned skills are not removed.
 
     With --unneeded, the skillbook is tested with the model, as by `ace skillbook test --without`. The answers that
     show that a skill is no longer needed are recorded as evidence in the same version.

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ace.cli.console import note, print_json, print_text, visible
-from ace.cli.errors import DONE
+from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import can_ask
 from ace.cli.skillbooks.confirmation import ask
@@ -31,7 +31,8 @@ def command(
 
     A removed skill stays in the file, with its counters and sources: `ace skillbook show --all` lists it, and
     `ace skillbook restore` brings it back. In a .db skillbook, the change creates a new version. The command that
-    undoes it is printed. If one of the ids is unknown, no skill is removed.
+    undoes it is printed. If one of the ids is unknown or that of a pinned skill, no skill
+    is removed.
 
     For example:
 
@@ -48,6 +49,11 @@ def command(
     check_writable(location)
     with opened(location) as book:
         skills = list(dict.fromkeys(find_active(book, location, each) for each in ids))
+        if pinned := [skill.id for skill in skills if skill.pinned]:
+            raise UsageError(
+                f"the skill {pinned[0]!r} is pinned, so nothing was removed; "
+                f"`ace skillbook unpin {pinned[0]}` unpins it"
+            )
         if not yes and can_ask():
             for skill in skills:
                 note(f"[{skill.id}] {visible(' '.join(skill.content.split()))}")

@@ -1,0 +1,89 @@
+"""`ace skillbook pin` and `ace skillbook unpin`: skills that are always shown first, and that only a person removes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ace.cli.console import print_json, print_text, visible
+from ace.cli.errors import DONE
+from ace.cli.options import JsonFlag, SkillbookOption
+from ace.cli.skillbooks.history import print_undo, undo_command
+from ace.cli.skillbooks.lookup import find_active
+from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.skillbooks.skill_output import skill_as_json
+from ace.skillbook.stores import shown_location
+
+__all__ = ["pin", "unpin"]
+
+SkillIds = Annotated[str, Parameter(required=True)]
+
+
+def pin(*ids: SkillIds, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
+    """Pin skills: they are shown first in every prompt, also where only a few skills fit.
+
+    Learning, deduplication and pruning neither rewrite nor remove a pinned skill. `ace skillbook edit` changes it, and
+    `ace skillbook remove` removes it once it is unpinned. In a .db skillbook, the change creates a new version. The
+    command that undoes it is printed. If one of the ids is unknown, no skill is pinned.
+
+    For example:
+
+        ace skillbook pin maths-00001
+        ace skillbook pin maths-00001 maths-00004
+
+    Args:
+        ids: The ids of the skills.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        as_json: Print one JSON object.
+    """
+    return _set("pin", ids, skillbook, pinned=True, as_json=as_json)
+
+
+def unpin(*ids: SkillIds, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
+    """Unpin skills: they are chosen, changed and removed like all others again.
+
+    For example:
+
+        ace skillbook unpin maths-00001
+
+    Args:
+        ids: The ids of the skills.
+        skillbook: The skillbook. [env: ACE_SKILLBOOK] [default: skills.db]
+        as_json: Print one JSON object.
+    """
+    return _set("unpin", ids, skillbook, pinned=False, as_json=as_json)
+
+
+def _set(name: str, ids: Sequence[str], skillbook: str | None, *, pinned: bool, as_json: bool) -> int:
+    location = location_of(skillbook)
+    check_writable(location)
+    with opened(location) as book:
+        skills = list(dict.fromkeys(find_active(book, location, each) for each in ids))
+        changed = [skill.id for skill in skills if skill.pinned != pinned]
+        version = book.version
+        if changed:
+            with book.deferred_commits():
+                for skill_id in changed:
+                    book.update_skill(skill_id, pinned=pinned)
+                version = save(book, location, author=f"ace skillbook {name}")
+        skills = [find_active(book, location, skill.id) for skill in skills]
+    undo = undo_command(location, version, ["unpin" if pinned else "pin", *changed]) if changed else ""
+    if as_json:
+        print_json(
+            {
+                "command": f"skillbook {name}",
+                "skillbook": shown_location(location),
+                "version": version,
+                "skills": [skill_as_json(skill) for skill in skills],
+                "undo": undo,
+            }
+        )
+        return DONE
+    for skill in skills:
+        words = f"{name}ned" if skill.id in changed else f"already {name}ned"
+        print_text(f"{words} [{skill.id}]: {visible(skill.content)}")
+    if changed:
+        print_undo(location, version, undo)
+    return DONE
