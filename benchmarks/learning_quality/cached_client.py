@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from ace.calls.model_calls import call_scope, current_call_scope, note_model_call
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
-from ace.protocols.model_calls import call_scope, current_call_scope, note_model_call
 
 __all__ = ["AnswerCache", "BenchmarkClient", "CachedClient"]
 

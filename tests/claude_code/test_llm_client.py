@@ -9,16 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ace.calls import CallScope, answer_budget, call_scope
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
-from ace.protocols import (
-    CallScope,
-    LLMAuthenticationError,
-    LLMCallError,
-    LLMClientLike,
-    UnusableAnswerError,
-    answer_budget,
-    call_scope,
-)
+from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike, UnusableAnswerError
 from ace.skillbook import Skillbook
 from ace_claude_code import ClaudeCodeLLMClient, ClaudeCodeLLMConfig
 from tests.claude_code.conftest import ServerFor

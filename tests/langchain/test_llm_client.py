@@ -10,15 +10,9 @@ from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 
 from ace import Reflector
+from ace.calls import answer_budget
 from ace.outputs import ReflectorOutput, SkillTag
-from ace.protocols import (
-    LLMAuthenticationError,
-    LLMCallError,
-    LLMClientLike,
-    UnusableAnswerError,
-    Usage,
-    answer_budget,
-)
+from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike, UnusableAnswerError, Usage
 from ace.protocols.observers import Event, ModelCalled, observing
 from ace.runners import ACE
 from ace_langchain import LangChainLiteLLMClient, LangChainLLMClient

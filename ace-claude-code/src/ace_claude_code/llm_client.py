@@ -9,16 +9,9 @@ from dataclasses import replace
 from typing import Any, Self
 
 from ace.arguments import checked_class
+from ace.calls import current_call_scope, note_model_call, redactor_for
 from ace.json_fields import Record, mapping_in, text_in
-from ace.protocols import (
-    LLMCallError,
-    LLMResponse,
-    StructuredAnswer,
-    Usage,
-    current_call_scope,
-    note_model_call,
-    redactor_for,
-)
+from ace.protocols import LLMCallError, LLMResponse, StructuredAnswer, Usage
 from ace.providers import UsageAccount, ask_until_valid
 from ace_claude_code.account import metrics_of_result
 from ace_claude_code.binary import find_claude

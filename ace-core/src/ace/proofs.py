@@ -11,24 +11,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 from ace.arguments import checked_class, with_method
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.model_calls import CallScope, call_scope, current_call_scope, redactor_for
+from ace.calls.role_calls import call_agent, call_environment
 from ace.cases import answer_passes, worked_example
 from ace.context import SelectedSkills, SkillbookView
 from ace.environments import Sample
-from ace.protocols.agent import ShowsSkills
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
-from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
-from ace.protocols.foreign_data import encodable
-from ace.protocols.model_calls import CallScope, call_scope, current_call_scope
-from ace.protocols.redaction import redactor_for
-from ace.protocols.role_calls import call_agent, call_environment
+from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError, encodable
+from ace.protocols.roles import ShowsSkills
 
 if TYPE_CHECKING:
     from ace.context import ACESample
     from ace.environments import TaskEnvironment
     from ace.outputs import AgentOutput
-    from ace.protocols.agent import AgentLike
     from ace.protocols.llm import AnyLLMClient
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import AgentLike, Retrieval
     from ace.skill import CaseResult, Skill, SkillCase
 
 __all__ = ["PROVE_ROLE", "CaseOutcome", "CaseProver"]

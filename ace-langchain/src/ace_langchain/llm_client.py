@@ -8,20 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ace.arguments import checked_class
+from ace.calls import BLOCKING, ON_LOOP, Calling, current_answer_budget, finished, note_model_call, within_seconds
 from ace.protocols import (
-    BLOCKING,
-    ON_LOOP,
-    Calling,
     LLMAuthenticationError,
     LLMCallError,
     LLMResponse,
     StructuredAnswer,
     UnusableAnswerError,
     Usage,
-    current_answer_budget,
-    finished,
-    note_model_call,
-    within_seconds,
 )
 from ace.providers import UsageAccount, valid_answer
 from ace_langchain.framework import load

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 from ace.arguments import checked_arguments
+from ace.calls import own_twin
 from ace.context import ACEStepContext
 from ace.json_fields import Record, text_in
 from ace.pipeline import PipelineCancelled
-from ace.protocols import own_twin
 from ace.runners import ACERunner, LearningOptions, LearningSettings, StepOptions, has_run, learning_client
 from ace_openclaw.found_turns import Source, found_turns
 from ace_openclaw.home import state_folder

@@ -15,7 +15,7 @@ from ace.deduplication import DeduplicationConfig, SimilarityDetector
 from ace.deduplication.detector import lexically_similar
 from ace.deduplication.resident_vectors import ResidentVectors
 from ace.deduplication.wording import telling_words
-from ace.protocols.embedders import register_embedder, unregister_embedder
+from ace.protocols.deduplication import register_embedder, unregister_embedder
 from ace.providers import LiteLLMEmbedder
 from ace.retrieval import words
 from ace.skillbook import Skillbook

@@ -23,7 +23,7 @@ from ace.implementations import (
 )
 from ace.implementations.trace_reading import read_trace
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
-from ace.protocols.agent import ShowsSkills
+from ace.protocols.roles import ShowsSkills
 from ace.providers import LiteLLMClient
 from ace.providers.local import LocalLLMClient
 from ace.skill import CaseCheck, Skill, SkillCase

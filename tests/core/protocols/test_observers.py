@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
-from ace.protocols import Usage, call_scope, note_model_call
-from ace.protocols.model_calls import CallScope
+from ace.calls import call_scope, note_model_call
+from ace.calls.model_calls import CallScope
+from ace.protocols import Usage
 from ace.protocols.observers import (
     Event,
     ModelCalled,

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from ace.calls.model_calls import CallScope, call_scope, redactor_for
+from ace.calls.secrets import environment_secrets, is_secret_name, redact
 from ace.protocols import (
     DeduplicationConfig,
     LLMClientLike,
@@ -12,8 +14,6 @@ from ace.protocols import (
     register_model_prefix,
     unregister_model_prefix,
 )
-from ace.protocols.model_calls import CallScope, call_scope
-from ace.protocols.redaction import environment_secrets, is_secret_name, redact, redactor_for
 from ace.providers import LiteLLMClient
 
 

@@ -8,17 +8,9 @@ from typing import Any
 
 import pytest
 
+from ace.calls import CallScope, RecordedAnswers, answer_budget, call_scope
 from ace.outputs import SkillTag
-from ace.protocols import (
-    CallScope,
-    LLMAuthenticationError,
-    LLMCallError,
-    LLMResponse,
-    RecordedAnswers,
-    UnusableAnswerError,
-    answer_budget,
-    call_scope,
-)
+from ace.protocols import LLMAuthenticationError, LLMCallError, LLMResponse, UnusableAnswerError
 from ace.protocols.observers import Event, ModelCalled, observing
 from ace.providers import InstructorClient, LiteLLMClient, wrap_with_instructor
 from tests.support.clients import client_for

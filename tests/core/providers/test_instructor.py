@@ -6,14 +6,9 @@ from typing import Any
 
 import pytest
 
+from ace.calls import answer_budget
 from ace.outputs import AgentOutput, SkillManagerOutput
-from ace.protocols import (
-    LLMCallError,
-    LLMClientLike,
-    LLMResponse,
-    UnusableAnswerError,
-    answer_budget,
-)
+from ace.protocols import LLMCallError, LLMClientLike, LLMResponse, UnusableAnswerError
 from ace.providers import wrap_with_instructor
 from tests.support.clients import client_for
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer, in_turn

@@ -9,8 +9,7 @@ import pytest
 
 from ace.context import ACEStepContext
 from ace.implementations import Reflector, SkillManager
-from ace.protocols.reflector import ReflectorLike
-from ace.protocols.skill_manager import SkillManagerLike
+from ace.protocols.roles import ReflectorLike, SkillManagerLike
 from ace.providers import LiteLLMClient
 from ace.runners import IntegrationRunner, LearningOptions
 from ace.skillbook import Skillbook

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from ace.calls import call_scope, current_call_scope
 from ace.context import ACEStepContext
 from ace.environments import SimpleEnvironment
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
-from ace.protocols import LLMClientLike, LLMResponse, call_scope, current_call_scope
+from ace.protocols import LLMClientLike, LLMResponse
 from ace.protocols.observers import Event, ModelCalled, RunEnded, RunStarted, SampleEnded, observing
 from ace.providers import LiteLLMConfig, wrap_with_instructor
 from ace.runners import ACE, ACELiteLLM, RecordedTrace, TraceAnalyser, has_run, unfinished_runs
@@ -200,7 +201,7 @@ class ReflectsButDies:
 def test_a_recorded_answer_is_not_asked_for_again(kind: str, tmp_path: Path) -> None:
     class Foreign(ReflectsButDies):
         def complete_structured(self, prompt: str, response_model: Any, **kwargs: Any) -> Any:
-            from ace.protocols.model_calls import CallScope, call_scope
+            from ace.calls.model_calls import CallScope, call_scope
 
             with call_scope(CallScope()):  # a client that knows nothing of recorded answers
                 return self.inner.complete_structured(prompt, response_model, **kwargs)

@@ -19,7 +19,7 @@ from tests.support.command_line import ace
 from tests.support.scripted_server import ScriptedServer
 
 if TYPE_CHECKING:
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import Retrieval
 
 UP = "Round every price up to whole euros."
 PRICES = by_kind("price")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from ace.calls.model_calls import note_model_call
 from ace.environments import SimpleEnvironment
 from ace.pipeline import CancellationToken, PipelineCancelled
 from ace.protocols.llm import StructuredAnswer, Usage
-from ace.protocols.model_calls import note_model_call
 from ace.protocols.observers import Event, RunEnded, SampleEnded, observing
 from ace.providers import LiteLLMClient
 from ace.runners import ACE, TraceAnalyser, unfinished_runs

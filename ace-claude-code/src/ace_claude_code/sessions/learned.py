@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ace.calls import redactor_for
 from ace.context import ACEStepContext
 from ace.durable_file import append_line
 from ace.json_fields import list_in, mapping_in, number_in, text_in
-from ace.protocols import redactor_for
 from ace.skill import Provenance
 from ace.skillbook import Skillbook
 

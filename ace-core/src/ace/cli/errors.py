@@ -47,8 +47,8 @@ def print_error(message: str) -> None:
     Args:
         message: The sentence, without a capital letter or a prefix.
     """
+    from ace.calls.secrets import redact
     from ace.cli.console import note, visible
-    from ace.protocols.redaction import redact
 
     note(visible(redact(f"ace: {message}")))
 

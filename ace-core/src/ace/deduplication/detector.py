@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ace.arguments import checked_class
 from ace.deduplication.wording import telling_words, told_values
-from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, EmbeddersOwn
-from ace.protocols.embedders import find_embedder
+from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, EmbeddersOwn, find_embedder
 from ace.retrieval import words
 from ace.retrieval.vectors import embedded_texts
 from ace.skill import Skill

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ace.arguments import checked_class, with_method
+from ace.calls.calling import BLOCKING, finished
+from ace.calls.role_calls import call_consolidator
 from ace.deduplication.detector import SimilarGroup, SimilarityDetector, groups_of_pairs, same_wording
 from ace.deduplication.operations import (
     ConsolidationOperation,
@@ -25,9 +27,7 @@ from ace.deduplication.operations import (
     similarity_report,
 )
 from ace.deduplication.proving import Decisions, lost_values
-from ace.protocols.calling import BLOCKING, finished
 from ace.protocols.deduplication import CaseProverLike, DeduplicationConfig, EmbedderLike, SkillConsolidatorLike
-from ace.protocols.role_calls import call_consolidator
 from ace.skill import Skill, similarity_pair
 from ace.skillbook import Skillbook
 

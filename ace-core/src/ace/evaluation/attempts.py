@@ -11,7 +11,7 @@ from ace.evaluation.naming import sample_names, text_hash
 from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import Retrieval
 
 __all__ = ["AnswerKeys", "Attempt", "attempts_at"]
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, final
 
 from ace.arguments import checked_arguments, checked_class
+from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, ACEStepContext, SkillbookView
 from ace.evaluation.answer_file import AnswerFile
 from ace.evaluation.attempts import AnswerKeys, Attempt, attempts_at
@@ -19,7 +20,6 @@ from ace.evaluation.call_costs import EVALUATION_PREFIX, CallCosts
 from ace.evaluation.evaluation import Evaluation
 from ace.evaluation.judged import JudgedAnswer
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
-from ace.protocols.model_calls import call_scope, current_call_scope
 from ace.protocols.observers import observing
 from ace.runners.run_limits import RunLimits
 from ace.skillbook import Skillbook
@@ -27,8 +27,7 @@ from ace.steps import AgentStep, EvaluateStep
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
-    from ace.protocols.agent import AgentLike
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import AgentLike, Retrieval
 
 __all__ = ["Evaluator"]
 

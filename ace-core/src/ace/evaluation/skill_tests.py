@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
 from ace.arguments import checked_arguments, checked_class
+from ace.calls.model_calls import call_scope, current_call_scope
 from ace.cases import answer_passes, why_not
 from ace.environments import Sample
 from ace.evaluation.answer_file import AnswerFile
@@ -27,7 +28,6 @@ from ace.evaluation.skill_test_report import CaseTest, SkillTestReport, SkillVer
 from ace.pipeline import CancellationToken
 from ace.proofs import CaseProver
 from ace.protocols.errors import RoleError
-from ace.protocols.model_calls import call_scope, current_call_scope
 from ace.protocols.observers import observing
 from ace.retrieval import LexicalRanker
 from ace.runners.run_limits import RunLimits
@@ -36,9 +36,8 @@ from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
-    from ace.protocols.agent import AgentLike
     from ace.protocols.llm import AnyLLMClient
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import AgentLike, Retrieval
 
 __all__ = ["SkillTestProgress", "SkillTests", "case_samples"]
 

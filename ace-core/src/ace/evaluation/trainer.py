@@ -23,8 +23,7 @@ from ace.skillbook.stores import find_store
 if TYPE_CHECKING:
     from ace.context import ACESample, ACEStepContext
     from ace.evaluation.evaluator import Evaluator
-    from ace.protocols.reflector import ReflectorLike
-    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.roles import ReflectorLike, SkillManagerLike
 
 __all__ = ["Trainer", "TrainingResult"]
 

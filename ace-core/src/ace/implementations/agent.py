@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from ace.arguments import checked_arguments, whole_number
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.implementations.helpers import extract_cited_skill_ids, format_optional
 from ace.implementations.prompts import AGENT_PROMPT, PromptTemplate, skillbook_for_prompt
 from ace.implementations.usable_answers import checked_client, usable_answer
 from ace.outputs import AgentOutput
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
 from ace.protocols.llm import AnyLLMClient
-from ace.protocols.skillbook import SkillbookReader
+from ace.protocols.roles import SkillbookReader
 
 __all__ = ["Agent"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ace.protocols.skillbook import SkillbookReader
+from ace.protocols.roles import SkillbookReader
 
 __all__ = ["extract_cited_skill_ids", "format_optional", "make_skillbook_excerpt"]
 

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import Final
 
-from ace.protocols.foreign_data import encodable
-from ace.protocols.skillbook import SkillbookReader
+from ace.protocols.errors import encodable
+from ace.protocols.roles import SkillbookReader
 from ace.skillbook.selection import estimate_tokens
 
 __all__ = [

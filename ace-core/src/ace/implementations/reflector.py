@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ace.arguments import checked_arguments, whole_number
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.model_calls import redactor_for
 from ace.implementations.helpers import format_optional, make_skillbook_excerpt
 from ace.implementations.prompts import REFLECTOR_PROMPT, Fence, PromptTemplate
 from ace.implementations.trace_reading import StandardTrace, fitted_sections, read_trace, sections_as_text, sections_of
 from ace.implementations.trace_reading.rendering import fit
 from ace.implementations.usable_answers import checked_client, usable_answer
 from ace.outputs import AgentOutput, ReflectorOutput
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import AnyLLMClient
-from ace.protocols.redaction import redactor_for
-from ace.protocols.skillbook import SkillbookReader
+from ace.protocols.roles import SkillbookReader
 from ace.skill import SkillCase
 
 __all__ = ["Reflector"]

@@ -17,6 +17,8 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from ace.arguments import checked_arguments, checked_class
+from ace.calls.calling import Calling
+from ace.calls.model_calls import redactor_for
 from ace.cases import cases_of, missing_values, worked_example
 from ace.cases.values import number_in
 from ace.implementations.agent import Agent, today
@@ -36,10 +38,8 @@ from ace.implementations.trace_reading.rendering import cut_middle, fit
 from ace.implementations.usable_answers import usable_answer
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput, SkillManagerOutput
 from ace.outputs.lenient_fields import LenientOutput, Raw, Text
-from ace.protocols.calling import Calling
 from ace.protocols.llm import AnyLLMClient
-from ace.protocols.redaction import redactor_for
-from ace.protocols.skillbook import SkillbookReader
+from ace.protocols.roles import SkillbookReader
 from ace.retrieval import LexicalRanker, words
 from ace.skill import CaseCheck, Skill, SkillCase
 from ace.skillbook.selection import estimate_tokens

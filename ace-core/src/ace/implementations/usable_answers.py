@@ -8,13 +8,19 @@ from dataclasses import replace
 from functools import partial
 
 from ace.arguments import with_method
-from ace.protocols.answer_budget import answer_budget
-from ace.protocols.calling import Calling
+from ace.calls.calling import Calling
+from ace.calls.model_calls import (
+    CallScope,
+    answer_budget,
+    call_scope,
+    current_call_scope,
+    note_model_call,
+    redactor_for,
+)
+from ace.calls.role_calls import call_client
+from ace.calls.secrets import known_secrets, redact
 from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.llm import AnyLLMClient, StructuredAnswer, Usage
-from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
-from ace.protocols.redaction import known_secrets, redact, redactor_for
-from ace.protocols.role_calls import call_client
 
 __all__ = ["checked_client", "usable_answer"]
 

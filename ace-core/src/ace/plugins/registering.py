@@ -148,7 +148,7 @@ def _register_store(plugin: LoadedPlugin, spec: StoreSpec) -> Callable[[], None]
 
 
 def _register_embedder(plugin: LoadedPlugin, spec: EmbedderSpec) -> Callable[[], None]:
-    from ace.protocols.embedders import register_embedder, unregister_embedder
+    from ace.protocols.deduplication import register_embedder, unregister_embedder
 
     register_embedder(spec.name, lambda model: plugin.resolve(spec)(model))
     return lambda: unregister_embedder(spec.name)

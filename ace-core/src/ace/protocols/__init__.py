@@ -1,20 +1,15 @@
-"""What roles, clients and managers must look like, and the registries that plugins fill."""
+"""What roles, clients and managers have to offer, their errors and events, and the registries that plugins fill."""
 
-from ace.protocols.agent import AgentLike, ShowsSkills
-from ace.protocols.answer_budget import AnswerBudget, answer_budget, current_answer_budget
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin, within_seconds
 from ace.protocols.deduplication import (
     AsksSkillManagerLike,
     CaseOutcomeLike,
     CaseProverLike,
     DeduplicationConfig,
     DeduplicationManagerLike,
+    EmbedderFactory,
     EmbedderLike,
     ProvesMergesLike,
     SkillConsolidatorLike,
-)
-from ace.protocols.embedders import (
-    EmbedderFactory,
     embedder_names,
     find_embedder,
     register_embedder,
@@ -29,7 +24,6 @@ from ace.protocols.errors import (
     UnusableAnswerError,
 )
 from ace.protocols.llm import AnyLLMClient, AsyncLLMClientLike, LLMClientLike, LLMResponse, StructuredAnswer, Usage
-from ace.protocols.model_calls import CallScope, call_scope, current_call_scope, note_model_call
 from ace.protocols.model_prefixes import (
     ModelClientFactory,
     find_model_prefix,
@@ -37,11 +31,7 @@ from ace.protocols.model_prefixes import (
     register_model_prefix,
     unregister_model_prefix,
 )
-from ace.protocols.recorded_answers import RecordedAnswers
-from ace.protocols.redaction import redactor_for
-from ace.protocols.reflector import ReflectorLike
-from ace.protocols.skill_manager import SkillManagerLike
-from ace.protocols.skillbook import SkillbookReader
+from ace.protocols.roles import AgentLike, ReflectorLike, ShowsSkills, SkillbookReader, SkillManagerLike
 from ace.protocols.trace_converters import (
     AmbiguousTraceError,
     TraceConversionError,
@@ -54,16 +44,11 @@ from ace.protocols.trace_converters import (
 )
 
 __all__ = [
-    "BLOCKING",
-    "ON_LOOP",
     "AgentLike",
     "AmbiguousTraceError",
-    "AnswerBudget",
     "AnyLLMClient",
     "AsksSkillManagerLike",
     "AsyncLLMClientLike",
-    "CallScope",
-    "Calling",
     "CaseOutcomeLike",
     "CaseProverLike",
     "DeduplicationConfig",
@@ -78,7 +63,6 @@ __all__ = [
     "LLMResponse",
     "ModelClientFactory",
     "ProvesMergesLike",
-    "RecordedAnswers",
     "ReflectorLike",
     "RoleError",
     "ShowsSkills",
@@ -90,20 +74,12 @@ __all__ = [
     "TraceConverter",
     "UnusableAnswerError",
     "Usage",
-    "answer_budget",
-    "call_scope",
     "converted_trace",
-    "current_answer_budget",
-    "current_call_scope",
     "embedder_names",
     "find_embedder",
     "find_model_prefix",
     "find_trace_converter",
-    "finished",
     "model_prefixes",
-    "note_model_call",
-    "own_twin",
-    "redactor_for",
     "register_embedder",
     "register_model_prefix",
     "register_trace_converter",
@@ -111,5 +87,37 @@ __all__ = [
     "unregister_embedder",
     "unregister_model_prefix",
     "unregister_trace_converter",
-    "within_seconds",
 ]
+
+_IN_CALLS = frozenset(
+    {
+        "AnswerBudget",
+        "BLOCKING",
+        "CallScope",
+        "Calling",
+        "ON_LOOP",
+        "RecordedAnswers",
+        "answer_budget",
+        "call_scope",
+        "current_answer_budget",
+        "current_call_scope",
+        "finished",
+        "note_model_call",
+        "own_twin",
+        "redactor_for",
+        "within_seconds",
+    }
+)
+"""Names of `ace.calls`, which were here first."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _IN_CALLS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+    import warnings
+
+    warnings.warn(
+        f"ace.protocols.{name} is in ace.calls now; the old name works until 0.2", DeprecationWarning, stacklevel=2
+    )
+    return getattr(importlib.import_module("ace.calls"), name)

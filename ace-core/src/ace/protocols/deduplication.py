@@ -1,12 +1,17 @@
-"""What a deduplication manager must look like, and its settings."""
+"""What deduplication managers and embedders have to offer, their settings, and the registry of embedders.
+
+`ace.plugins` fills the registry; LiteLLM's embedding models come the same way.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from ace.arguments import checked_class
+from ace.lazy_plugins import fill
 
 if TYPE_CHECKING:
     from ace.skill import Skill, SkillCase
@@ -19,9 +24,14 @@ __all__ = [
     "CaseProverLike",
     "DeduplicationConfig",
     "DeduplicationManagerLike",
+    "EmbedderFactory",
     "EmbedderLike",
     "ProvesMergesLike",
     "SkillConsolidatorLike",
+    "embedder_names",
+    "find_embedder",
+    "register_embedder",
+    "unregister_embedder",
 ]
 
 BUILT_IN_PROVIDERS: Final = ("auto", "litellm", "local", "lexical")
@@ -68,7 +78,6 @@ class DeduplicationConfig:
             raise ValueError(f"similarity_threshold must lie between 0 and 1, got {self.similarity_threshold!r}")
         if self.embedding_provider in BUILT_IN_PROVIDERS:
             return
-        from ace.protocols.embedders import embedder_names, find_embedder  # it imports this module
 
         if find_embedder(self.embedding_provider) is None:
             provider = self.embedding_provider
@@ -185,3 +194,70 @@ class SkillConsolidatorLike(Protocol):
             LLMError: The model could not be reached or gave no usable answer.
         """
         ...
+
+
+_lock = threading.Lock()
+_factories: dict[str, EmbedderFactory] = {}
+
+
+class EmbedderFactory(Protocol):
+    """Makes an embedder."""
+
+    def __call__(self, model: str | None, /) -> EmbedderLike:
+        """Return an embedder.
+
+        Args:
+            model: The name of the embedding model; None for the factory's own choice.
+        """
+        ...
+
+
+def register_embedder(name: str, factory: EmbedderFactory) -> None:
+    """Make an embedder known.
+
+    Args:
+        name: What `embedding_provider` says to choose it.
+        factory: What makes it.
+
+    Raises:
+        ValueError: The name is taken.
+    """
+    with _lock:
+        if _factories.get(name, factory) is not factory:
+            raise ValueError(f"an embedder named {name!r} is already registered; choose another name")
+        _factories[name] = factory
+
+
+def unregister_embedder(name: str) -> None:
+    """Forget an embedder; an unknown name is ignored.
+
+    Args:
+        name: Its name.
+    """
+    with _lock:
+        _factories.pop(name, None)
+
+
+def embedder_names() -> list[str]:
+    """Return the names of the embedders, sorted."""
+    fill("embedders")
+    with _lock:
+        return sorted(_factories)
+
+
+def find_embedder(name: str) -> EmbedderFactory | None:
+    """Return what makes the embedder of a name, or None.
+
+    Args:
+        name: What `embedding_provider` says.
+
+    Example:
+        >>> find_embedder("nonsense") is None
+        True
+    """
+    for built_in in (True, False):
+        fill("embedders", name=None if built_in else name, built_in=built_in)
+        with _lock:
+            if name in _factories:
+                return _factories[name]
+    return None

@@ -1,9 +1,13 @@
-"""The errors of model calls and of roles, from the network to an answer that cannot be used."""
+"""The errors of model calls and of roles, from the network to an answer that cannot be used.
+
+`attribute_of`, `encodable` and `error_text` read objects and texts that other code made: attributes may raise, and
+texts may be impossible to send or store.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ace.outputs import AgentOutput
@@ -15,6 +19,8 @@ __all__ = [
     "LLMError",
     "RoleError",
     "UnusableAnswerError",
+    "attribute_of",
+    "encodable",
     "error_text",
 ]
 
@@ -153,3 +159,38 @@ def error_text(error: BaseException) -> str:
         return str(error)
     except Exception as second:
         return f"(its text cannot be read: {type(second).__name__})"
+
+
+def attribute_of(value: object, name: str, default: object = None) -> Any:  # whatever the object holds
+    """Return an attribute of a foreign object, or the default if it cannot be had.
+
+    Args:
+        value: Any object.
+        name: The name of the attribute.
+        default: What is returned if there is none, or if asking for it raises.
+
+    Example:
+        >>> class Wrapper:
+        ...     def __getattr__(self, name):
+        ...         raise KeyError(name)
+        >>> attribute_of(Wrapper(), "question", "none")
+        'none'
+    """
+    try:
+        return getattr(value, name, default)
+    except Exception:
+        # A `__getattr__` may raise anything; wrappers around a dict raise KeyError.
+        return default
+
+
+def encodable(text: str) -> str:
+    r"""Return the text with each lone surrogate, which UTF-8 cannot hold, made visible as `\ud800`.
+
+    Args:
+        text: Any text.
+
+    Example:
+        >>> encodable("café \ud800")
+        'café \\ud800'
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
 from ace.arguments import checked_arguments
-from ace.protocols.answer_budget import current_answer_budget
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.model_calls import current_answer_budget
+from ace.calls.secrets import known_secrets, redact
 from ace.protocols.errors import LLMError, UnusableAnswerError
 from ace.protocols.llm import AnyLLMClient, LLMResponse, StructuredAnswer, Usage
-from ace.protocols.redaction import known_secrets, redact
 from ace.providers.json_answers import json_objects
 from ace.providers.litellm_import import load_litellm, quieten_logger
 

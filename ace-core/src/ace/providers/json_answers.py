@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ace.protocols.foreign_data import encodable
+from ace.protocols.errors import encodable
 
 __all__ = ["broken_json", "json_objects"]
 

@@ -10,11 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from ace.arguments import checked_arguments
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.model_calls import current_call_scope, keep_response, note_model_call, recorded_response
+from ace.calls.secrets import known_secrets
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
-from ace.protocols.model_calls import current_call_scope, note_model_call
-from ace.protocols.recorded_answers import keep_response, recorded_response
-from ace.protocols.redaction import known_secrets
 from ace.providers import litellm_library
 from ace.providers.litellm_config import LiteLLMConfig, Message
 from ace.providers.model_chain import ModelChain

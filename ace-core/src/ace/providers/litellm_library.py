@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar
 
-from ace.protocols.calling import within_seconds
+from ace.calls.calling import within_seconds
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers.litellm_import import load_litellm, loaded_litellm
 from ace.providers.request_outcomes import Answered, Failed, seconds_to_wait, without_keys

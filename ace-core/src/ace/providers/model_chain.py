@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ace.protocols.calling import Calling
+from ace.calls.calling import Calling
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, Usage
 from ace.providers import litellm_library

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ace.calls.secrets import environment_secrets, redact, secrets_in
 from ace.protocols.llm import LLMResponse
-from ace.protocols.redaction import environment_secrets, redact, secrets_in
 
 __all__ = ["Answered", "Failed", "seconds_to_wait", "without_keys"]
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ace.protocols.answer_budget import current_answer_budget
-from ace.protocols.calling import finished
+from ace.calls.calling import finished
+from ace.calls.model_calls import current_answer_budget
 from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.llm import LLMResponse, StructuredAnswer
 from ace.providers.json_answers import broken_json, json_objects

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.arguments import checked_arguments, with_method
-from ace.protocols.calling import own_twin
+from ace.calls.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
 from ace.runners.run_options import AHEAD_OF_LEARNING, RunOptions, RunSettings
@@ -16,11 +16,8 @@ if TYPE_CHECKING:
     from ace.context import ACESample, ACEStepContext
     from ace.environments import TaskEnvironment
     from ace.pipeline import SampleResult, StepProtocol
-    from ace.protocols.agent import AgentLike
     from ace.protocols.llm import AnyLLMClient
-    from ace.protocols.reflector import ReflectorLike
-    from ace.protocols.skill_manager import SkillManagerLike
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
     from ace.skillbook import Skillbook
 
 __all__ = ["ACE"]

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from ace.arguments import check_keywords, checked_arguments, instance_of, whole_number
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin
 from ace.context import ACEStepContext, SkillbookView
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin
 from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.open_runs import OpenRuns, RunnerBackground
 from ace.runners.run_options import RunOptions, RunSettings

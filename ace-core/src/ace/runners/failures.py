@@ -10,36 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
 from ace.durable_file import append_line
-from ace.protocols.errors import LLMCallError, UnusableAnswerError
-from ace.protocols.foreign_data import attribute_of
+from ace.protocols.errors import LLMCallError, UnusableAnswerError, attribute_of
 from ace.redaction import Redactor
-from ace.runners.samples import RecordedTrace
+from ace.runners.samples import DrawnSample, RecordedTrace
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
 
-__all__ = ["DrawnSample", "FailedSample", "FailureLog", "first_cause"]
+__all__ = ["FailedSample", "FailureLog", "first_cause"]
 
 logger = logging.getLogger(__name__)
 
 E = TypeVar("E", bound=BaseException)
 
 _LONGEST_SAMPLE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnSample:
-    """A sample that a run has begun with."""
-
-    sample: object
-    """What the caller gave."""
-    trace_id: str
-    """Its name."""
-    epoch: int
-    """From 1."""
-    index: int
-    """Its place in the epoch, from 1."""
 
 
 @dataclass(frozen=True, slots=True)

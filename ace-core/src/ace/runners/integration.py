@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.arguments import check_keywords, checked_arguments
+from ace.calls.calling import own_twin
 from ace.pipeline import StepProtocol
-from ace.protocols.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import CLIENT_SETTINGS, learning_client
 from ace.runners.run_options import AHEAD_OF_LEARNING, RunOptions, RunSettings
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
     from ace.protocols.llm import AnyLLMClient
-    from ace.protocols.reflector import ReflectorLike
-    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.roles import ReflectorLike, SkillManagerLike
     from ace.skillbook import Skillbook
 
 __all__ = ["IntegrationRunner"]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from ace.arguments import checked_arguments, instance_of
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.model_calls import call_scope, current_call_scope
+from ace.calls.role_calls import call_agent
 from ace.context import ACESample, SkillbookView
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.protocols.llm import Usage
-from ace.protocols.model_calls import call_scope, current_call_scope
-from ace.protocols.role_calls import call_agent
 from ace.runners.ace import ACE
 from ace.runners.clients import client_and_options
 from ace.runners.failures import FailedSample
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
     from ace.outputs import AgentOutput
     from ace.pipeline import SampleResult
-    from ace.protocols.agent import AgentLike
     from ace.protocols.llm import AnyLLMClient
-    from ace.protocols.reflector import ReflectorLike
-    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.roles import AgentLike, ReflectorLike, SkillManagerLike
     from ace.runners.base import ACERunner
 
 __all__ = ["ACELiteLLM", "Answer", "FacadeRunners"]

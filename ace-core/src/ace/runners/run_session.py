@@ -13,19 +13,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
+from ace.calls.calling import ON_LOOP, Calling
+from ace.calls.model_calls import CallScope, call_scope
 from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
 from ace.pipeline.blocking import may_block_loop
 from ace.pipeline.in_flight import InPlace
-from ace.protocols.calling import ON_LOOP, Calling
-from ace.protocols.foreign_data import encodable
-from ace.protocols.model_calls import CallScope, call_scope
+from ace.protocols.errors import encodable
 from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed, observing
-from ace.runners.failures import DrawnSample
 from ace.runners.once import LearnedContents, content_of
 from ace.runners.run_limits import RunLimits
 from ace.runners.run_record import record_of_run
 from ace.runners.sample_ends import SampleEnds
-from ace.runners.samples import SampleInFlight, check_context, trace_identity
+from ace.runners.samples import DrawnSample, SampleInFlight, check_context, trace_identity
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import ForgetsAnswers, SampleKey
 from ace.steps.end_of_run import end_steps

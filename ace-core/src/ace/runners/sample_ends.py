@@ -8,10 +8,10 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, final
 
+from ace.calls.secrets import known_secrets
 from ace.pipeline import PipelineCancelled
 from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.observers import RunEnded, SampleEnded, emit, is_observed
-from ace.protocols.redaction import known_secrets
 from ace.redaction import Redactor
 from ace.runners.failures import first_cause
 from ace.skillbook.errors import SkillbookStoreError

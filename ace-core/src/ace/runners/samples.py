@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ace.arguments import checked_class, whole_number
-from ace.protocols.foreign_data import attribute_of
+from ace.protocols.errors import attribute_of
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import Pipeline
-    from ace.runners.failures import DrawnSample
     from ace.skillbook.store import SampleKey
 
 __all__ = [
+    "DrawnSample",
     "RecordedTrace",
     "SampleInFlight",
     "UnreadRecord",
@@ -136,6 +136,20 @@ def _bytes(item: object) -> bytes:
 
     text = json.dumps(to_plain(item), sort_keys=True, ensure_ascii=True, default=str)
     return text.encode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSample:
+    """A sample that a run has begun with."""
+
+    sample: object
+    """What the caller gave."""
+    trace_id: str
+    """Its name."""
+    epoch: int
+    """From 1."""
+    index: int
+    """Its place in the epoch, from 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, final
 
 from ace.arguments import checked_class, file_path, instance_of, one_of, sequence_of_steps, whole_number, with_method
+from ace.calls.model_calls import current_call_scope
 from ace.context import ACEStepContext
 from ace.pipeline import Branch, Pipeline, StepProtocol
 from ace.protocols.deduplication import DeduplicationConfig
-from ace.protocols.model_calls import current_call_scope
 from ace.protocols.observers import StepEnded, StepStarted, emit, is_observed
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
@@ -22,12 +22,9 @@ from ace.steps.save_skillbook import SaveSkillbookStep
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
     from ace.pipeline import PipelineHook, StepContext
-    from ace.protocols.agent import AgentLike
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.llm import AnyLLMClient
-    from ace.protocols.reflector import ReflectorLike
-    from ace.protocols.skill_manager import SkillManagerLike
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
     from ace.steps.copy_guard import GuardedKind
     from ace.steps.prove import Unproven
     from ace.steps.tail import Prove

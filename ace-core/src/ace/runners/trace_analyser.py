@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from ace.arguments import checked_arguments
+from ace.calls.calling import own_twin
 from ace.context import ACEStepContext
-from ace.protocols.calling import own_twin
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
 from ace.runners.run_options import RunOptions
@@ -17,8 +17,7 @@ from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
 if TYPE_CHECKING:
     from ace.pipeline import SampleResult, StepProtocol
     from ace.protocols.llm import AnyLLMClient
-    from ace.protocols.reflector import ReflectorLike
-    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.roles import ReflectorLike, SkillManagerLike
     from ace.skillbook import Skillbook
 
 __all__ = ["TraceAnalyser"]

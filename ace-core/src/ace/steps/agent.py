@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.calls.role_calls import call_agent
 from ace.context import ACEStepContext, SelectedSkills
-from ace.protocols.agent import ShowsSkills
-from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.errors import EmptyAnswerError
-from ace.protocols.role_calls import call_agent
+from ace.protocols.roles import ShowsSkills
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned
 
 if TYPE_CHECKING:
-    from ace.protocols.agent import AgentLike
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import AgentLike, Retrieval
 
 __all__ = ["AgentStep"]
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ace.protocols.model_calls import call_scope, current_call_scope
+from ace.calls.model_calls import call_scope, current_call_scope
 from ace.skillbook.store import SampleKey
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def asking(
 
     Example:
         >>> from ace.context import ACEStepContext
-        >>> from ace.protocols.model_calls import current_call_scope
+        >>> from ace.calls.model_calls import current_call_scope
         >>> with asking(ACEStepContext(metadata={"trace_id": "log.jsonl#3"}), "Reflector"):
         ...     current_call_scope().trace_id
         'log.jsonl#3'

@@ -6,12 +6,12 @@ import logging
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ace.arguments import checked_class, whole_number
+from ace.calls.calling import BLOCKING, finished
+from ace.calls.model_calls import call_scope, current_call_scope
+from ace.calls.role_calls import call_role, checked
 from ace.context import ACEStepContext
-from ace.protocols.calling import BLOCKING, finished
 from ace.protocols.errors import LLMError
-from ace.protocols.model_calls import call_scope, current_call_scope
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
-from ace.protocols.role_calls import call_role, checked
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.asking import asking
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.calls.role_calls import call_environment
 from ace.context import ACEStepContext
-from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
-from ace.protocols.role_calls import call_environment
 from ace.skill import CaseCheck
 from ace.steps.answer_trace import answer_trace
 from ace.steps.needed import needed

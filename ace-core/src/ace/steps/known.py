@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.calls.model_calls import redactor_for
 from ace.cases import answer_passes
 from ace.context import ACEStepContext
 from ace.proofs import PROVE_ROLE, CaseProver
-from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
-from ace.protocols.redaction import redactor_for
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned, stop_if_cancelled

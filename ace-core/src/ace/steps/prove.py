@@ -12,16 +12,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from ace.arguments import checked_class, instance_of, whole_number, with_method
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.calls.model_calls import call_scope, current_call_scope
+from ace.calls.role_calls import call_reflector
 from ace.cases import missing_values, worked_example
 from ace.cases.values import inverted_number, tokens
 from ace.context import ACEStepContext
 from ace.pipeline import PipelineCancelled
 from ace.proofs import PROVE_ROLE, CaseOutcome, CaseProver
-from ace.protocols.agent import ShowsSkills
-from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.protocols.errors import LLMError
-from ace.protocols.model_calls import call_scope, current_call_scope
-from ace.protocols.role_calls import call_reflector
+from ace.protocols.roles import ShowsSkills
 from ace.retrieval import LexicalRanker
 from ace.skill import Skill, SkillCase, join_cases
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
@@ -34,10 +34,8 @@ from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
-    from ace.protocols.agent import AgentLike
     from ace.protocols.llm import AnyLLMClient
-    from ace.protocols.reflector import ReflectorLike
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval
     from ace.skillbook import Skillbook
     from ace.steps.copy_guard import CopyGuard
 

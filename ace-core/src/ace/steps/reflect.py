@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.calls.model_calls import redactor_for
+from ace.calls.role_calls import call_reflector
 from ace.context import ACEStepContext
-from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
-from ace.protocols.redaction import redactor_for
-from ace.protocols.role_calls import call_reflector
 from ace.steps.asking import asking
 from ace.steps.needed import needed
 from ace.steps.stopping import is_learned, stop_if_cancelled
@@ -19,7 +19,7 @@ from ace.steps.trace_cases import is_known, open_cases, with_cases
 
 if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
-    from ace.protocols.reflector import ReflectorLike
+    from ace.protocols.roles import ReflectorLike
 
 __all__ = ["ReflectStep"]
 

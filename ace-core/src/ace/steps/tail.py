@@ -21,12 +21,9 @@ from ace.steps.update import UpdateStep
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
     from ace.pipeline import StepProtocol
-    from ace.protocols.agent import AgentLike
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.llm import AnyLLMClient
-    from ace.protocols.reflector import ReflectorLike
-    from ace.protocols.skill_manager import SkillManagerLike
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
     from ace.skill import Provenance
     from ace.skillbook import Skillbook
     from ace.steps.copy_guard import CopyGuard

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ace.cases import cases_of, deciding_values
 from ace.cases.values import content_words, keeps, tokens
 from ace.environments import says_only_the_truth
-from ace.protocols.foreign_data import encodable
+from ace.protocols.errors import encodable
 from ace.skill import Skill, SkillCase
 
 if TYPE_CHECKING:

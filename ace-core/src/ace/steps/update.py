@@ -8,12 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class, one_of
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.calls.model_calls import redactor_for
+from ace.calls.role_calls import call_skill_manager
+from ace.calls.secrets import known_secrets, redact
 from ace.cases import missing_values
 from ace.context import ACEStepContext
-from ace.protocols.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
-from ace.protocols.foreign_data import attribute_of, encodable
-from ace.protocols.redaction import known_secrets, redact, redactor_for
-from ace.protocols.role_calls import call_skill_manager
+from ace.protocols.errors import attribute_of, encodable
 from ace.redaction import Redactor
 from ace.retrieval import words
 from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
@@ -25,7 +26,7 @@ from ace.updates import UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
-    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.roles import SkillManagerLike
 
 __all__ = ["UpdateStep"]
 

@@ -14,8 +14,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from ace.protocols import LLMCallError, LLMClientLike, UnusableAnswerError
-from ace.protocols.events import ModelCalled
-from ace.protocols.observers import observing
+from ace.protocols.observers import ModelCalled, observing
 from ace.providers.local import LocalLLMClient, LocalModelError, ModelNotPulledError, close_servers
 from ace.runners.clients import client_from_model
 from tests.support.local_models import needed_model

@@ -106,7 +106,7 @@ def _answer(client: LLMClientLike, question: str, context: str, book: Skillbook)
     """Return the answer, and the skills that it cites; those that were shown where the agent chooses them."""
     from ace.context import SkillbookView
     from ace.implementations import agent_for
-    from ace.protocols.agent import ShowsSkills
+    from ace.protocols.roles import ShowsSkills
 
     agent = agent_for(client)
     output = agent.generate(question=question, context=context, skillbook=SkillbookView(book))

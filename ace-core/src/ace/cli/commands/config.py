@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ace.calls.secrets import HIDDEN, redact
 from ace.cli.console import print_json, print_table, print_text
 from ace.cli.options import JsonFlag
 from ace.cli.settings import FIELDS, SettingField, Settings, load_settings, project_file, user_file
-from ace.protocols.redaction import HIDDEN, redact
 from ace.skillbook import shown_location
 
 __all__ = ["command"]

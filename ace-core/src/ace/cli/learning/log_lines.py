@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ace.calls.secrets import redact
 from ace.cli.console import note, visible
-from ace.protocols.redaction import redact
 
 __all__ = ["warnings_shown"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict
 
+from ace.calls.secrets import redact
 from ace.cli.console import print_table, print_text, visible
 from ace.cli.learning.run_report import ModelUse, RunReport
 from ace.cli.wording import counted
-from ace.protocols.redaction import redact
 
 __all__ = ["print_report", "report_as_json"]
 

@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
-from ace.protocols.foreign_data import attribute_of, encodable
-from ace.protocols.redaction import HIDDEN, is_secret_name
+from ace.calls.secrets import HIDDEN, is_secret_name
+from ace.protocols.errors import attribute_of, encodable
 
 __all__ = ["EMPTY", "Plain", "as_text", "decoded", "parsed_json", "to_plain"]
 

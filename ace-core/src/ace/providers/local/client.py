@@ -11,11 +11,10 @@ from functools import partial
 from typing import Any
 
 from ace.arguments import checked_arguments
-from ace.protocols.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.model_calls import current_call_scope, keep_response, note_model_call, recorded_response
 from ace.protocols.errors import LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
-from ace.protocols.model_calls import current_call_scope, note_model_call
-from ace.protocols.recorded_answers import keep_response, recorded_response
 from ace.providers.local.catalogue import DEFAULT_MODEL
 from ace.providers.local.constrained import constraint, described
 from ace.providers.local.model_files import model_file

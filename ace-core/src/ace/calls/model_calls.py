@@ -1,22 +1,207 @@
-"""Answers of models that a store keeps, so that a resumed run pays for none of them twice."""
+"""The calls of models: what they are for, how many answers they may cost, and which answers are recorded.
+
+A context variable carries the scope of a call (the run, the sample and the role) from the code that asks to the client
+that calls, and another one the budget of answers that a role and its client share.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol, final
 
+from ace.calls.secrets import known_secrets, redact
 from ace.protocols.llm import LLMResponse, Usage
-from ace.protocols.model_calls import current_call_scope
-from ace.protocols.redaction import known_secrets, redact
+from ace.protocols.observers import ModelCalled, emit, is_observed
 from ace.redaction import Redactor
 
-__all__ = ["AnswerStore", "RecordedAnswers", "keep_response", "recorded_response", "response_to_record"]
+__all__ = [
+    "AnswerBudget",
+    "AnswerStore",
+    "CallScope",
+    "RecordedAnswers",
+    "answer_budget",
+    "call_scope",
+    "current_answer_budget",
+    "current_call_scope",
+    "keep_response",
+    "note_model_call",
+    "recorded_response",
+    "redactor_for",
+    "response_to_record",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CallScope:
+    """What the current model calls are for. Fields that were not set are empty."""
+
+    run_id: str = ""
+    """The name of the run."""
+    epoch: int = 0
+    """From 1."""
+    sample: str = ""
+    """The name under which a store keeps the sample."""
+    trace_id: str = ""
+    """The name of the sample or trace."""
+    role: str = ""
+    """Who asks, such as `Reflector`."""
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    """How often the answers of each role about the sample could not be used in this run before."""
+    store: AnswerStore | None = None
+    """Where the answers of the run are recorded; None where they are not."""
+    answers: RecordedAnswers | None = None
+    """The answers that are recorded for this role and sample."""
+    allow: frozenset[str] = frozenset()
+    """The classes of sensitive text that are neither redacted nor kept out of the skillbook; see `CopyGuard`."""
+    on_usage: Callable[[Usage], None] | None = None
+    """Called with what each model call has used; a recorded answer uses nothing."""
+
+    def asked_by(self, role: str, *, only_same_text: bool = False) -> CallScope:
+        """Return the scope in which a role begins to ask: its recorded answers are gone through from the first.
+
+        Args:
+            role: The name of the role.
+            only_same_text: Whether a recorded answer counts for no other request than its own, see
+                `RecordedAnswers`.
+        """
+        if self.store is None or not self.sample:
+            return replace(self, role=role, answers=None)
+
+        key = (self.run_id, self.epoch, self.sample, self.attempts.get(role, 0), role)
+        answers = RecordedAnswers(self.store, key, only_same_text=only_same_text)
+        return replace(self, role=role, answers=answers)
+
+
+_NOTHING = CallScope()
+_current: ContextVar[CallScope] = ContextVar("ace_call_scope", default=_NOTHING)
+
+
+def current_call_scope() -> CallScope:
+    """Return what the model calls of this moment are for."""
+    return _current.get()
+
+
+@contextmanager
+def call_scope(scope: CallScope) -> Iterator[None]:
+    """Say what the model calls inside the block are for.
+
+    Args:
+        scope: The run, the sample and the role.
+
+    Example:
+        >>> with call_scope(CallScope(run_id="monday").asked_by("Reflector")):
+        ...     current_call_scope().run_id, current_call_scope().role
+        ('monday', 'Reflector')
+    """
+    token = _current.set(scope)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def note_model_call(model: str, usage: Usage, seconds: float, *, recorded: bool = False) -> None:
+    """Tell the observers that a model answered. Clients call this once for each answer.
+
+    Args:
+        model: The model string.
+        usage: What the answer has cost.
+        seconds: How long it took.
+        recorded: Whether it came from the record of a run.
+    """
+    scope = _current.get()
+    if scope.on_usage is not None and not recorded:
+        scope.on_usage(usage)
+    if not is_observed():
+        return
+    emit(
+        ModelCalled(
+            run_id=scope.run_id,
+            trace_id=scope.trace_id,
+            model=model,
+            role=scope.role,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost=None if usage.unpriced_calls else usage.cost,
+            seconds=seconds,
+            recorded=recorded,
+        )
+    )
+
+
+class AnswerBudget:
+    """Counts model answers up to a total, and keeps them for inspection.
+
+    Args:
+        total: The number of answers that may be asked for; at least 1.
+
+    Example:
+        >>> budget = AnswerBudget(2)
+        >>> budget.record("no JSON")
+        >>> budget.left, budget.answers
+        (1, ['no JSON'])
+    """
+
+    def __init__(self, total: int) -> None:
+        if total < 1:
+            raise ValueError(f"an answer budget needs a total of at least 1, got {total}")
+        self.total = total
+        self.answers: list[str] = []
+
+    @property
+    def left(self) -> int:
+        """The number of answers that may still be asked for."""
+        return max(0, self.total - len(self.answers))
+
+    def record(self, answer: str) -> None:
+        """Count one answer.
+
+        Args:
+            answer: The raw text of the answer.
+        """
+        self.answers.append(answer)
+
+
+_budget: ContextVar[AnswerBudget | None] = ContextVar("ace_answer_budget", default=None)
+
+
+@contextmanager
+def answer_budget(total: int) -> Iterator[AnswerBudget]:
+    """Bound the answers that clients ask for inside the `with` block.
+
+    Args:
+        total: The number of answers.
+
+    Yields:
+        The budget, to see what is left.
+
+    Example:
+        >>> with answer_budget(4):
+        ...     current_answer_budget().left
+        4
+        >>> current_answer_budget() is None
+        True
+    """
+    budget = AnswerBudget(total)
+    token = _budget.set(budget)
+    try:
+        yield budget
+    finally:
+        _budget.reset(token)
+
+
+def current_answer_budget() -> AnswerBudget | None:
+    """Return the budget that is open around this code, or None."""
+    return _budget.get()
 
 
 class AnswerStore(Protocol):
@@ -219,3 +404,21 @@ def recorded_response(record: str) -> LLMResponse:
 
 def _hash(request: str) -> str:
     return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def redactor_for(*clients: object) -> Redactor:
+    """Return what replaces secrets and personal data in all that is sent to the learning model, or stored.
+
+    It knows the secrets of the environment and the keys of these clients, and leaves alone what the run allows
+    (`CallScope.allow`).
+
+    Args:
+        *clients: Clients, as `client_keys` takes them.
+    """
+    return _redactor(tuple(known_secrets(*clients)), current_call_scope().allow)
+
+
+# Redactors do not change, and all samples of a run need the same few.
+@functools.lru_cache(maxsize=16)
+def _redactor(secrets: tuple[str, ...], allow: frozenset[str]) -> Redactor:
+    return Redactor(secrets, allow=allow)

@@ -11,18 +11,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ace.arguments import shown
-from ace.protocols.calling import Calling
+from ace.calls.calling import Calling
 from ace.protocols.errors import RoleError
 
 if TYPE_CHECKING:
     from ace.context import ACESample, SkillbookView
     from ace.environments import EnvironmentResult, TaskEnvironment
     from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
-    from ace.protocols.agent import AgentLike
     from ace.protocols.deduplication import SkillConsolidatorLike
     from ace.protocols.llm import AnyLLMClient, StructuredAnswer
-    from ace.protocols.reflector import ReflectorLike
-    from ace.protocols.skill_manager import SkillManagerLike
+    from ace.protocols.roles import AgentLike, ReflectorLike, SkillManagerLike
 
 __all__ = [
     "call_agent",
@@ -55,7 +53,7 @@ async def call_role(
         RoleError: It takes other arguments, or returned something else.
 
     Example:
-        >>> from ace.protocols.calling import BLOCKING, finished
+        >>> from ace.calls.calling import BLOCKING, finished
         >>> class Echo:
         ...     def generate(self, *, question):
         ...         return question

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
-from ace.protocols.model_calls import current_call_scope
 from ace.redaction import Redactor, SensitiveClass
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "is_secret_name",
     "known_secrets",
     "redact",
-    "redactor_for",
     "secrets_in",
 ]
 
@@ -111,18 +109,6 @@ def known_secrets(*clients: object) -> list[str]:
     return [*environment_secrets(), *(key for client in clients for key in client_keys(client))]
 
 
-def redactor_for(*clients: object) -> Redactor:
-    """Return what replaces secrets and personal data in all that is sent to the learning model, or stored.
-
-    It knows the secrets of the environment and the keys of these clients, and leaves alone what the run allows
-    (`CallScope.allow`).
-
-    Args:
-        *clients: Clients, as `client_keys` takes them.
-    """
-    return _redactor(tuple(known_secrets(*clients)), current_call_scope().allow)
-
-
 def redact(text: str, secrets: Iterable[str] | None = None) -> str:
     """Replace every known secret in a text by a visible mark, however it is encoded.
 
@@ -138,12 +124,6 @@ def redact(text: str, secrets: Iterable[str] | None = None) -> str:
     """
     known = environment_secrets() if secrets is None else secrets
     return _hiding(tuple(known)).redact(text)
-
-
-# Redactors do not change, and all samples of a run need the same few.
-@functools.lru_cache(maxsize=16)
-def _redactor(secrets: tuple[str, ...], allow: frozenset[str]) -> Redactor:
-    return Redactor(secrets, allow=allow)
 
 
 @functools.lru_cache(maxsize=16)

@@ -1,0 +1,35 @@
+"""How roles and models are called: from plain and asynchronous code, within a budget, and recorded.
+
+The code of integrations that calls a model, or lets others call it, works with these.
+"""
+
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin, within_seconds
+from ace.calls.model_calls import (
+    AnswerBudget,
+    CallScope,
+    RecordedAnswers,
+    answer_budget,
+    call_scope,
+    current_answer_budget,
+    current_call_scope,
+    note_model_call,
+    redactor_for,
+)
+
+__all__ = [
+    "BLOCKING",
+    "ON_LOOP",
+    "AnswerBudget",
+    "CallScope",
+    "Calling",
+    "RecordedAnswers",
+    "answer_budget",
+    "call_scope",
+    "current_answer_budget",
+    "current_call_scope",
+    "finished",
+    "note_model_call",
+    "own_twin",
+    "redactor_for",
+    "within_seconds",
+]

@@ -1,0 +1,17 @@
+"""Names of `ace.calls` that `ace.protocols` had first."""
+
+import pytest
+
+import ace.calls
+import ace.protocols
+
+
+@pytest.mark.parametrize("name", ace.calls.__all__)
+def test_a_name_that_has_moved_works_and_says_where_it_is(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=rf"^ace\.protocols\.{name} is in ace\.calls now; .* until 0\.2$"):
+        assert getattr(ace.protocols, name) is getattr(ace.calls, name)
+
+
+def test_an_unknown_name_is_not_looked_for_elsewhere() -> None:
+    with pytest.raises(AttributeError, match=r"'ace\.protocols' has no attribute 'nonsense'"):
+        _ = ace.protocols.nonsense
