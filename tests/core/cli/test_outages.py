@@ -128,7 +128,8 @@ def test_a_refused_key_stops_the_run_at_once(here: Path, command: str, status: i
         first = learn(server, here, source, command=command)
         assert (first.code, first.data["stopped_by"]) == (1, "authentication")
         assert "key" in first.err and "--resume" in first.err
-        assert len(server.requests) <= 9 + 4, "no more than what was under way at the first refusal"
+        # Samples under way at the first refusal may each ask once more; with all others it would be more than 80.
+        assert len(server.requests) < 9 + 16, "the run did not stop at the first refusal"
         outage.comes_up()
         second = learn(server, here, source, "--resume", command=command)
         assert second.code == 0, second.err

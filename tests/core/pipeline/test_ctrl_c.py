@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 PROGRAM = """
-    import faulthandler, os, signal, sys
+    import faulthandler, os, signal, sys, time
     import ace.pipeline
     from ace.pipeline import Branch, Pipeline, StepContext
 
@@ -54,6 +54,8 @@ PROGRAM = """
         sys.setprofile(profile)
         try:
             action()
+            if count >= moment:
+                time.sleep(60)  # what comes in a garbage collection is raised a little later
         except KeyboardInterrupt:
             stopped = True
         finally:
@@ -111,3 +113,57 @@ def test_no_sample_is_lost_or_waited_for_in_vain(steps: str, call: str) -> None:
     program = textwrap.dedent(PROGRAM).replace("STEPS", STEPS[steps]).replace("CALL", call)
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8")
     assert (run.returncode, run.stdout) == (0, "survived True\n"), run.stderr
+
+
+PRESSED_DURING_COLLECTION = """
+    import faulthandler, gc, signal, sys, time
+    from ace.pipeline import Pipeline, StepContext
+
+    faulthandler.dump_traceback_later(120, exit=True)
+
+    class Collect:
+        requires, provides = {"sample"}, set()
+        def __call__(self, ctx):
+            gc.collect()
+            return ctx
+
+    class Lane(Collect):
+        lane = "book"
+        def __call__(self, ctx):
+            return ctx
+
+    class Dropped:
+        def __init__(self):
+            self.itself = self
+        def __del__(self):
+            press("finalizer")
+
+    def press(moment):
+        global pressed
+        if moment == MOMENT and not pressed:
+            pressed = True
+            signal.raise_signal(signal.SIGINT)
+
+    pressed = False
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    pipeline = Pipeline([Collect(), Lane()])
+    pipeline.run([StepContext(0)])
+    gc.callbacks.insert(0, lambda phase, info: press("before " + phase))
+    gc.callbacks.append(lambda phase, info: press("after " + phase))
+    if MOMENT in ("call", "return"):
+        ours = next(each.__code__ for each in gc.callbacks if each.__module__.startswith("ace."))
+        sys.setprofile(lambda frame, event, _: press(event) if frame.f_code is ours else None)
+    Dropped()
+    try:
+        pipeline.run([StepContext(number) for number in range(3)])
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print("interrupted", pressed)
+    """
+
+
+@pytest.mark.parametrize("moment", ["call", "return", "after start", "finalizer", "before stop"])
+def test_ctrl_c_during_a_garbage_collection_is_not_lost(moment: str) -> None:
+    program = textwrap.dedent(PRESSED_DURING_COLLECTION).replace("MOMENT", repr(moment))
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, encoding="utf-8")
+    assert (run.returncode, run.stdout) == (0, "interrupted True\n"), run.stderr

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import threading
 from collections.abc import Callable, Generator
 from contextvars import Context, ContextVar
 from types import TracebackType
 from typing import TypeVar, final
 
 from .context import StepContext
+from .interrupts import is_collecting, note_collections
 from .result import SampleResult
 
 C = TypeVar("C", bound=StepContext)
@@ -17,24 +16,13 @@ C = TypeVar("C", bound=StepContext)
 _streams: ContextVar[tuple[object, ...]] = ContextVar("ace_pipeline_streams", default=())
 """The streams that the current code is a part of: a step, a callback or the input of."""
 
-_collecting: set[int] = set()
-"""The threads in which the garbage collector is at work."""
-
-
-def _note_collection(phase: str, info: object) -> None:
-    if phase == "start":
-        _collecting.add(threading.get_ident())
-    else:
-        _collecting.discard(threading.get_ident())
-
 
 @final
 class Closing:
     """Says how one stream is closed, and whether who closes it may wait until its workers have ended."""
 
     def __init__(self) -> None:
-        if _note_collection not in gc.callbacks:
-            gc.callbacks.append(_note_collection)
+        note_collections()
         self.is_asked = False
         self._actions: list[Callable[[], None]] = []
 
@@ -49,7 +37,7 @@ class Closing:
         It may not if a worker waits for what runs here, nor if the garbage collector has dropped the stream: that
         can happen anywhere, also where this thread holds a lock that a worker needs.
         """
-        return self not in _streams.get() and threading.get_ident() not in _collecting
+        return self not in _streams.get() and not is_collecting()
 
     def on_ask(self, *actions: Callable[[], None]) -> None:
         """Call these when the stream is asked to end."""

@@ -1,11 +1,14 @@
-"""Keeping Ctrl-C out of the moments in which a sample changes hands.
+"""Keeping Ctrl-C out of the moments in which a sample or the interrupt itself would be lost.
 
 Python raises `KeyboardInterrupt` between any two instructions of the main thread. Between those that take a sample out
 of one place and put it into the next, that would lose the sample, and the code that waits for it would never wake.
+During a garbage collection it would lose the interrupt: Python prints what a finalizer or a callback of the collector
+raises, and continues.
 """
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -58,15 +61,71 @@ uninterrupted = Uninterrupted()
 """The one of the main thread."""
 
 
+_collecting: set[int] = set()
+"""The threads in which the garbage collector is at work."""
+
+
+def _note_collection(phase: str, info: object) -> None:
+    if phase == "start":
+        _collecting.add(threading.get_ident())
+    else:
+        _collecting.discard(threading.get_ident())
+
+
+def note_collections() -> None:
+    """Have the garbage collector tell which threads it works on, from now on."""
+    if _note_collection not in gc.callbacks:
+        gc.callbacks.append(_note_collection)
+
+
+def is_collecting() -> bool:
+    """Whether the garbage collector is at work on this thread, as far as `note_collections` has it noted."""
+    return threading.get_ident() in _collecting
+
+
 @final
 class _Handler:
-    """Has another handler of a signal wait for the end of a block that must not be divided."""
+    """Has another handler of a signal wait until the signal can neither divide a block nor be swallowed."""
 
     def __init__(self, handle: _SignalHandler) -> None:
         self._handle = handle
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        uninterrupted.call(lambda: self._handle(number, frame))
+        if is_collecting() or _is_noting_a_collection(frame):
+            _signal_after_collection(number)
+        else:
+            uninterrupted.call(lambda: self._handle(number, frame))
+
+
+def _is_noting_a_collection(frame: FrameType | None) -> bool:
+    """Whether the callback is interrupted before it has noted the start, or after it has noted the end."""
+    while frame is not None and frame.f_code is not _note_collection.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _signal_after_collection(number: int) -> None:
+    """Send the main thread the signal again as soon as its garbage collection has ended."""
+    import signal
+
+    main = threading.get_ident()
+
+    def send_again() -> None:
+        pause = threading.Event()
+        pause.wait(_PAUSE)
+        while main in _collecting:
+            pause.wait(_PAUSE)
+        if hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(main, number)  # this also wakes a thread that waits for a lock
+        else:
+            import _thread
+
+            _thread.interrupt_main(number)
+
+    threading.Thread(target=send_again, name="ace-ctrl-c", daemon=True).start()
+
+
+_PAUSE = 0.001  # seconds between two looks at whether a collection has ended
 
 
 @contextmanager
@@ -82,6 +141,7 @@ def interrupts_can_wait() -> Iterator[None]:
         yield
         return
     uninterrupted.begin()
+    note_collections()
     handler = _Handler(before)
     try:
         signal.signal(signal.SIGINT, handler)
