@@ -120,7 +120,7 @@ def _signal_after_collection(number: int) -> None:
         else:
             import _thread
 
-            _thread.interrupt_main(number)
+            _thread.interrupt_main(signal.Signals(number))
 
     threading.Thread(target=send_again, name="ace-ctrl-c", daemon=True).start()
 
