@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -97,6 +98,20 @@ def test_a_session_that_is_captured_and_stored_is_counted_once(
     both = openclaw("learn", str(V4), str(CAPTURED), *model).out
     assert both == alone
     assert both.endswith(" 0 known already\n")
+
+
+def test_without_a_model_it_is_said_how_to_choose_one(
+    openclaw: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)  # as if the extra `local` were not installed
+    done = openclaw("learn")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "ace: no model was chosen, and the default one cannot run here: models on this machine need the package "
+        "'xllamacpp'; install it with: pip install 'ace-core[local]'; or choose another one with --model, such as "
+        "--model openai/gpt-4o-mini\n"
+    )
+    assert "no model was chosen" not in openclaw("learn", "--model", "local/smollm2-135m").err
 
 
 def test_keep_skills_keeps_the_book(openclaw: Run, home: Path, server: ScriptedServer) -> None:

@@ -136,6 +136,15 @@ def test_the_model_of_an_echo_is_not_that_of_the_session() -> None:
     assert "model" not in metadata_of(events_to_trace(events[:2]))
 
 
+def test_the_model_of_messages_that_name_none_is_the_one_that_the_session_chose() -> None:
+    chosen: Event = {"type": "model_change", "provider": "openai", "modelId": "gpt-5-mini"}
+    events = [chosen, ECHO, said("user", "Which tide?", 1), said("assistant", text("High."), 2)]
+    assert metadata_of(events_to_trace(events))["model"] == "gpt-5-mini"
+    assert "model" not in metadata_of(events_to_trace(events[1:]))
+    named = said("assistant", text("Low."), 4, model="gpt-5")
+    assert metadata_of(events_to_trace([*events, named]))["model"] == "gpt-5"
+
+
 @pytest.mark.parametrize("more", [{}, {"parentId": None}, {"parentId": ""}])
 def test_events_with_ids_but_without_parents_are_read_in_order(more: Event) -> None:
     said_in_order = [said("user", "Fix it", 1), said("assistant", text("Fixed."), 2), said("user", "Thanks", 3)]

@@ -187,7 +187,6 @@ def _context(turns: Sequence[Turn]) -> str:
 
 
 def _metadata(session: StoredSession, conversation: Conversation) -> dict[str, object]:
-    answers = [message_of(line.event, "assistant") for line in conversation.lines if not is_echo(line.event)]
     found: dict[str, object] = {
         "integration": "openclaw",
         "session_id": session.session_id,
@@ -196,7 +195,7 @@ def _metadata(session: StoredSession, conversation: Conversation) -> dict[str, o
         "source": session.source,
         "workspace": session.workspace,
         "status": session.status,
-        "model": next((model for answer in answers if (model := text_in(answer, "model"))), ""),
+        "model": _model_of(conversation.lines),
         "skipped_lines": session.skipped_lines,
         "unknown_types": dict(session.unknown_types),
         "echoes": conversation.echoes,
@@ -204,6 +203,14 @@ def _metadata(session: StoredSession, conversation: Conversation) -> dict[str, o
         "compactions": sum(line.event.get("type") == "compaction" for line in conversation.lines),
     }
     return {name: value for name, value in found.items() if value not in ("", 0, {})}
+
+
+def _model_of(lines: Sequence[Line]) -> str:
+    """Return the model of the first answer that names one; of reduced messages, the one that the session chose."""
+    own = [line.event for line in lines if not is_echo(line.event)]
+    answers = [text_in(message_of(event, "assistant"), "model") for event in own]
+    chosen = [text_in(event, "modelId") for event in own if event.get("type") == "model_change"]
+    return next(filter(None, [*answers, *chosen]), "")
 
 
 def _digest(lines: Sequence[Line]) -> str:

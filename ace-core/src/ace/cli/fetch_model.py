@@ -5,16 +5,21 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ace.cli.console import is_terminal, note, redraw_note
 from ace.cli.errors import UsageError
+from ace.cli.model_choice import chosen_model
 from ace.cli.questions import can_ask, says_yes
 from ace.cli.wording import size_text
 from ace.providers.local.catalogue import CATALOGUE, CataloguedModel, catalogued_model
+from ace.providers.local.errors import RuntimeMissingError
 from ace.providers.local.model_files import kept_file, models_folder
 from ace.providers.local.pull import partial_file, pull_model, space_needed
 from ace.providers.local.runtime import check_runtime
+
+if TYPE_CHECKING:
+    from ace.cli.settings import Settings
 
 __all__ = ["fetch_if_missing", "fetch_model", "is_catalogued"]
 
@@ -34,20 +39,30 @@ def is_catalogued(model: str) -> bool:
     return model.removeprefix("local/") in [known.name for known in CATALOGUE]
 
 
-def fetch_if_missing(model: str, *, assume_yes: bool) -> None:
+def fetch_if_missing(settings: Settings, *, assume_yes: bool) -> None:
     """Make sure that a model of the catalogue is on this machine, with what runs it. Other models need nothing.
 
     Args:
-        model: A model string.
+        settings: The settings that name the model, or leave it at the default.
         assume_yes: Fetch without asking.
 
     Raises:
-        UsageError: The model is not on this machine, and the user declined or could not be asked.
+        UsageError: The model is not on this machine, and the user declined or could not be asked; or no model was
+            chosen, and the default one cannot run here.
         LocalModelError: It cannot be run or fetched here.
     """
+    model = chosen_model(settings)
     if not model.startswith("local/"):
         return
-    check_runtime()
+    try:
+        check_runtime()
+    except RuntimeMissingError as error:
+        if settings.model is not None:
+            raise
+        raise UsageError(
+            f"no model was chosen, and the default one cannot run here: {error}; or choose another one with --model, "
+            "such as --model openai/gpt-4o-mini"
+        ) from error
     if is_catalogued(model) and kept_file(catalogued_model(model)) is None:
         fetch_model(catalogued_model(model), assume_yes=assume_yes)
 

@@ -89,10 +89,10 @@ class CommandContext:
         """
         from ace.cli.fetch_model import fetch_if_missing
         from ace.cli.learning.log_lines import warnings_shown
-        from ace.cli.model_choice import chosen_model, client_from_settings, told_plainly
+        from ace.cli.model_choice import client_from_settings, told_plainly
 
         client = client_from_settings(settings)
-        fetch_if_missing(chosen_model(settings), assume_yes=assume_yes)
+        fetch_if_missing(settings, assume_yes=assume_yes)
         with warnings_shown(), told_plainly(settings):
             yield client
 

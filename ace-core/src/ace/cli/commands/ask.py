@@ -75,13 +75,13 @@ def command(
             from ace.skillbook import Skillbook
 
             announce("answering 1 question without skills", settings, quiet=as_json)
-            fetch_if_missing(chosen_model(settings), assume_yes=yes)
+            fetch_if_missing(settings, assume_yes=yes)
             output, used = _answer(client, asked, context, Skillbook())
         else:
             place = SkillbookPlace(settings.skillbook)
             with opened_skillbook(place, is_dry_run=True, must_exist=True) as (book, _):
                 announce(f"answering 1 question from {counted(len(book), 'skill')}", settings, quiet=as_json)
-                fetch_if_missing(chosen_model(settings), assume_yes=yes)
+                fetch_if_missing(settings, assume_yes=yes)
                 output, used = _answer(client, asked, context, book)
     if as_json:
         print_json(

@@ -128,7 +128,7 @@ def command(
         answers = measurement.answers_needed(books, leave_one_out=options.leave_one_out)
         doing = f"answering {counted(len(samples), 'sample')}, {counted(answers, 'answer')} in all,"
         announce(doing, settings, quiet=as_json)
-        fetch_if_missing(chosen_model(settings), assume_yes=yes)
+        fetch_if_missing(settings, assume_yes=yes)
         check_model(client, settings)
         for target, book in zip(targets, books, strict=True):
             _warn_of_learned(samples, target, book)

@@ -185,7 +185,7 @@ class RunPlan:
         passes = f", {epochs} times each," if epochs > 1 else ""
         doing = f"{self.command.activity} {counted(-(-left // epochs), self.command.noun)}{passes}"
         announce(doing, self.settings, quiet=self.as_json)
-        fetch_if_missing(chosen_model(self.settings), assume_yes=self.assume_yes)
+        fetch_if_missing(self.settings, assume_yes=self.assume_yes)
         with observing(counts):
             check_model(client, self.settings)
 

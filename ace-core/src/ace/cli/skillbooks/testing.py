@@ -15,7 +15,7 @@ from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.answer_progress import AnswerTally
 from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.progress import displayed
-from ace.cli.model_choice import announce, answers_depend_on, check_model, chosen_model, client_from_settings
+from ace.cli.model_choice import announce, answers_depend_on, check_model, client_from_settings
 from ace.cli.settings import Settings
 from ace.cli.wording import counted
 from ace.pipeline import CancellationToken
@@ -82,7 +82,7 @@ class BookTest:
         doing = f"testing {counted(len(cases), 'case')} of {counted(carriers, 'skill')}, "
         announce(f"{doing}{counted(open_questions, 'answer')} to ask for,", self.settings, quiet=quiet)
         if open_questions:
-            fetch_if_missing(chosen_model(self.settings), assume_yes=assume_yes)
+            fetch_if_missing(self.settings, assume_yes=assume_yes)
             check_model(client, self.settings)
         token = CancellationToken()
 

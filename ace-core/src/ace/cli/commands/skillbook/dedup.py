@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from ace.cli.console import note, print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, print_error
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings
+from ace.cli.model_choice import announce, check_model, client_from_settings
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
 from ace.cli.skillbooks.history import print_undo, undo_command
@@ -127,7 +127,7 @@ def _client(options: ModelOptions, *, assume_yes: bool) -> AnyLLMClient | None:
         return None
     settings = load_settings(options.flags())
     client = client_from_settings(settings)
-    fetch_if_missing(chosen_model(settings), assume_yes=assume_yes)
+    fetch_if_missing(settings, assume_yes=assume_yes)
     check_model(client, settings)
     return client
 
