@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,13 +53,20 @@ class OpenClawHome:
         node = str(Path(self.command[0]).parent)
         return {**kept, "HOME": str(self.home), "PATH": f"{node}:{kept['PATH']}", "OPENCLAW_NO_AUTO_UPDATE": "1"}
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*self.command, *arguments], env=self.environment, capture_output=True, encoding="utf-8", check=False
+            [*self.command, *arguments],
+            env={**self.environment, **(environ or {})},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
         )
 
-    def say(self, message: str, session: str = "demo") -> subprocess.CompletedProcess[str]:
-        return self.run("agent", "--local", "--agent", "main", "--session-key", session, "--message", message, "--json")
+    def say(
+        self, message: str, session: str = "demo", *, environ: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        arguments = ("agent", "--local", "--agent", "main", "--session-key", session, "--message", message, "--json")
+        return self.run(*arguments, environ=environ)
 
     def lay_out(self, url: str) -> None:
         self.workspace.mkdir(parents=True)

@@ -25,7 +25,7 @@ state = Path({state!r})
 {command}
 """
 COMMANDS = {
-    "install": "install(state, Settings(workspace=f'{state}/workspace'), capture=True)",
+    "install": "install(state, Settings(workspace=f'{state}/workspace', capture=True))",
     "uninstall": "uninstall(state)",
 }
 
@@ -35,7 +35,7 @@ def files_in(folder: Path) -> dict[str, bytes | None]:
 
 
 def put_in(state: Path) -> None:
-    install(state, Settings(workspace=f"{state}/workspace"), capture=True)
+    install(state, Settings(workspace=f"{state}/workspace", capture=True))
 
 
 def lay_out(state: Path, config: str) -> None:
@@ -94,7 +94,7 @@ def test_a_removal_that_was_killed_is_finished_by_the_next_one(tmp_path: Path) -
 
 def test_what_a_later_installation_makes_is_removed_too(tmp_path: Path) -> None:
     before = files_in(tmp_path)
-    install(tmp_path, Settings(workspace=f"{tmp_path}/workspace"), capture=False)
+    install(tmp_path, Settings(workspace=f"{tmp_path}/workspace"))
     put_in(tmp_path)
     uninstall(tmp_path)
     assert files_in(tmp_path) == before

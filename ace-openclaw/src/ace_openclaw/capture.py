@@ -1,15 +1,20 @@
-"""Installs the capture plugin in the folder of OpenClaw, and removes it."""
+"""Installs our plugin in the folder of OpenClaw, and removes it.
+
+The plugin captures finished turns in a file, hands them to the automatic learner, or both.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 from ace.durable_file import folder_lock, replace_file, write_durably
 from ace_openclaw.config_entry import PLUGIN_ID, has_entry, inserted, missing_in_allow_list, removed
-from ace_openclaw.home import captured_file
+from ace_openclaw.home import captured_file, queue_folder
 from ace_openclaw.json5_members import Json5Error
 from ace_openclaw.settings import InstallError, Settings
 
@@ -48,8 +53,11 @@ def planned_capture(state: Path, settings: Settings) -> tuple[Settings, bytes | 
     original = _NEW_CONFIG if made else config.read_bytes().decode("utf-8")
     try:
         if settings.entry is not None and has_entry(original):
-            return settings, None
-        changed, entry = inserted(original, _entry(state))
+            made = settings.made_config
+            if json.dumps(_entry(state, settings)) in settings.entry.text:
+                return settings, None
+            original = removed(original, settings.entry)
+        changed, entry = inserted(original, _entry(state, settings))
     except ValueError as error:
         raise InstallError(f"{config} cannot be changed: {error}") from error
     return replace(settings, entry=entry, made_config=made), changed.encode()
@@ -109,9 +117,13 @@ def _config(state: Path) -> Path:
     return state / "openclaw.json"
 
 
-def _entry(state: Path) -> dict[str, object]:
-    return {
-        "enabled": True,
-        "hooks": {"allowConversationAccess": True},
-        "config": {"file": str(captured_file(state.absolute()))},
-    }
+def _entry(state: Path, settings: Settings) -> dict[str, object]:
+    state = state.absolute()
+    config: dict[str, object] = {}
+    if settings.capture:
+        config["file"] = str(captured_file(state))
+    if settings.budget_usd is not None:
+        config["queue"] = str(queue_folder(state))
+        # -E and -P: neither a variable nor the working directory changes which modules are loaded.
+        config["learner"] = [sys.executable, "-E", "-P", "-m", "ace_openclaw.automatic", str(state)]
+    return {"enabled": True, "hooks": {"allowConversationAccess": True}, "config": config}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from ace.steps import GuardedKind
 if TYPE_CHECKING:
     from ace.pipeline import CancellationToken
     from ace_openclaw.learning_report import LearningReport
+    from ace_openclaw.status import LearningStatus
 
 __all__ = ["app"]
 
@@ -32,40 +34,56 @@ def install(
     workspace: Path | None = None,
     model: str = "",
     api_base: str = "",
+    learn: Annotated[bool, Parameter(name="--learn", negative="")] = False,
+    budget: float | None = None,
     capture: Flag = False,
 ) -> int:
-    """Set up learning: `ace openclaw learn` then writes the skills to the workspace.
+    """Set up learning, automatically with --learn, else by `ace openclaw learn`; the skills go to the workspace.
 
     For example:
 
+        ace openclaw install --learn --model openai/gpt-4o-mini
+        ace openclaw install --learn --budget 0.2
         ace openclaw install --model openai/gpt-4o-mini
-        ace openclaw install --capture
 
     Args:
         state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
         workspace: The folder that the agent works in. [default: the workspace in OpenClaw's configuration]
         model: The model that learns.
         api_base: The base URL of an OpenAI-compatible server for that model.
-        capture: Also install a plugin for OpenClaw that writes every finished turn to a file. It needs an entry in
+        learn: Also learn automatically when a turn has ended, by a plugin for OpenClaw. It needs an entry in
             openclaw.json, and a restart of OpenClaw.
+        budget: The most that automatic learning spends in a day (USD). The remaining turns wait for the next day.
+            `ace openclaw learn` is not limited. [default: 1]
+        capture: Also have the plugin write every finished turn to a file that stays.
     """
     from ace_openclaw.home import state_folder, workspace_folder
     from ace_openclaw.installing import install as write
-    from ace_openclaw.settings import InstallError, Settings
+    from ace_openclaw.settings import DEFAULT_BUDGET_USD, InstallError, Settings
 
     check_is_path("--state-dir", state_dir)
     check_is_path("--workspace", workspace)
+    if budget is not None and not learn:
+        raise UsageError("--budget limits automatic learning; give --learn too")
+    if budget is not None and not 0 < budget < inf:
+        raise UsageError(f"--budget must be more than 0 US dollars, got {budget:g}")
     state = (state_dir or state_folder()).absolute()
     if not state.is_dir():
         raise UsageError(f"there is no folder {str(state)!r}; run OpenClaw once, or name its folder with --state-dir")
     folder = (workspace or workspace_folder(state)).absolute()
+    limit = (budget or DEFAULT_BUDGET_USD) if learn else None
+    settings = Settings(str(folder), model=model, api_base=api_base, budget_usd=limit, capture=capture)
     try:
-        notes = write(state, Settings(workspace=str(folder), model=model, api_base=api_base), capture=capture)
+        notes = write(state, settings)
     except InstallError as error:
         raise UsageError(str(error)) from error
     for each in notes:
         note(each)
     print_text(f"Installed. 'ace openclaw learn' learns from {state}, and writes the skills to {folder}.")
+    if limit is not None:
+        who = model or "The model of your settings"
+        print_text(f"{who} learns from each turn when it has ended, for at most {limit:g} USD a day.")
+        print_text("Restart OpenClaw if it is running.")
     return DONE
 
 
@@ -100,7 +118,7 @@ def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> in
 
 @app.command
 def status(*, state_dir: Path | None = None, as_json: Json = False) -> int:
-    """Show what is installed, and what was learned from which session.
+    """Show what is installed, what was learned from which session, and what it has cost.
 
     For example:
 
@@ -121,7 +139,7 @@ def status(*, state_dir: Path | None = None, as_json: Json = False) -> int:
         raise UsageError(str(error)) from error
     if as_json:
         print_json(asdict(found))
-        return DONE
+        return WITH_FAILURES if found.problems else DONE
     print_text(found.headline)
     if found.sessions:
         rows = [
@@ -129,7 +147,10 @@ def status(*, state_dir: Path | None = None, as_json: Json = False) -> int:
             for each in found.sessions
         ]
         print_table(["session", "key", "turns", "skills"], rows)
-    return DONE
+    _print_spend(found)
+    for problem in found.problems:
+        note(problem)
+    return WITH_FAILURES if found.problems else DONE
 
 
 @app.command
@@ -221,6 +242,17 @@ _REASONS = {
     "server_failures": "the model could not be reached for several turns in a row",
     "skillbook_not_written": "the skillbook cannot be written",
 }
+
+
+def _print_spend(status: LearningStatus) -> None:
+    limit = "" if status.budget_usd is None else f" of {status.budget_usd:g}"
+    for when, spent, most in (("today", status.spent_today, limit), ("in 30 days", status.spent_in_30_days, "")):
+        if spent.calls:
+            unpriced = f"; the price of {spent.unpriced_calls} calls is not known" if spent.unpriced_calls else ""
+            print_text(
+                f"Spent {when}: {spent.cost_usd:.4f}{most} USD, {spent.calls} calls, {spent.input_tokens:,} tokens in, "
+                f"{spent.output_tokens:,} out{unpriced}."
+            )
 
 
 def _stop_softly(token: CancellationToken) -> None:

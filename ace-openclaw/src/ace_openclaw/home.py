@@ -16,6 +16,7 @@ __all__ = [
     "databases",
     "learner_lock_path",
     "make_ace_folder",
+    "queue_folder",
     "session_files",
     "skillbook_path",
     "state_folder",
@@ -68,6 +69,15 @@ def captured_file(state: Path) -> Path:
         state: The folder of OpenClaw.
     """
     return ace_folder(state) / "turns.jsonl"
+
+
+def queue_folder(state: Path) -> Path:
+    """Return the folder into which the plugin puts the turns for the automatic learner.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    return ace_folder(state) / "queue"
 
 
 def learner_lock_path(state: Path) -> Path:

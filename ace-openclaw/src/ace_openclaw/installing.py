@@ -20,13 +20,12 @@ from ace_openclaw.workspace import remove_skills
 __all__ = ["install", "uninstall"]
 
 
-def install(state: Path, settings: Settings, *, capture: bool) -> list[str]:
-    """Write the settings, and the capture plugin if it is wanted. What was learned before stays.
+def install(state: Path, settings: Settings) -> list[str]:
+    """Write the settings, and the plugin if it is wanted. What was learned before stays.
 
     Args:
         state: The folder of OpenClaw.
-        settings: What the user chose.
-        capture: Whether OpenClaw hands over every finished turn.
+        settings: What the user chose. Turns that an earlier installation captures are captured further on.
 
     Returns:
         What the user has to know.
@@ -37,16 +36,22 @@ def install(state: Path, settings: Settings, *, capture: bool) -> list[str]:
     """
     before = read_settings(state)
     if before is not None:
-        settings = replace(settings, entry=before.entry, made_config=before.made_config)
-    wanted = [ace_folder(state), Path(settings.workspace), *([plugin_folder(state).parent] if capture else [])]
+        capture = settings.capture or before.capture
+        settings = replace(settings, capture=capture, entry=before.entry, made_config=before.made_config)
+    has_plugin = settings.capture or settings.budget_usd is not None
+    wanted = [ace_folder(state), Path(settings.workspace), *([plugin_folder(state).parent] if has_plugin else [])]
     missing = [str(each) for folder in wanted for each in (folder, *folder.parents) if not each.exists()]
     earlier = before.made_folders if before is not None else ()
     settings = replace(settings, made_folders=tuple(dict.fromkeys([*earlier, *missing])))
     changed_config = None
-    if capture:
+    if has_plugin:
         settings, changed_config = planned_capture(state, settings)
+    elif settings.entry is not None:
+        write_settings(state, settings)
+        remove_plugin(state, settings)
+        settings = replace(settings, entry=None, made_config=False)
     write_settings(state, settings)
-    return add_plugin(state, changed_config) if capture else []
+    return add_plugin(state, changed_config) if has_plugin else []
 
 
 def uninstall(state: Path, *, keep_skills: bool = False, on_wait: Callable[[], None] | None = None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -12,13 +12,16 @@ from ace.marked_block import MarkedBlockError
 from ace.pipeline import CancellationToken
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.protocols.observers import ModelCalled, SampleEnded, observing
+from ace.runners import SpendLedger
 from ace.skill import Provenance
 from ace.steps import GuardedKind
-from ace_openclaw.home import learner_lock_path, make_ace_folder, skillbook_path
+from ace_openclaw.found_turns import Source
+from ace_openclaw.home import ace_folder, learner_lock_path, make_ace_folder, skillbook_path
 from ace_openclaw.learning_report import LearningReport
-from ace_openclaw.runner import OpenClaw
+from ace_openclaw.runner import OnResult, OpenClaw
+from ace_openclaw.turn_queue import TurnQueue
 
-__all__ = ["LEARNER_AT_WORK", "learn_sessions"]
+__all__ = ["LEARNER_AT_WORK", "learn_sessions", "learn_while_locked"]
 
 _FOR_ALL_TURNS = (401, 403, 404)
 _MOST_FAILURES = 5
@@ -58,20 +61,70 @@ def learn_sessions(
     """
     make_ace_folder(state)
     with file_lock(learner_lock_path(state), on_wait=lambda: tell(LEARNER_AT_WORK)):
-        runner = OpenClaw.from_client(
-            client,
-            state_dir=state,
+        named = list(sources)
+        queue = None if named else TurnQueue(state, with_given_up=True)
+        report = learn_while_locked(
+            state,
+            named if queue is None else [state, *queue.sessions],
+            client=client,
             workspace=workspace,
-            skillbook_path=skillbook_path(state),
+            max_cost=max_cost,
+            needs_price=max_cost is not None,
             allow=allow,
             provenance=provenance,
+            cancel_token=cancel_token,
+            on_sample_end=None if queue is None else queue.note,
         )
-        model = _ModelWatch(cancel_token, has_limit=max_cost is not None)
-        with closing(runner.skillbook), observing(model.see):
-            try:
-                runner.run(list(sources) or None, cancel_token=cancel_token, max_cost=max_cost)
-            except MarkedBlockError as error:
-                runner.report.problems.append(str(error))
+        if queue is not None:
+            queue.settle()
+        return report
+
+
+def learn_while_locked(
+    state: Path,
+    sources: Sequence[Source],
+    *,
+    client: LLMClientLike,
+    workspace: str | None,
+    max_cost: float | None,
+    needs_price: bool,
+    allow: Collection[GuardedKind],
+    provenance: Provenance = "full",
+    cancel_token: CancellationToken,
+    on_sample_end: OnResult | None = None,
+) -> LearningReport:
+    """Learn from all turns that are new. The caller must hold the lock of the learner.
+
+    Args:
+        state: The folder of OpenClaw.
+        sources: Where the sessions are.
+        client: The model that learns.
+        workspace: Where the skills are left; None for nowhere.
+        max_cost: US dollars after which no further turn begins.
+        needs_price: Whether a model whose price is not known ends the run; else its calls are not counted.
+        allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
+        provenance: What is kept of a session besides its skills.
+        cancel_token: Stops the learning; what is left is learned the next time.
+        on_sample_end: Called with the result of each new turn.
+
+    Raises:
+        LLMCallError: The model cannot be asked at all. Nothing was learned.
+        UsageError: There is a limit of the cost, and the price of the model is not known.
+    """
+    runner = OpenClaw.from_client(
+        client,
+        state_dir=state,
+        workspace=workspace,
+        skillbook_path=skillbook_path(state),
+        allow=allow,
+        provenance=provenance,
+    )
+    model = _ModelWatch(cancel_token, needs_price=needs_price)
+    with closing(runner.skillbook), observing(model.see), observing(SpendLedger(ace_folder(state))):
+        try:
+            runner.run(sources, cancel_token=cancel_token, max_cost=max_cost, on_sample_end=on_sample_end)
+        except MarkedBlockError as error:
+            runner.report.problems.append(str(error))
     if model.problem is not None:
         raise model.problem
     return runner.report
@@ -80,17 +133,17 @@ def learn_sessions(
 class _ModelWatch:
     """Stops a run whose model cannot be asked at all, instead of asking it about every turn in vain."""
 
-    def __init__(self, token: CancellationToken, *, has_limit: bool) -> None:
+    def __init__(self, token: CancellationToken, *, needs_price: bool) -> None:
         self.problem: Exception | None = None
         self._token = token
-        self._has_limit = has_limit
+        self._needs_price = needs_price
         self._has_answered = False
         self._failures = 0
 
     def see(self, event: object) -> None:
         if isinstance(event, ModelCalled):
             self._has_answered = True
-            if self._has_limit and event.cost is None:
+            if self._needs_price and event.cost is None:
                 price = f"the price of the model {event.model!r} is not known"
                 self._stop(UsageError(f"--max-cost cannot be kept: {price}"))
         elif isinstance(event, SampleEnded) and isinstance(event.error, LLMCallError) and not self._has_answered:

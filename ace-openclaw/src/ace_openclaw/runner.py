@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
     from ace.skillbook import Skillbook
 
-__all__ = ["RUN_ID", "OpenClaw", "SessionRunOptions"]
+__all__ = ["RUN_ID", "OnResult", "OpenClaw", "SessionRunOptions"]
 
 RUN_ID = "sessions"
 """All sessions are one run, which is resumed each time: its record in the store of the skillbook says, to the

@@ -11,9 +11,11 @@ from ace.json_fields import list_in, mapping_in, number_in, text_in
 from ace_openclaw.config_entry import InsertedEntry
 from ace_openclaw.home import ace_folder, make_ace_folder
 
-__all__ = ["InstallError", "Settings", "read_settings", "settings_path", "write_settings"]
+__all__ = ["DEFAULT_BUDGET_USD", "InstallError", "Settings", "read_settings", "settings_path", "write_settings"]
 
 _SCHEMA = 1
+DEFAULT_BUDGET_USD = 1.0
+"""US dollars a day."""
 
 
 class InstallError(ValueError):
@@ -30,10 +32,14 @@ class Settings:
     """The model that learns."""
     api_base: str = ""
     """The address of your own server."""
+    budget_usd: float | None = None
+    """The most US dollars that automatic learning spends in a day; None if only `ace openclaw learn` learns."""
+    capture: bool = False
+    """Whether every finished turn is also written to a file that stays."""
     made_folders: tuple[str, ...] = ()
     """The folders that the installation had to make; they go when they are empty again."""
     entry: InsertedEntry | None = None
-    """What is put into `openclaw.json` for the capture plugin."""
+    """What is put into `openclaw.json` for the plugin."""
     made_config: bool = False
     """Whether there was no `openclaw.json`."""
 
@@ -70,6 +76,8 @@ def read_settings(state: Path) -> Settings | None:
         workspace=text_in(data, "workspace"),
         model=text_in(data, "model"),
         api_base=text_in(data, "api_base"),
+        budget_usd=number_in(data, "budget_usd"),
+        capture=data.get("capture", bool(entry)) is True,  # an earlier release had the plugin for nothing else
         made_folders=tuple(str(folder) for folder in list_in(data, "made_folders")),
         entry=InsertedEntry(text_in(entry, "text"), int(number_in(entry, "made") or 0)) if entry else None,
         made_config=data.get("made_config") is True,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from ace.runners import Spend, spend_of_days
 from ace.skillbook import ProgressRow, Skillbook
-from ace_openclaw.home import databases, skillbook_path
+from ace_openclaw.automatic import problems_of_last_run
+from ace_openclaw.home import ace_folder, databases, skillbook_path
 from ace_openclaw.reading.database import session_keys
 from ace_openclaw.runner import RUN_ID
 from ace_openclaw.settings import read_settings
+from ace_openclaw.turn_queue import queued_turns
 
 __all__ = ["LearnedSession", "LearningStatus", "learning_status"]
 
@@ -36,12 +39,22 @@ class LearningStatus:
 
     installed: bool
     capture: bool
-    """Whether the capture plugin is installed."""
+    """Whether each turn is captured in a file that stays."""
     headline: str
     """The same as a sentence."""
     skills: int
     """How many skills the book has."""
     sessions: tuple[LearnedSession, ...]
+    waiting: int = 0
+    """How many turns wait for the automatic learner."""
+    failed: int = 0
+    """How many turns it has given up."""
+    budget_usd: float | None = None
+    """The most US dollars that it spends in a day; None if learning is not automatic."""
+    spent_today: Spend = field(default_factory=Spend)
+    spent_in_30_days: Spend = field(default_factory=Spend)
+    problems: tuple[str, ...] = ()
+    """What kept the automatic learner from learning the last time."""
 
 
 def learning_status(state: Path) -> LearningStatus:
@@ -55,6 +68,7 @@ def learning_status(state: Path) -> LearningStatus:
         SkillbookError: The skillbook cannot be read.
     """
     settings = read_settings(state)
+    queue = queued_turns(state)  # before the sessions: a turn that a learner has just finished is in one of the two
     sessions: tuple[LearnedSession, ...] = ()
     skills = 0
     if skillbook_path(state).exists():
@@ -62,13 +76,29 @@ def learning_status(state: Path) -> LearningStatus:
         with Skillbook.open(skillbook_path(state)) as book:
             skills = len(book)
             sessions = tuple(_sessions(book, keys))
-    capture = settings is not None and settings.entry is not None
+    failed = sum(each.is_given_up for each in queue)
     if settings is None:
         headline = "Not installed; run 'ace openclaw install'."
     else:
-        plugin = " and the capture plugin" if capture else ""
+        plugin = " and the capture plugin" if settings.capture else ""
         headline = f"Installed for {settings.workspace}{plugin}; {skills} skills."
-    return LearningStatus(settings is not None, capture, headline, skills, sessions)
+        if settings.budget_usd is not None:
+            who = settings.model or "the model of your settings"
+            again = f", {failed} failed ('ace openclaw learn' tries them again)" if failed else ""
+            headline += f" Learning is automatic, by {who}; {len(queue) - failed} turns wait{again}."
+    return LearningStatus(
+        installed=settings is not None,
+        capture=settings is not None and settings.capture,
+        headline=headline,
+        skills=skills,
+        sessions=sessions,
+        waiting=len(queue) - failed,
+        failed=failed,
+        budget_usd=None if settings is None else settings.budget_usd,
+        spent_today=spend_of_days(ace_folder(state)),
+        spent_in_30_days=spend_of_days(ace_folder(state), 30),
+        problems=tuple(problems_of_last_run(state)),
+    )
 
 
 def _sessions(book: Skillbook, keys: Mapping[str, str]) -> list[LearnedSession]:

@@ -1,0 +1,109 @@
+"""The queue between OpenClaw, which must not wait, and the automatic learner, which takes its time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ace.durable_file import replace_file
+from ace.json_fields import Record, mapping_in, number_in, text_in
+from ace.pipeline import PipelineCancelled
+from ace.protocols import LLMAuthenticationError, LLMCallError
+from ace_openclaw.home import queue_folder
+from ace_openclaw.reading.captured import sessions_of_captured_turns
+from ace_openclaw.to_trace import events_to_turn_traces
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.pipeline import SampleResult
+    from ace_openclaw.reading.session import StoredSession
+
+__all__ = ["QueuedTurn", "TurnQueue", "queued_turns"]
+
+_MOST_ATTEMPTS = 3
+_ATTEMPTS = "ace_attempts"
+
+
+@dataclass(frozen=True)
+class QueuedTurn:
+    """A turn that has ended, and has not been learned from."""
+
+    path: Path
+    turn: Record
+    """As the plugin wrote it, with all messages of its session."""
+
+    @property
+    def attempts(self) -> int:
+        """How many times it was tried in vain."""
+        return int(number_in(self.turn, _ATTEMPTS) or 0)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it was tried so many times that only `ace openclaw learn` tries it again."""
+        return self.attempts >= _MOST_ATTEMPTS
+
+
+def queued_turns(state: Path) -> list[QueuedTurn]:
+    """Return the turns in the queue, the oldest first.
+
+    Args:
+        state: The folder of OpenClaw.
+    """
+    found = []
+    for path in sorted(queue_folder(state).glob("*.json")):
+        try:
+            turn = json.loads(path.read_bytes())
+        except FileNotFoundError:  # a learner has just finished it
+            continue
+        except ValueError:  # a power failure has cut it; OpenClaw has stored the session, too
+            turn = {}
+        found.append(QueuedTurn(path, turn if isinstance(turn, dict) else {}))
+    return found
+
+
+class TurnQueue:
+    """The turns of the queue that a run learns from. The caller must hold the lock of the learner.
+
+    Args:
+        state: The folder of OpenClaw.
+        with_given_up: Whether turns are tried again that automatic learning has given up.
+    """
+
+    sessions: list[StoredSession]
+    """What to learn from. Sessions in which no user asks anything, such as heartbeats, are not in it."""
+
+    def __init__(self, state: Path, *, with_given_up: bool) -> None:
+        self._turns = [each for each in queued_turns(state) if with_given_up or not each.is_given_up]
+        sessions = sessions_of_captured_turns([each.turn for each in self._turns])
+        self.sessions = [session for session in sessions if events_to_turn_traces(session)]
+        self._waiting: set[str] = set()
+        self._failed: set[str] = set()
+
+    def note(self, result: SampleResult[ACEStepContext]) -> None:
+        """Note what became of a turn. A model that cannot be reached is not the fault of the turn.
+
+        Args:
+            result: The result of the run for the turn.
+        """
+        session_id = text_in(mapping_in(result.sample, "metadata"), "session_id")
+        cause = result.error if result.cause is None else result.cause
+        is_outage = isinstance(cause, LLMAuthenticationError) or (
+            isinstance(cause, LLMCallError) and not cause.concerns_one_request
+        )
+        if is_outage or isinstance(result.error, PipelineCancelled):
+            self._waiting.add(session_id)
+        elif result.error is not None:
+            self._failed.add(session_id)
+
+    def settle(self) -> None:
+        """Remove what was learned from, and count the attempts of what failed. What was not tried stays."""
+        for each in self._turns:
+            session_id = text_in(each.turn, "sessionId")
+            if session_id in self._waiting:
+                continue
+            if session_id in self._failed:
+                replace_file(each.path, json.dumps({**each.turn, _ATTEMPTS: each.attempts + 1}).encode())
+            else:
+                each.path.unlink(missing_ok=True)
