@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from ace.cli import CommandContext
-from ace.cli.console import note, print_json, print_table, print_text
+from ace.cli.console import is_terminal, note, print_json, print_table, print_text
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
 from ace.steps import GuardedKind
 
@@ -32,7 +33,7 @@ Json = Annotated[bool, Parameter(name="--json", negative="")]
 def install(
     *,
     project: Annotated[bool, Parameter(negative="")] = False,
-    model: str = "",
+    model: str | None = None,
     api_base: str = "",
     budget: float = 1.0,
     budget_tokens: int = 2000,
@@ -41,24 +42,30 @@ def install(
     """Install the plugin for Claude Code.
 
     When a session ends, it is learned from. When the next session in the same project starts, it is shown the skills.
+    At a terminal, you are asked for the model that learns, unless --model names it or it was chosen before. Its list
+    price and the cost of an ordinary session are printed.
 
     For example:
 
         ace claude-code install
-        ace claude-code install --project --model anthropic/claude-sonnet-4-5
+        ace claude-code install --model claude_code/sonnet --budget 0.5
+        ace claude-code install --project --model openai/gpt-4o-mini
 
     Args:
         project: Learn only from sessions in the current folder; by default from all.
-        model: The model that learns. [default: Claude Code itself, with your login]
+        model: The model that learns. With claude_code/NAME, Claude Code asks it, with your login.
+            [default: claude_code/haiku]
         api_base: The base URL of an OpenAI-compatible server for that model.
         budget: The daily limit on the cost of automatic learning (USD). The remaining sessions wait for the next day.
             `ace claude-code learn` is not limited.
         budget_tokens: The maximum size of the skills in the prompt of a session, in tokens.
-        claude: The path of the claude binary, if it is not on PATH. It is not needed with --model.
+        claude: The path of the claude binary, if it is not on PATH. It is not needed for a model that Claude Code does
+            not ask.
     """
     from ace_claude_code.binary import ClaudeNotFoundError, find_claude
-    from ace_claude_code.sessions.installing import ForeignPluginError
+    from ace_claude_code.sessions.installing import ForeignPluginError, earlier_settings
     from ace_claude_code.sessions.installing import install as write_plugin
+    from ace_claude_code.sessions.learner_model import own_model
     from ace_claude_code.sessions.settings import SessionSettings
 
     _check_address(api_base, model)
@@ -67,11 +74,16 @@ def install(
         raise UsageError(f"--budget-tokens must be at least 1, got {budget_tokens}")
     if not 0 < budget < inf:
         raise UsageError(f"--budget must be more than 0 US dollars, got {budget:g}")
+    before = earlier_settings()
+    if model is None and before is not None and before.model:
+        model, api_base = before.model, before.api_base
     try:
+        if model is None:
+            model = _chosen_learner()
         settings = SessionSettings(
             model=model,
             api_base=api_base,
-            claude=find_claude(claude) if claude is not None or not model else "",
+            claude=find_claude(claude) if claude is not None or own_model(model) is not None else "",
             budget_tokens=budget_tokens,
             budget_usd=budget,
             projects=(str(Path.cwd().resolve()),) if project else (),
@@ -81,8 +93,50 @@ def install(
         raise UsageError(str(error)) from error
     whose = "in this folder" if project else "everywhere"
     print_text(f"Installed in {folder}. From now on, sessions {whose} are learned from when they end.")
-    print_text(f"{model or 'Claude Code itself, with your login,'} learns, for at most {budget:g} USD a day.")
+    print_text(f"{model or 'Claude Code itself'} learns, for at most {budget:g} USD a day.")
+    print_text(_price_in_words(model))
     return DONE
+
+
+def _chosen_learner() -> str:
+    """Ask for the model that learns; without a terminal, it is the cheap one."""
+    from ace_claude_code.sessions.home import state_folder
+    from ace_claude_code.sessions.learner_model import PROPOSED_MODELS, price_of_learner, use_of_a_session
+    from ace_claude_code.sessions.settings import DEFAULT_MODEL
+
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):  # a question could not be seen and answered
+        return DEFAULT_MODEL
+    use = use_of_a_session(state_folder())
+    for number, each in enumerate(PROPOSED_MODELS, 1):
+        price = price_of_learner(each)
+        if price is not None:
+            note(f"{number}. {each}: about {use.cost(price):.3f} USD for an ordinary session")
+    note(f"Which model learns? A number, or any model, such as local/qwen2.5-coder-1.5b [{DEFAULT_MODEL}]")
+    answer = sys.stdin.readline().strip()
+    numbered = {str(number): each for number, each in enumerate(PROPOSED_MODELS, 1)}
+    return numbered.get(answer, answer or DEFAULT_MODEL)
+
+
+def _price_in_words(model: str) -> str:
+    """Return what a model charges, and what an ordinary session costs with it."""
+    from ace_claude_code.sessions.home import state_folder
+    from ace_claude_code.sessions.learner_model import own_model, price_of_learner, use_of_a_session
+
+    price = price_of_learner(model)
+    if price is None:
+        return (
+            "The price of this model is not known. `ace claude-code status` shows the tokens that learning uses, and "
+            "its cost as far as the model reports it."
+        )
+    if not price.input_usd and not price.output_usd:
+        return "This model runs on this machine, free of charge."
+    use = use_of_a_session(state_folder())
+    plan = " With a subscription, it counts towards the limits of your plan instead." if own_model(model) else ""
+    return (
+        f"Its list price is {price.input_usd:g} USD for a million tokens in, and {price.output_usd:g} out. "
+        f"An ordinary session costs about {use.cost(price):.3f} USD to learn from: {use.input_tokens:,} tokens in and "
+        f"{use.output_tokens:,} out ({use.origin}).{plan}"
+    )
 
 
 @app.command

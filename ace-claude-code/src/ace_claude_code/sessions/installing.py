@@ -19,7 +19,7 @@ from ace_claude_code.sessions.made_folders import (
 from ace_claude_code.sessions.plugin_files import is_foreign_plugin, plugin_files
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings, write_settings
 
-__all__ = ["ForeignPluginError", "install", "uninstall"]
+__all__ = ["ForeignPluginError", "earlier_settings", "install", "uninstall"]
 
 
 class ForeignPluginError(Exception):
@@ -42,7 +42,7 @@ def install(settings: SessionSettings) -> Path:
     """
     plugin, state = plugin_folder(), state_folder()
     _check_ours(plugin)
-    before = _earlier(state)
+    before = earlier_settings()
     data = plugin_data_folder()
     missing = [each for each in (data, *plugin.parents, *data.parents) if not each.exists()]
     if before is not None and before.projects and settings.projects:
@@ -116,8 +116,9 @@ def _check_ours(plugin: Path) -> None:
         raise ForeignPluginError(f"{plugin} is there, and is not ours; move it away first")
 
 
-def _earlier(state: Path) -> SessionSettings | None:
+def earlier_settings() -> SessionSettings | None:
+    """Return the settings of the installation that is there; None if there is none, or its settings are broken."""
     try:
-        return read_settings(state)
+        return read_settings(state_folder())
     except SettingsError:  # installing repairs what is broken, and uninstalling removes it
         return None

@@ -26,6 +26,7 @@ from ace_claude_code.records import TranscriptError, read_records
 from ace_claude_code.sessions.home import learned_path, skillbook_path
 from ace_claude_code.sessions.jobs import Job, note_failure, remove_job
 from ace_claude_code.sessions.learned import NoteLearnedStep
+from ace_claude_code.sessions.learner_model import own_model
 from ace_claude_code.sessions.open_sessions import is_private_session
 from ace_claude_code.sessions.settings import SessionSettings
 from ace_claude_code.sessions.stored import key_of_transcript
@@ -265,11 +266,12 @@ def opened_learner(
     settings = context.settings(
         model=installed.model or None, api_base=installed.api_base or None, allow=",".join(allow) or None
     )
-    if not installed.model:  # the settings may name a model for the other commands; here it is Claude Code itself
+    own = own_model(installed.model)
+    if own is not None:
         with warnings_shown():
             yield SessionLearner(
                 state,
-                lambda: ClaudeCodeLLMClient(claude=installed.claude or None),
+                lambda: ClaudeCodeLLMClient(own, claude=installed.claude or None, api_base=installed.api_base or None),
                 allow=settings.allowed,
                 provenance=settings.provenance,
                 cancel_token=cancel_token,

@@ -10,12 +10,24 @@ from ace.durable_file import replace_file
 from ace.json_fields import Record, list_in, number_in, text_in
 from ace_claude_code.sessions.home import repository_of
 
-__all__ = ["DEFAULT_BUDGET_USD", "SessionSettings", "SettingsError", "read_settings", "write_settings"]
+__all__ = [
+    "DEFAULT_BUDGET_USD",
+    "DEFAULT_MODEL",
+    "OWN_PREFIX",
+    "SessionSettings",
+    "SettingsError",
+    "read_settings",
+    "write_settings",
+]
 
 _FILE = "settings.json"
 _SCHEMA = 1
 DEFAULT_BUDGET_USD = 1.0
 """US dollars a day."""
+OWN_PREFIX = "claude_code/"
+"""How the name of a model begins that Claude Code asks, with the login of the user."""
+DEFAULT_MODEL = f"{OWN_PREFIX}haiku"
+"""The cheapest model that needs no key besides the login."""
 
 
 class SettingsError(ValueError):
@@ -26,8 +38,8 @@ class SettingsError(ValueError):
 class SessionSettings:
     """How the learner learns, and from whom."""
 
-    model: str = ""
-    """The model that learns; empty for Claude Code itself, with the login of the user."""
+    model: str = DEFAULT_MODEL
+    """The model that learns; empty for the default model of Claude Code, as earlier releases had it."""
     api_base: str = ""
     """The address of your own server."""
     claude: str = ""

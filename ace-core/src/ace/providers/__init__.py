@@ -13,6 +13,7 @@ from ace.providers.instructor import InstructorClient, wrap_with_instructor
 from ace.providers.litellm import LiteLLMClient, LiteLLMConfig
 from ace.providers.litellm_embedder import LiteLLMEmbedder
 from ace.providers.litellm_import import load_litellm
+from ace.providers.litellm_library import ModelPrice, price_of_model
 from ace.providers.structured_answers import ask_until_valid, valid_answer
 from ace.providers.usage import UsageAccount
 from ace.providers.wordllama_embedder import WordLlamaEmbedder
@@ -24,10 +25,12 @@ __all__ = [
     "LiteLLMClient",
     "LiteLLMConfig",
     "LiteLLMEmbedder",
+    "ModelPrice",
     "UsageAccount",
     "WordLlamaEmbedder",
     "ask_until_valid",
     "load_litellm",
+    "price_of_model",
     "valid_answer",
     "wrap_with_instructor",
 ]

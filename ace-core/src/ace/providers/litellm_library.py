@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ace.calls.calling import within_seconds
 from ace.protocols.llm import LLMResponse, Usage
@@ -17,11 +17,13 @@ from ace.providers.litellm_import import load_litellm, loaded_litellm
 from ace.providers.request_outcomes import Answered, Failed, seconds_to_wait, without_keys
 
 __all__ = [
+    "ModelPrice",
     "Vectors",
     "asend",
     "count_tokens",
     "embed",
     "input_token_limit",
+    "price_of_model",
     "send",
 ]
 
@@ -174,10 +176,47 @@ def input_token_limit(model: str) -> int | None:
     Args:
         model: A model string.
     """
-    litellm = load_litellm()
-    entry = litellm.model_cost.get(model) or litellm.model_cost.get(model.partition("/")[2]) or {}
-    limit = entry.get("max_input_tokens")
+    limit = _listed(model).get("max_input_tokens")
     return int(limit) if limit else None
+
+
+class ModelPrice(NamedTuple):
+    """What a model charges for a million tokens, in US dollars."""
+
+    input_usd: float
+    output_usd: float
+
+
+def price_of_model(model: str) -> ModelPrice | None:
+    """Return the list price of a model, or None if it is not known. Nothing is fetched.
+
+    What a provider charges less, for tokens in its cache or in a subscription, is not in it.
+
+    Args:
+        model: A model string.
+
+    Example:
+        >>> price_of_model("openai/gpt-4o-mini")
+        ModelPrice(input_usd=0.15, output_usd=0.6)
+        >>> price_of_model("local/qwen2.5-coder-1.5b")
+        ModelPrice(input_usd=0.0, output_usd=0.0)
+        >>> price_of_model("openai/of-my-own-server") is None
+        True
+    """
+    if model.startswith("local/"):
+        return ModelPrice(0.0, 0.0)
+    entry = _listed(model)
+    prices = [entry.get(f"{kind}_cost_per_token") for kind in ("input", "output")]
+    if None in prices:
+        return None
+    return ModelPrice(*(round(float(price) * 1e6, 6) for price in prices if price is not None))
+
+
+def _listed(model: str) -> Mapping[str, Any]:
+    """Return what litellm's list of models says about a model; nothing if it is not there."""
+    models = load_litellm().model_cost
+    listed: Mapping[str, Any] = models.get(model) or models.get(model.partition("/")[2]) or {}
+    return listed
 
 
 def _first_choice(raw: Any) -> Any:
