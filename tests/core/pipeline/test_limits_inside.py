@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ace.pipeline import Branch, Pipeline, StepContext
-from ace.pipeline.station import Station
+from ace.pipeline.limiter import Limiter
 
 from .sample_steps import AnyDo, Do, DoAsync, Gate, PageContext, pages, variant, wait_until
 from .test_interruptions import ends
@@ -131,18 +131,18 @@ def test_a_step_that_raises_gives_its_place_back(kind: AnyDo) -> None:
 
 
 def test_who_waits_inside_does_not_overtake_who_came_before() -> None:
-    station, came = Station(limit=1), list[str]()
+    limiter, came = Limiter(limit=1), list[str]()
 
     def pass_inside() -> None:
-        station.enter()
+        limiter.enter()
         came.append("inside")
-        station.leave()
+        limiter.leave()
 
-    station.enter()
-    station.submit(lambda: came.append("alone"))
+    limiter.enter()
+    limiter.submit(lambda: came.append("alone"))
     inside = threading.Thread(target=pass_inside)
     inside.start()
-    station.leave()
+    limiter.leave()
     inside.join()
     assert came == ["alone", "inside"]
 

@@ -6,9 +6,9 @@ everything: a sequence (`Pipeline`), a branch (`Branch`), and nesting (a pipelin
 
 # Which file does what stands at the end of docs/explanation/pipeline-engine.md.
 
-from .branch import Branch
+from .branch import Branch, MergeStrategy
 from .cancellation import CancellationToken, cancel_token_var, is_interrupted
-from .context import StepContext
+from .context import SampleResult, StepContext
 from .errors import (
     BranchError,
     MergeConflictError,
@@ -18,9 +18,7 @@ from .errors import (
     PipelineOrderError,
 )
 from .hooks import PipelineHook
-from .merge import MergeStrategy
 from .pipeline import Pipeline
-from .result import SampleResult
 from .step import StepProtocol
 from .step_observer import StepObserver
 

@@ -1,26 +1,136 @@
-"""What happens to samples behind the async boundary."""
+"""What happens to samples behind the async boundary, and the wait for them before the interpreter exits.
+
+Who calls what, and on which thread: the worker of a sample calls `Background.enter` and waits while the background is
+full; then the threads and the loop of the stages move the `Job` on, each from its own stage into the next one.
+
+Invariants:
+
+- A job is in one stage at a time, and only the code that does its work there touches it.
+- Each job that enters leaves once, with its result complete before it is counted. `on_sample_end` is called before
+  that.
+- The last place is kept for the sample that is first in order: all others may wait in a lane for it.
+- The interpreter does not exit while a job is inside, until Ctrl-C gives up on it. That wait is registered before
+  `concurrent.futures` and `threading` shut down, because most clients of models need them.
+"""
 
 from __future__ import annotations
 
+import atexit
+import logging
+import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar, final
+from weakref import WeakSet
 
-from . import interpreter_exit
 from .caller import Caller, CallerLoop
-from .context import StepContext
+from .context import SampleResult, StepContext, record_failure
+from .errors import log_problem
 from .in_flight import InFlight
 from .interrupts import uninterrupted
-from .lane import InputOrder
-from .result import SampleResult, record_failure
-from .segment import Position
+from .lane import Lane, LaneSteps, Sequencer
+from .limiter import AnyWork, LoopWork, limiter_for
+from .segment import Position, Segment
+from .step import PlannedStep
 from .threads import Work
 from .waiting import Changes
 
 C = TypeVar("C", bound=StepContext)
+
+logger = logging.getLogger(__name__)
+
+
+class Pending(Protocol):
+    """Something that may still be at work when the interpreter exits."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it is at work."""
+
+    @property
+    def pending(self) -> int:
+        """How many samples are not done; 0 for work that is not a sample."""
+
+    @property
+    def failed(self) -> int:
+        """How many samples failed so far."""
+
+    def drain(self) -> None:
+        """Block until it is not at work any more; what went wrong is not raised."""
+
+
+_watched: WeakSet[Pending] = WeakSet()
+_lock = threading.Lock()
+_registered = False
+_given_up = False
+
+
+def watch(background: Pending) -> None:
+    """See to it that the interpreter does not exit before `background` is empty."""
+    global _registered
+    with _lock:
+        _watched.add(background)
+        if not _registered:
+            _registered = True
+            _register()
+
+
+def _register() -> None:
+    # Pools, asyncio.to_thread and so most clients fail as soon as concurrent.futures has been told of the exit.
+    # Its callback and this one are called in the reverse order of their registration: it has to be first.
+    import concurrent.futures.thread  # noqa: F401  (imported for that registration)
+
+    # threading calls these before it joins threads; there is no public name for it. The second registration
+    # is for samples that a thread of the application brought in while the first was at work.
+    register_early = getattr(threading, "_register_atexit", atexit.register)
+    try:
+        register_early(drain)
+    except RuntimeError:  # the exit has already begun; the registration below still counts
+        log_problem(logger, logging.DEBUG, "a pipeline was first used while the interpreter exits")
+    atexit.register(drain)
+
+
+def drain() -> None:
+    """Wait for all background work, and say so. Ctrl-C gives up on it."""
+    global _given_up
+    try:
+        while not _given_up and (busy := [each for each in _snapshot() if each.is_busy]):
+            count = sum(each.pending for each in busy)
+            if count:
+                message = "the interpreter exits: waiting for %d %s in the background of a pipeline (Ctrl-C gives up)"
+                log_problem(logger, logging.WARNING, message, count, "sample" if count == 1 else "samples")
+            else:
+                message = "the interpreter exits: waiting for the end of a run (Ctrl-C gives up)"
+                log_problem(logger, logging.WARNING, message)
+            failed_before = sum(each.failed for each in busy)
+            for each in busy:
+                each.drain()
+            failed = sum(each.failed for each in busy) - failed_before
+            if failed:
+                message = "%d of them failed; wait_for_background() before the exit shows why"
+                log_problem(logger, logging.ERROR, message, failed)
+    except KeyboardInterrupt:
+        _given_up = True
+        count = sum(each.pending for each in _snapshot())
+        message = "interrupted: %d samples in the background were not finished"
+        log_problem(logger, logging.ERROR, message, count)
+
+
+def _snapshot() -> list[Pending]:
+    with _lock:
+        return list(_watched)
+
+
+def _forget_lock() -> None:
+    """A forked child has nothing pending, because its parent does that, but maybe the lock of a thread that is gone."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
 
 
 class Stage(Protocol[C]):
@@ -39,7 +149,7 @@ class Job(Generic[C]):
     result: SampleResult[C]
     ctx: C
     context: Context
-    order: InputOrder
+    order: Sequencer
     index: int
     in_flight: InFlight[C]
     caller: Caller | None
@@ -100,7 +210,7 @@ class Job(Generic[C]):
             if self.in_flight.is_watched:
                 self.in_flight.end_behind(self.result, self.caller)
         finally:  # whatever happens, samples that wait for this one's turn pass, and it is counted
-            self.order.give_up(self.index)
+            self.order.skip(self.index)
             self.background.leave(self.in_flight, failed=True)
 
 
@@ -143,11 +253,11 @@ class Background(Generic[C]):
             job.proceed()
             return True
 
-    def pass_by(self, order: InputOrder, index: int) -> None:
+    def skip(self, order: Sequencer, index: int) -> None:
         """Note that a sample of the run will never come."""
-        if order.is_settled(index):  # it has come after all: what was interrupted is only who brought it
+        if order.is_released(index):  # it has come after all: what was interrupted is only who brought it
             return
-        order.give_up(index)
+        order.skip(index)
         with self._lock:
             self._changes.tell()
 
@@ -160,10 +270,10 @@ class Background(Generic[C]):
 
     def _admit(self, job: Job[C]) -> None:
         if self._inside == 0:
-            interpreter_exit.watch(self)
+            watch(self)
         self._inside += 1
         job.in_flight.inside_background += 1
-        job.order.settle(job.index)
+        job.order.release(job.index)
         self._changes.tell()
 
     def leave(self, in_flight: InFlight[C], *, failed: bool) -> None:
@@ -229,3 +339,46 @@ class Background(Generic[C]):
                 "completed": self._completed,
                 "failed": self._failed,
             }
+
+
+@final
+class ParallelStage(Generic[C]):
+    """One step, which as many samples pass at once as its limit allows."""
+
+    def __init__(self, step: PlannedStep[C]) -> None:
+        self._segment = Segment([step])
+        self._limiter = limiter_for(step)
+
+    def submit(self, job: Job[C]) -> None:
+        """Have the job performed when there is a place in the step."""
+        self._limiter.submit(_work(job, self._segment), job.order, job.index)
+
+
+@final
+class LaneStage(Generic[C]):
+    """Neighbouring steps of one lane, which one sample at a time passes in input order.
+
+    The lane takes the place of the steps' own limits: two pipelines whose lanes have different keys never wait
+    for each other, though their steps be of one class.
+
+    Args:
+        lane: The lane, shared with every pipeline that names it with the same key.
+        steps: The steps of the section.
+        number: Which lane section of its pipeline it is, counted from 0.
+    """
+
+    def __init__(self, lane: Lane, steps: Sequence[PlannedStep[C]], number: int) -> None:
+        self._lane = lane  # kept, so that others with the same name and key find it
+        self._steps = LaneSteps(steps)
+        self._number = number
+
+    def submit(self, job: Job[C]) -> None:
+        """Have the job performed when it is its turn."""
+        job.order.turns[self._number].arrive(job.index, _work(job, self._steps))
+
+
+def _work(job: Job[C], steps: Segment[C] | LaneSteps[C]) -> AnyWork:
+    """Return what takes a sample through steps: on the engine's loop if all are asynchronous, else on a thread."""
+    if steps.is_async:
+        return LoopWork(partial(job.perform_async, steps.run_async), job.context, job.refuse)
+    return partial(job.perform, steps.run)

@@ -23,8 +23,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, final
 
 from .interrupts import uninterrupted
-from .variables import adopt
-from .waiting import Happening
+from .threads import adopt
+from .waiting import Event
 
 if TYPE_CHECKING:
     import asyncio
@@ -63,7 +63,7 @@ class _Request:
         self._variables = contextvars.copy_context()
         self._error: BaseException | None = None
         self.is_made = False
-        self.made = Happening()
+        self.made = Event()
 
     def make(self) -> None:
         """Make the call, on the thread that was asked."""
@@ -72,7 +72,7 @@ class _Request:
         except BaseException as error:
             self._error = error
         self.is_made = True
-        self.made.happen()
+        self.made.set()
 
     def finish(self) -> None:
         """Take over what the call has left, on the thread that asked."""

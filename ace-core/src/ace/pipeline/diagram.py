@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, final, runtime_checkable
 
 from .branch import Branch
-from .planned_step import PlannedStep, plan_step
-from .sections import cut_into_sections
+from .plan import cut_into_sections
+from .step import PlannedStep, plan_step
 
 # A drawing does not depend on the type of the contexts, hence Any.
 Steps = Sequence[PlannedStep[Any]]

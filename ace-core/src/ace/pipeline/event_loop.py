@@ -15,9 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, final
 
-from .threads import threads
-from .variables import adopt
-from .waiting import Happening
+from .threads import adopt, threads
+from .waiting import Event
 
 T = TypeVar("T")
 
@@ -121,7 +120,7 @@ class _Work(Generic[T]):
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
-        self.ended = Happening()
+        self.ended = Event()
         self.outcomes: list[tuple[T | _Raised, contextvars.Context]] = []
         """What came of it; still empty if it was cancelled before it began."""
         self._coroutine = coroutine
@@ -132,7 +131,7 @@ class _Work(Generic[T]):
         if self._is_cancelled:
             return
         self._task = loop.create_task(self._await())
-        self._task.add_done_callback(lambda _: self.ended.happen())
+        self._task.add_done_callback(lambda _: self.ended.set())
 
     def cancel(self) -> None:
         self._is_cancelled = True
@@ -140,7 +139,7 @@ class _Work(Generic[T]):
             self._task.cancel()
         else:
             self._coroutine.close()
-            self.ended.happen()
+            self.ended.set()
 
     async def _await(self) -> None:
         self.outcomes.append(await _outcome(self._coroutine))

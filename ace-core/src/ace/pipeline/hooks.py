@@ -9,7 +9,7 @@ from typing import Protocol, final, runtime_checkable
 
 from .caller import Caller
 from .context import StepContext
-from .problem_reports import log_problem
+from .errors import log_problem
 
 logger = logging.getLogger(__name__)
 

@@ -15,27 +15,36 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from enum import Enum
 from functools import partial
 from operator import length_hint
-from typing import TYPE_CHECKING, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
 from .caller import Caller
 from .cancellation import CancellationToken
-from .context import StepContext
-from .end_of_input import END
+from .context import SampleResult, StepContext
+from .errors import log_problem, value_text
 from .interrupts import uninterrupted
-from .problem_reports import log_problem, value_text
-from .result import SampleResult
-from .waiting import Happening
+from .waiting import Event
 
 if TYPE_CHECKING:
     import asyncio
 
 C = TypeVar("C", bound=StepContext)
 
-OnSample = Callable[[SampleResult[C]], None]
-
 logger = logging.getLogger(__name__)
+
+
+class EndOfInput(Enum):
+    """The end of the input, which no context can be."""
+
+    END = "end"
+
+
+END: Final = EndOfInput.END
+
+
+OnSample = Callable[[SampleResult[C]], None]
 
 
 @final
@@ -104,8 +113,8 @@ class InFlight(Generic[C]):
     def enter(self) -> None:
         """Wait until there is room for one more sample, and take it. Only one thread at a time may call it."""
         while not self._take():
-            room = Happening()
-            self._ring = room.happen
+            room = Event()
+            self._ring = room.set
             if not self._may_enter():  # else the call of `wake` may have come just before
                 room.wait()
             self._ring = None

@@ -1,22 +1,36 @@
-"""Everything about a pipeline that can be worked out before samples run."""
+"""The planner: everything about a pipeline that can be worked out before samples run.
+
+Who calls what, and on which thread: the thread that builds a pipeline makes a `Plan` for each step that is added, and
+throws the one before away. From the first run on, workers, lanes and the background read it from all threads.
+
+Invariants:
+
+- A plan does not change after its construction, except that `through_within` keeps what it has made; two threads that
+  make it at the same time make equal values, so the last one may win.
+- Whatever a step declares is read once, when it is planned; a declaration that changes afterwards has no effect.
+- Steps are grouped so that a sample changes its thread as seldom as possible: neighbouring steps of one kind, plain or
+  asynchronous, are one segment.
+- Behind the boundary, a step has a limit or is in a lane, never both: a lane admits one sample at a time.
+- A place of a limiter is held only inside a step, where nothing waits for another place. Composites take no place;
+  their inner steps do (`ace.pipeline.limiter.limited`).
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
-from .background import Stage
+from .background import LaneStage, ParallelStage, Stage
 from .context import StepContext
-from .lane import Lane, lane_for
-from .lane_segment import LaneSegment
-from .planned_step import PlannedStep, plan_step
-from .sections import cut_into_sections, warn_of_split_lane
+from .errors import PipelineConfigError
+from .lane import Lane, LaneSegment, lane_for
+from .limiter import limited
 from .segment import Segment, fuse
-from .stage import LaneStage, ParallelStage
-from .step import StepProtocol
+from .step import ExecutionMode, PlannedStep, StepProtocol, placed, plan_step
 from .step_observer import StepObserver, observed
-from .surroundings import Surroundings, limited, placed
 from .validation import (
     InputCheck,
     check_boundaries,
@@ -26,6 +40,55 @@ from .validation import (
 )
 
 C = TypeVar("C", bound=StepContext)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section(Generic[C]):
+    """Neighbouring steps of one lane, or (`lane` is None) neighbouring steps without one."""
+
+    steps: tuple[PlannedStep[C], ...]
+    lane: str | None
+    lane_key: object | None
+
+
+def cut_into_sections(steps: Sequence[PlannedStep[C]]) -> list[Section[C]]:
+    """Cut steps into sections.
+
+    Raises:
+        PipelineConfigError: If the steps of one lane section name different keys.
+    """
+    groups: list[list[PlannedStep[C]]] = []
+    for step in steps:
+        if groups and groups[-1][-1].lane == step.lane:
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return [Section(tuple(group), group[0].lane, _common_key(group)) for group in groups]
+
+
+def _common_key(group: Sequence[PlannedStep[C]]) -> object | None:
+    keyed = [step for step in group if step.lane is not None and step.lane_key is not None]
+    for step in keyed[1:]:
+        if step.lane_key is not keyed[0].lane_key:
+            raise PipelineConfigError(
+                f"steps {keyed[0].name} and {step.name} are in one section of lane {step.lane!r} but have different "
+                f"lane keys; give both the same object, or give them different lanes"
+            )
+    return keyed[0].lane_key if keyed else None
+
+
+def warn_of_split_lane(steps: Sequence[PlannedStep[C]], *, stacklevel: int) -> None:
+    """Warn where the last step resumes a lane that a step without a lane has just interrupted."""
+    if len(steps) < 3 or steps[-1].lane is None or steps[-2].lane is not None:
+        return
+    before = [step for step in steps[:-1] if step.lane is not None]
+    if before and before[-1].lane == steps[-1].lane:
+        warnings.warn(
+            f"step {steps[-2].name} has no lane and splits lane {steps[-1].lane!r}: other samples may pass between "
+            f"{before[-1].name} and {steps[-1].name}; move it, or give it `lane = {steps[-1].lane!r}`",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 @final
@@ -61,8 +124,8 @@ class Plan(Generic[C]):
         self.inputs = InputCheck[C](wanted)
         self.first_step = steps[0].name if steps else None
         self._observer = observer
-        self.through = fuse(self._prepared(self.steps, Surroundings.ALONE))
-        self._through_within: dict[Surroundings, tuple[Segment[C], ...]] = {}
+        self.through = fuse(self._prepared(self.steps, ExecutionMode.ALONE))
+        self._through_within: dict[ExecutionMode, tuple[Segment[C], ...]] = {}
         self.has_inner_hooks = any(step.has_inner_hooks for step in steps)
         self.has_async_steps = any(step.is_async for step in steps)
         self.boundary = next((index for index, step in enumerate(steps) if step.async_boundary), len(steps))
@@ -93,7 +156,7 @@ class Plan(Generic[C]):
     def _foreground(self) -> tuple[Segment[C] | LaneSegment[C], ...]:
         parts: list[Segment[C] | LaneSegment[C]] = []
         for section in cut_into_sections(self.steps[: self.boundary]):
-            steps = self._prepared(section.steps, Surroundings.FOREGROUND)
+            steps = self._prepared(section.steps, ExecutionMode.FOREGROUND)
             if section.lane is None:
                 parts.extend(fuse(steps))
             else:
@@ -117,28 +180,28 @@ class Plan(Generic[C]):
         stages: list[Stage[C]] = []
         for section in cut_into_sections(self.steps[self.boundary :]):
             if section.lane is None:
-                steps = self._prepared(section.steps, Surroundings.BACKGROUND)
+                steps = self._prepared(section.steps, ExecutionMode.BACKGROUND)
                 stages.extend(ParallelStage(step) for step in steps)
             else:
                 lane = self._enlist(section.lane, section.lane_key)
-                steps = self._prepared(section.steps, Surroundings.LANE)
+                steps = self._prepared(section.steps, ExecutionMode.LANE)
                 stages.append(LaneStage(lane, steps, len(self.lanes) - 1))
         return tuple(stages)
 
-    def through_within(self, surroundings: Surroundings) -> tuple[Segment[C], ...]:
-        """Return all steps in one go, for a pipeline that is a step of another one in these surroundings."""
-        segments = self._through_within.get(surroundings)
+    def through_within(self, mode: ExecutionMode) -> tuple[Segment[C], ...]:
+        """Return all steps in one go, for a pipeline that is a step of another one in this mode."""
+        segments = self._through_within.get(mode)
         if segments is None:
-            steps = self._prepared(self.steps, surroundings)
-            segments = self._through_within[surroundings] = fuse([limited(step, surroundings) for step in steps])
+            steps = self._prepared(self.steps, mode)
+            segments = self._through_within[mode] = fuse([limited(step, mode) for step in steps])
         return segments
 
-    def _prepared(self, steps: Sequence[PlannedStep[C]], surroundings: Surroundings) -> list[PlannedStep[C]]:
+    def _prepared(self, steps: Sequence[PlannedStep[C]], mode: ExecutionMode) -> list[PlannedStep[C]]:
         """Return steps with what has to be around their calls there."""
-        prepared = [placed(step, surroundings) for step in steps]
+        prepared = [placed(step, mode) for step in steps]
         if self._observer is None:
             return prepared
-        return [observed(step, self._observer, surroundings.is_background) for step in prepared]
+        return [observed(step, self._observer, mode.is_background) for step in prepared]
 
     def _enlist(self, name: str, key: object | None) -> Lane:
         lane = lane_for(name, key)

@@ -1,26 +1,49 @@
-"""One call of `run`, `run_async`, `stream` or `astream`."""
+"""The runs of one pipeline: how they begin and end, and what the workers of one run share.
+
+Who calls what, and on which thread:
+
+- the thread or loop that calls `run`, `run_async`, `stream` or `astream` begins and ends the `Run`, through `Runs`;
+- the workers, which are that thread, other threads, or tasks, call `number`, `begin`, `check`, `succeed`, `fail` and
+  `skip`, each for its own sample;
+- `stop`, `abort` and `interrupt` may be called on any thread.
+
+Invariants:
+
+- `number` is called by the worker that draws, one at a time, so the numbers are the order of the input.
+- Runs that follow each other share one order, so that their samples stay in order in the lanes and in the background. A
+  run that begins while another one is active gets an order of its own: neither waits for samples of the other.
+- A run that was interrupted, or whose workers are left behind, may lack a number in its order, so the next run gets
+  another one.
+- `on_sample_done` is called before the sample enters the background, never twice at once.
+"""
 
 from __future__ import annotations
 
 import contextvars
+import logging
+import os
 import threading
-from collections.abc import Sequence
-from typing import Generic, TypeVar, final
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Generic, TypeVar, final
+from weakref import WeakSet
 
 from .background import Background, Job
-from .caller import Caller, caller_var
+from .caller import Caller, CallerLoop, caller_var
 from .cancellation import CancellationToken, Interruption, cancel_token_var, interruption_var
-from .context import StepContext
-from .errors import PipelineCancelled
+from .context import SampleResult, StepContext, record_failure
+from .errors import PipelineCancelled, log_problem
 from .hooks import PipelineHook, relayed
 from .in_flight import InFlight, OnSample, announce
 from .interrupts import uninterrupted
-from .lane import InputOrder
+from .lane import Sequencer
 from .plan import Plan
-from .result import SampleResult, record_failure
 from .segment import Position
+from .validation import RunOptions
 
 C = TypeVar("C", bound=StepContext)
+
+logger = logging.getLogger(__name__)
 
 
 @final
@@ -45,7 +68,7 @@ class Run(Generic[C]):
         self,
         plan: Plan[C],
         background: Background[C] | None,
-        order: InputOrder | None,
+        order: Sequencer | None,
         hooks: Sequence[PipelineHook],
         token: CancellationToken | None,
         on_sample_done: OnSample[C] | None,
@@ -144,16 +167,122 @@ class Run(Generic[C]):
     def fail(self, index: int, result: SampleResult[C], error: BaseException, position: Position) -> None:
         """Record that a foreground failed, or was cancelled."""
         record_failure(result, error, position.step_name)
-        self.give_up(index)
+        self.skip(index)
         if self._on_sample_done is not None:
             announce("on_sample_done", self._on_sample_done, result, self._announcing, self.caller)
         if self._tells_ends:
             self.in_flight.end(result, self.caller)
 
-    def give_up(self, index: int) -> None:
+    def skip(self, index: int) -> None:
         """Let the samples behind this one pass, in the lanes and into the background."""
         with uninterrupted:
             if self.background is not None and self.order is not None:
-                self.background.pass_by(self.order, index)
+                self.background.skip(self.order, index)
             elif self.order is not None:
-                self.order.give_up(index)
+                self.order.skip(index)
+
+
+@final
+class Runs(Generic[C]):
+    """Begins and ends the runs of one pipeline, which share its background and, one after the other, its order.
+
+    Args:
+        plan: The pipeline's plan.
+        hooks: Observers of the foreground steps.
+        background_limit: How many samples may be behind the boundary at once.
+    """
+
+    def __init__(self, plan: Plan[C], hooks: Sequence[PipelineHook], background_limit: int) -> None:
+        self._plan = plan
+        self._hooks = hooks
+        self.background = Background(plan.stages, background_limit)
+        self._forget()
+        _all.add(self)
+
+    def _forget(self) -> None:
+        """Start with no run. A forked child calls it too: its parent continues the existing ones."""
+        self._lock = threading.RLock()  # the garbage collector may close a stream while it is held
+        self._active: WeakSet[Run[C]] = WeakSet()
+        self._order = Sequencer(self._plan.lanes)
+        self.background.forget()
+
+    @contextmanager
+    def one(self, options: RunOptions[C]) -> Iterator[Run[C]]:
+        """Begin a run, and end it with the block. One that is interrupted waits for its samples in the background."""
+        run = self._begin(options, None)
+        try:
+            yield run
+        except (KeyboardInterrupt, SystemExit):
+            self._drain(run)
+            raise
+        finally:
+            self._end(run)
+
+    @asynccontextmanager
+    async def one_async(self, options: RunOptions[C]) -> AsyncIterator[Run[C]]:
+        """Like `one`, without blocking the loop."""
+        from .event_loop import call_in_thread
+
+        is_observed = bool(self._hooks) or self._plan.has_inner_hooks or options.has_callbacks
+        run = self._begin(options, CallerLoop(self.background.untold) if is_observed else None)
+        try:
+            yield run
+        except (KeyboardInterrupt, SystemExit):
+            await call_in_thread(lambda: self._drain(run))
+            raise
+        finally:
+            self._end(run)
+
+    def _begin(self, options: RunOptions[C], caller: Caller | None) -> Run[C]:
+        if self._plan.awaits_in_background:
+            from .event_loop import engine_loop
+
+            engine_loop.ensure_running()
+        background = self.background if self._plan.stages else None
+        needs_order = background is not None or bool(self._plan.lanes)
+        with self._lock:
+            if self._active:
+                # Samples of an active run must not wait for each other's turn across the two.
+                self._order = Sequencer(self._plan.lanes)
+            order = self._order if needs_order else None
+            run = Run(
+                self._plan,
+                background,
+                order,
+                self._hooks,
+                options.cancel_token,
+                options.on_sample_done,
+                options.on_sample_end,
+                options.max_in_flight,
+                caller,
+            )
+            self._active.add(run)
+        return run
+
+    def _end(self, run: Run[C]) -> None:
+        run.end()
+        with self._lock:
+            self._active.discard(run)
+            if run.is_left_behind:  # its workers continue to number their samples
+                self._order = Sequencer(self._plan.lanes)
+
+    def _drain(self, run: Run[C]) -> None:
+        """Finish the background of a run that was interrupted, whose order may lack a sample."""
+        with self._lock:
+            self._order = Sequencer(self._plan.lanes)
+        pending = run.in_flight.inside_background
+        if pending:
+            message = "the run was interrupted: waiting for %d samples in the background"
+            log_problem(logger, logging.WARNING, message, pending)
+            self.background.wait_for(run.in_flight)
+
+
+_all: WeakSet[Runs[Any]] = WeakSet()  # whatever their contexts
+
+
+def _forget_all() -> None:
+    for runs in list(_all):
+        runs._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)

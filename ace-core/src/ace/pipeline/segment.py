@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Generic, TypeVar, final
 
@@ -10,7 +12,7 @@ from .cancellation import CancellationToken
 from .context import StepContext
 from .errors import PipelineCancelled
 from .hooks import PipelineHook, notify_after, notify_before, relay_from_loop
-from .planned_step import PlannedStep, returned_context
+from .step import PlannedStep, returned_context
 
 C = TypeVar("C", bound=StepContext)
 
@@ -138,3 +140,12 @@ def fuse(steps: Sequence[PlannedStep[C]]) -> tuple[Segment[C], ...]:
         else:
             groups.append([step])
     return tuple(Segment(group) for group in groups)
+
+
+def may_block_loop() -> AbstractContextManager[None]:
+    """Return a context in which this thread may wait for asynchronous steps, even if it is the loop's own."""
+    if f"{__package__}.event_loop" not in sys.modules:  # then no such loop runs, and asyncio need not be imported
+        return nullcontext()
+    from .event_loop import engine_loop
+
+    return engine_loop.blocked()

@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import Protocol, TypeVar, runtime_checkable
 
 from .context import StepContext
-from .planned_step import PlannedStep, returned_context
-from .problem_reports import log_problem
+from .errors import log_problem
+from .step import PlannedStep, returned_context
 
 C = TypeVar("C", bound=StepContext)
 

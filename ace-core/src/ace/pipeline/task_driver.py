@@ -1,24 +1,94 @@
-"""Running the foreground on an event loop: the way of pipelines with asynchronous foreground steps."""
+"""Running the foreground in tasks of an event loop: the driver of pipelines with asynchronous foreground steps.
+
+Who calls what, and on which thread: everything here runs on one event loop, the caller's in `run_async` and `astream`,
+the engine's in `run` and `stream`. What is plain (a step, an input that may block, the entry into a full background) is
+called on kept threads, with `call_in_thread`, and awaited.
+
+Invariants:
+
+- The loop is never blocked. An input that is a list or a tuple is asked directly; any other is asked on a thread.
+- One task at a time draws (`Source.draw`), so the places in the input and the numbers in the run's order agree.
+- A task serves samples one after the other until a step sets a context variable; then a new task takes over, since the
+  next sample must not see the variable.
+- A step that cancels its own task ends its sample only: the cancellation is undone before the next one. The
+  cancellation of `drive` by the caller reaches all tasks, and `drive` returns when they have ended.
+- Each sample that was drawn either enters the background or is skipped in the run's order, as in
+  `ace.pipeline.thread_driver`.
+- A `SystemExit` never leaves a task, because that would end the loop; it is kept in `Run.failure`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from typing import Generic, TypeVar, final
 
-from .context import StepContext
+from .context import SampleResult, StepContext
 from .event_loop import await_uninterrupted, call_in_thread
-from .lane_segment import LaneSegment
-from .result import SampleResult
+from .in_flight import END, EndOfInput, seems_used_up
+from .lane import LaneSegment
 from .run import Run
 from .segment import Position
-from .source import Source
-from .variables import adopt
+from .threads import adopt
 
 C = TypeVar("C", bound=StepContext)
+
+
+@final
+class Source(Generic[C]):
+    """Hands out contexts one at a time, each with its place in the input and its number in the run's order.
+
+    A list or a tuple never blocks, so it can be asked at once, unless the run limits how many samples are in flight.
+    Any other iterable is asked on a thread.
+
+    Args:
+        contexts: The input, plain or asynchronous.
+        run: The run. When it is stopped, nothing is drawn any more.
+    """
+
+    def __init__(self, contexts: Iterable[C] | AsyncIterable[C], run: Run[C]) -> None:
+        never_blocks = isinstance(contexts, (list, tuple))
+        self.is_at_hand = never_blocks and run.in_flight.limit is None
+        self._limit = None if run.in_flight.limit is None else run.in_flight
+        self._iterator: Iterator[C] | AsyncIterator[C]
+        self._at_hand: Iterator[C] = iter(())
+        if isinstance(contexts, AsyncIterable):
+            self._iterator = iterator = aiter(contexts)
+            self._ask: Callable[[], Awaitable[C | EndOfInput]] = lambda: anext(iterator, END)
+        else:
+            self._iterator = self._at_hand = iter(contexts)
+            draw = partial(next, self._at_hand, END)
+            self._ask = partial(_at_once, draw) if never_blocks else partial(call_in_thread, draw)
+        self._run = run
+        self._drawing = asyncio.Lock()
+        self._drawn = 0
+
+    def draw_at_once(self) -> tuple[int, int, C] | None:
+        """Return the next (place, number, context) of what is at hand, or None at the end."""
+        return None if self._run.stopped else self._numbered(next(self._at_hand, END))
+
+    async def draw(self) -> tuple[int, int, C] | None:
+        """Return the next (place, number, context), or None at the end; wait while there is no room for it."""
+        async with self._drawing:
+            if self._limit is not None and not seems_used_up(self._iterator):
+                await self._limit.enter_async()
+            return None if self._run.stopped else self._numbered(await self._ask())
+
+    def _numbered(self, ctx: C | EndOfInput) -> tuple[int, int, C] | None:
+        if ctx is END:
+            self._run.stop()
+            return None
+        place = self._drawn
+        self._drawn += 1
+        return place, self._run.number(), ctx
+
+
+async def _at_once(draw: Callable[[], C | EndOfInput]) -> C | EndOfInput:
+    return draw()
+
 
 Deliver = Callable[[int, SampleResult[C]], Awaitable[None] | None]
 
@@ -141,7 +211,7 @@ class TaskDriver(Generic[C]):
                 if job is not None and not job.background.enter_at_once(job):
                     await call_in_thread(partial(job.background.enter, job))
         except BaseException:  # the run ends here; samples of other runs must not wait for this one's turn
-            run.give_up(index)
+            run.skip(index)
             raise
         return result
 

@@ -1,4 +1,22 @@
-"""Running the foreground on threads: the way of pipelines whose foreground steps are all plain."""
+"""Running the foreground on threads: the driver of pipelines whose foreground steps are all plain.
+
+Who calls what, and on which thread:
+
+- With one worker, and no event loop running there, the caller's thread does everything (`process_one_by_one`): it
+  draws, runs the steps, and takes the sample into the background, where it waits as long as that is full.
+- Otherwise the caller's thread calls `ThreadDriver.start` and waits for `on_end`. Each worker is a kept thread, which
+  draws a sample, runs its foreground, delivers its result, and draws the next.
+
+Invariants:
+
+- One thread at a time draws from the input, under `_drawing`; the same lock makes the places in the input and the
+  numbers in the run's order agree.
+- A sample runs in a copy of the run's context variables, so it sees nothing that another sample has set.
+- Each sample that was drawn either enters the background or is skipped in the run's order, whatever is raised.
+  Otherwise the samples after it would wait for its turn indefinitely.
+- An error that belongs to no sample ends the run: it is kept in `Run.failure`, and no worker draws again.
+- `on_end` is called once, by the last worker, also if the input raised.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +25,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar, final
 
-from .context import StepContext
-from .end_of_input import END, EndOfInput
-from .lane_segment import LaneSegment
-from .problem_reports import log_problem
-from .result import SampleResult
+from .context import SampleResult, StepContext
+from .errors import log_problem
+from .in_flight import END, EndOfInput
+from .lane import LaneSegment
 from .run import Run
 from .segment import Position
 from .threads import threads
@@ -49,7 +66,7 @@ def _process(run: Run[C], place: int, index: int, ctx: C) -> SampleResult[C]:
             if job is not None:
                 job.background.enter(job)
     except BaseException:  # the run ends here; samples of other runs must not wait for this one's turn
-        run.give_up(index)
+        run.skip(index)
         raise
     return result
 

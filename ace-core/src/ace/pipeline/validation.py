@@ -1,28 +1,80 @@
-"""What is checked when a pipeline is built, and before a sample's first step."""
+"""What is checked when a pipeline is built or called, and before a sample's first step."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import math
 import warnings
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Generic, TypeVar, final
+from typing import Generic, ParamSpec, TypeVar, final
 
 from .cancellation import CancellationToken
 from .context import StepContext
 from .errors import PipelineConfigError, PipelineError, PipelineOrderError, PipelineTypeError
 from .hooks import PipelineHook
-from .planned_step import PlannedStep
+from .in_flight import OnSample
 from .segment import Position
-from .step import StepProtocol
+from .step import PlannedStep, StepProtocol
 from .step_observer import StepObserver
 
-if TYPE_CHECKING:
-    from .runs import RunOptions
-
+P = ParamSpec("P")
+R = TypeVar("R")
 C = TypeVar("C", bound=StepContext)
+
+
+def suggesting_keywords(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method so that its error about an unknown keyword names the class of the object and the right keyword.
+
+    Arguments are looked at only after a call has failed.
+
+    Args:
+        method: The method.
+
+    Example:
+        >>> class Greeter:
+        ...     @suggesting_keywords
+        ...     def greet(self, *, name: str) -> str:
+        ...         return f"Hello {name}"
+        >>> Greeter().greet(nmae="Ann")
+        Traceback (most recent call last):
+        ...
+        TypeError: Greeter.greet() got an unexpected keyword argument 'nmae'; did you mean 'name'?
+    """
+
+    @functools.wraps(method)
+    def suggesting(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except TypeError as error:
+            # With a frame below this one, the method was entered, and the error is not about the call.
+            traceback = error.__traceback__
+            problem = None if traceback is None or traceback.tb_next else _problem(method, args, kwargs)
+            if problem is None:
+                raise
+            raise TypeError(problem) from None
+
+    return suggesting
+
+
+def _problem(method: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> str | None:
+    import difflib  # takes long to import, and is needed for an error only
+
+    names = [
+        each.name for each in inspect.signature(method).parameters.values() if each.kind is not each.VAR_POSITIONAL
+    ]
+    unknown = next((name for name in kwargs if name not in names), None)
+    if unknown is None:
+        return None
+    owner = type(args[0]).__name__ if args else ""
+    called = owner if method.__name__ == "__init__" else f"{owner}.{method.__name__}"
+    near = difflib.get_close_matches(unknown, names[1:], 1)
+    advice = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(names[1:])}"
+    return f"{called}() got an unexpected keyword argument {unknown!r}; {advice}"
+
 
 _ALWAYS_THERE = frozenset({"sample", "metadata"})
 
@@ -138,6 +190,23 @@ def check_settings(background_limit: object, step_observer: object) -> None:
             f"step_observer {type(step_observer).__name__} lacks step_started or step_ended; see "
             f"ace.pipeline.StepObserver"
         )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RunOptions(Generic[C]):
+    """What one call of `run`, `run_async`, `stream` or `astream` was given besides its input; see `Pipeline.run`."""
+
+    workers: int
+    on_sample_done: OnSample[C] | None
+    on_sample_end: OnSample[C] | None
+    max_in_flight: int | None
+    cancel_token: CancellationToken | None
+
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether something has to be called for each sample."""
+        return self.on_sample_done is not None or self.on_sample_end is not None
 
 
 def check_call(contexts: object, options: RunOptions[C], *, asynchronous: bool) -> None:

@@ -13,25 +13,25 @@ from typing import final
 
 
 @final
-class Happening:
+class Event:
     """Something that happens once, like `threading.Event`. One thread may wait for it, several may say that it happens.
 
     Example:
-        >>> ended = Happening()
-        >>> threading.Thread(target=ended.happen).start()
+        >>> ended = Event()
+        >>> threading.Thread(target=ended.set).start()
         >>> ended.wait()
     """
 
-    __slots__ = ("_bell", "_has_happened")
+    __slots__ = ("_bell", "_is_set")
 
     def __init__(self) -> None:
-        self._has_happened = False
+        self._is_set = False
         self._bell = threading.Lock()
         self._bell.acquire()
 
-    def happen(self) -> None:
+    def set(self) -> None:
         """Wake the waiting thread. Without effect after the first time; a signal handler may call it too."""
-        self._has_happened = True
+        self._is_set = True
         try:
             self._bell.release()
         except RuntimeError:  # another thread has just done it
@@ -39,16 +39,16 @@ class Happening:
 
     def wait(self) -> None:
         """Wait until it happens."""
-        while not self._has_happened:
+        while not self._is_set:
             self._bell.acquire()
 
     def wait_for(self, seconds: float) -> bool:
         """Wait until it happens, or that long. Returns whether it has happened."""
-        return self._has_happened or self._bell.acquire(timeout=seconds) or self._has_happened
+        return self._is_set or self._bell.acquire(timeout=seconds) or self._is_set
 
 
 @final
-class _Waiter:
+class _Waiting:
     """A thread that waits until something is true."""
 
     __slots__ = ("_bell", "is_true", "is_woken")
@@ -98,7 +98,7 @@ class Changes:
 
     def __init__(self, lock: threading.Lock | threading.RLock) -> None:
         self.lock = lock
-        self._waiters: list[_Waiter] = []
+        self._waiters: list[_Waiting] = []
 
     @property
     def waiting(self) -> int:
@@ -130,7 +130,7 @@ class Changes:
             with self.lock:
                 if is_true():
                     return True
-                waiter = _Waiter(is_true)
+                waiter = _Waiting(is_true)
                 self._waiters.append(waiter)
             if not waiter.wait(end):
                 with self.lock:

@@ -18,7 +18,7 @@ from typing import final
 
 from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
-from ace.pipeline.interpreter_exit import watch
+from ace.pipeline.background import watch
 from ace.pipeline.threads import threads
 from ace.pipeline.waiting import Changes
 

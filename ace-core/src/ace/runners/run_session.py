@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, final
 from ace.calls.calling import ON_LOOP, Calling
 from ace.calls.model_calls import CallScope, call_scope
 from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
-from ace.pipeline.blocking import may_block_loop
 from ace.pipeline.in_flight import InPlace
+from ace.pipeline.segment import may_block_loop
 from ace.protocols.errors import encodable
 from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed, observing
 from ace.runners.once import LearnedContents, content_of

@@ -1,0 +1,327 @@
+"""Limits on how many pieces of background work are done at once, and the line of those that wait for a place.
+
+Who calls what, and on which thread: `submit` is called by the thread or loop that has done the stage before, and
+returns at once; the work is done on a kept thread or on the engine's loop. `enter` blocks the thread of an inner step,
+`enter_async` waits on its loop. The code that gives a place back hands it to the next in line, on its own thread.
+
+Invariants:
+
+- At most `limit` places are taken, over all pipelines of the process that share the limiter.
+- A place that gets free goes to the next in line and is never free meanwhile, so none can be lost between the two.
+- A place is held only while work is done that waits for no other place.
+- Where the system has no thread left, the thread at hand does the work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context
+from dataclasses import dataclass
+from functools import partial
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, final
+from weakref import WeakSet, WeakValueDictionary
+
+from .context import StepContext
+from .step import ExecutionMode, PlannedStep
+from .threads import Work, threads
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+C = TypeVar("C", bound=StepContext)
+
+
+@final
+class Waiter:
+    """A waiter for a place, which does its work there by itself.
+
+    Args:
+        tell: Called when the place is there; must not raise.
+    """
+
+    def __init__(self, tell: Callable[[], object]) -> None:
+        self.tell = tell
+        self.has_place = False
+        self.is_withdrawn = False
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopWork:
+    """Work that is awaited on the engine's loop."""
+
+    run: Callable[[Callable[[Work], None]], Coroutine[Any, Any, None]]
+    """Does it, and tells the function that it gets what is to be called when its task has ended. None must raise."""
+
+    context: Context
+    """The context variables that it sees, and may set."""
+
+    refuse: Callable[[BaseException], None]
+    """Called instead if the loop has to be started and the system has no thread left to give. Must not raise."""
+
+
+AnyWork: TypeAlias = Work | LoopWork
+
+
+@final
+class Limiter:
+    """Does work, at most `limit` pieces at once: plain work on kept threads, other work on the engine's loop.
+
+    It holds a thread only while it has plain work, which must not raise. Who does its work by itself can `enter` and
+    `leave` instead; that takes a place as work does. Runs take turns in the order in which they come; of what waits for
+    one run, the earliest sample is first.
+
+    Args:
+        limit: How many places there are.
+        owner: What the limit belongs to; kept alive as long as the places.
+    """
+
+    def __init__(self, limit: int, owner: object = None) -> None:
+        self.limit = limit
+        self.owner = owner
+        self._forget()
+        _all.add(self)
+
+    def _forget(self) -> None:
+        """Start with no place taken. A forked child calls it too: its parent does the work that was waiting."""
+        self._lock = threading.Lock()
+        self._taken = 0
+        self._turns: deque[object] = deque()  # for each that waits, its run
+        self._waiting: dict[object, list[tuple[int, int, AnyWork | Waiter]]] = {}  # by run, each a heap
+        self._came = itertools.count()
+        self._servers: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
+
+    def submit(self, work: AnyWork, run: object = None, index: int = 0) -> None:
+        """Do `work` as soon as there is a place for it.
+
+        Args:
+            work: What is to be done.
+            run: What the index counts in: work of another one has its own turns.
+            index: The place in the order of the run.
+        """
+        if self._take_or_wait(work, run, index):
+            self._start(work)
+
+    def enter(self) -> bool:
+        """Take a place, and wait for it if there is none.
+
+        Returns:
+            Whether one was taken, which has to be given back with `leave`. None is needed on a thread that serves
+            here: where the system has no thread left, it does what comes after its work before it leaves.
+        """
+        if threading.get_ident() in self._servers:
+            return False
+        if self._take():
+            return True
+        here = threading.Event()
+        turn = Waiter(here.set)
+        if not self._take_or_wait(turn):
+            try:
+                here.wait()
+            except BaseException:
+                if self._withdraw(turn):
+                    self.leave()
+                raise
+        return True
+
+    async def enter_async(self) -> None:
+        """Take a place, and wait for it if there is none, without blocking the loop."""
+        import asyncio
+
+        if self._take():
+            return
+        loop = asyncio.get_running_loop()
+        here: asyncio.Future[None] = loop.create_future()
+        turn = Waiter(lambda: loop.call_soon_threadsafe(_set, here))
+        if not self._take_or_wait(turn):
+            try:
+                await here
+            except BaseException:
+                if self._withdraw(turn):
+                    self.leave()
+                raise
+
+    def leave(self) -> None:
+        """Give back a place."""
+        self._start(self._pass_on())
+
+    def _start(self, following: AnyWork | Waiter | None) -> None:
+        work = self._hand_over(following)
+        if work is None:
+            return
+        try:
+            threads.start(lambda: self._serve(work))
+        except RuntimeError:  # the system has no thread left: the caller's own does the work
+            self._serve(work)
+
+    def _hand_over(self, following: AnyWork | Waiter | None) -> Work | None:
+        """Hand the place to who does not need a thread for it. Returns what does."""
+        if isinstance(following, Waiter):
+            following.tell()
+            return None
+        if not isinstance(following, LoopWork):
+            return following
+        from .event_loop import engine_loop
+
+        try:
+            engine_loop.loop.call_soon_threadsafe(self._begin, following)
+        except RuntimeError as error:
+            return partial(following.refuse, error)
+        return None
+
+    def _serve(self, work: Work) -> None:
+        ident = threading.get_ident()
+        is_outermost = ident not in self._servers
+        self._servers.add(ident)
+        following: Work | None = work
+        while following is not None:
+            following()
+            following = self._hand_over(self._pass_on())
+        if is_outermost:
+            self._servers.discard(ident)
+
+    def _begin(self, work: LoopWork) -> None:
+        import asyncio
+
+        ends: list[Work] = []  # not what the task returns, which a step would take away that cancels its own task
+        task = asyncio.get_running_loop().create_task(work.run(ends.append), context=work.context)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._continue_after, ends))
+
+    def _continue_after(self, ends: list[Work], task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        for end in ends:
+            end()
+        following = self._pass_on()
+        if isinstance(following, LoopWork):
+            self._begin(following)
+        else:
+            self._start(following)
+
+    def _take(self) -> bool:
+        """Take a place if there is one, and say whether there was."""
+        with self._lock:
+            if self._taken >= self.limit:
+                return False
+            self._taken += 1
+            return True
+
+    def _take_or_wait(self, waiting: AnyWork | Waiter, run: object = None, index: int = 0) -> bool:
+        """Take a place, or get in line. Says whether there was a place."""
+        with self._lock:
+            if self._taken < self.limit:
+                self._taken += 1
+                return True
+            self._turns.append(run)
+            heappush(self._waiting.setdefault(run, []), (index, next(self._came), waiting))
+            return False
+
+    def _pass_on(self) -> AnyWork | Waiter | None:
+        """Give a place that gets free to the next in line, and say who that is."""
+        with self._lock:
+            while self._turns:
+                run = self._turns.popleft()
+                _, _, waiting = heappop(self._waiting[run])
+                if not self._waiting[run]:
+                    del self._waiting[run]
+                if not isinstance(waiting, Waiter):
+                    return waiting
+                if not waiting.is_withdrawn:
+                    waiting.has_place = True
+                    return waiting
+            self._taken -= 1
+            return None
+
+    def _withdraw(self, turn: Waiter) -> bool:
+        """Take a turn out of the line. Says whether it has got a place meanwhile, which it has to give back."""
+        with self._lock:
+            turn.is_withdrawn = True
+            return turn.has_place
+
+
+def _set(here: asyncio.Future[None]) -> None:
+    if not here.done():
+        here.set_result(None)
+
+
+_shared: WeakValueDictionary[int, Limiter] = WeakValueDictionary()
+_shared_lock = threading.Lock()
+
+
+def limiter_for(step: PlannedStep[Any]) -> Limiter:
+    """Return the limiter of a step: its class's, or its own where the instance has a limit of its own.
+
+    Two pipelines with steps of one class get the same limiter, so that the limit holds for the whole process.
+    """
+    owner = step.limit_owner
+    with _shared_lock:
+        limiter = _shared.get(id(owner))
+        if limiter is None:
+            limiter = _shared[id(owner)] = Limiter(step.max_workers, owner)
+        limiter.limit = step.max_workers
+        return limiter
+
+
+def _forget_lock() -> None:
+    global _shared_lock
+    _shared_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
+
+
+def limited(step: PlannedStep[C], mode: ExecutionMode) -> PlannedStep[C]:
+    """Return an inner step so that it takes a place of its class for each call, where the mode asks for it.
+
+    A place is held inside the step only, where nothing of the engine waits for another one. So those who wait for
+    places can never wait for each other. For the same reason a composite takes none: its inner steps do.
+    """
+    if mode is not ExecutionMode.BACKGROUND or step.composite is not None:
+        return step
+
+    limiter = limiter_for(step)
+    if step.call_async is not None:
+        return dataclasses.replace(step, call_async=_limited_call_async(step.call_async, limiter))
+    return dataclasses.replace(step, call=_limited_call(step.call, limiter))
+
+
+def _limited_call(call: Callable[[C], C], limiter: Limiter) -> Callable[[C], C]:
+    def limited_call(ctx: C) -> C:
+        has_place = limiter.enter()
+        try:
+            return call(ctx)
+        finally:
+            if has_place:
+                limiter.leave()
+
+    return limited_call
+
+
+def _limited_call_async(call: Callable[[C], Awaitable[C]], limiter: Limiter) -> Callable[[C], Awaitable[C]]:
+    async def limited_call(ctx: C) -> C:
+        await limiter.enter_async()
+        try:
+            return await call(ctx)
+        finally:
+            limiter.leave()
+
+    return limited_call
+
+
+_all: WeakSet[Limiter] = WeakSet()
+
+
+def _forget_all() -> None:
+    for limiter in list(_all):
+        limiter._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
