@@ -114,6 +114,14 @@ def test_a_guess_without_a_skill_that_holds_the_value_is_not_taken_for_known() -
     assert len(book.skills()) == 2
 
 
+def test_a_skill_that_holds_the_value_but_does_not_help_is_not_taken_for_one_that_knows_it() -> None:
+    book = Skillbook()
+    book.add_skill("house", "High water is printed like 14h30 in Emden.")
+    calls, _ = learned(book, correcting_script(TIDE), chats([TIDE]))
+    assert calls["reflector"] == 1
+    assert TIDE.rule in [skill.content for skill in book.skills()]
+
+
 def test_proving_can_be_switched_off() -> None:
     book = Skillbook()
     calls, proofs = learned(book, correcting_script(TIDE), chats([TIDE]), prove=False)
@@ -460,3 +468,39 @@ def test_what_an_overlapping_sample_has_added_meanwhile_is_not_added_again() -> 
             if types == ["UPDATE"]:
                 assert len(server.requests) == before, "no call is made for it"
                 assert output.operations[0].skill_id == book.skills()[0].id
+
+
+HUSUM = replace(TIDE, question="When is high water in Husum?", wrong="2 pm")
+
+
+@pytest.mark.parametrize("spoilt", [None, TIDE, HUSUM], ids=["proves", "breaks the older case", "fails its own case"])
+def test_a_correction_with_its_example_becomes_the_rule_of_a_second_case_if_that_proves(spoilt: Lesson | None) -> None:
+    old, new = (
+        SkillCase.make(
+            lesson.question,
+            CaseCheck("contains", "14h30"),
+            wrong=lesson.wrong,
+            correction=lesson.correction,
+            expected="14h30",
+        )
+        for lesson in (TIDE, HUSUM)
+    )
+    quoted = f"{TIDE.correction} Example: {TIDE.question} -> 14h30 (not: {TIDE.wrong})"
+    book = Skillbook()
+    skill = book.add_skill("house", quoted, cases=(old,))
+    book.put_cases(skill.id, [replace(old, last_result="passed")])
+    script = correcting_script(TIDE, HUSUM, broken_by={} if spoilt is None else {spoilt.question: TIDE.rule})
+    operation = UpdateOperation("ADD", section="house", content=TIDE.rule, cases=(new,))
+    metadata = {"cases": (new,), "case_holders": {new.id: ()}, "known_cases": {}}
+    ctx = ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=UpdateBatch("", [operation]))
+    with ScriptedServer(script) as server:
+        output = ProveStep(Agent(client_for(server)))(ctx.replace(metadata=metadata)).skill_manager_output
+        assert len(server.requests) <= 3
+    assert output is not None
+    (done,) = output.operations
+    assert (done.type, done.skill_id) == ("UPDATE", skill.id)
+    assert done.content == (TIDE.rule if spoilt is None else None)
+    ApplyStep(book)(ctx.replace(skill_manager_output=output, metadata=metadata))
+    (kept,) = book.skills()
+    assert kept.content == (TIDE.rule if spoilt is None else quoted)
+    assert {case.id for case in kept.cases} == {old.id, new.id}

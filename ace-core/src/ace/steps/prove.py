@@ -260,7 +260,8 @@ class _BatchProofs:
             return
         knows = self._learned_meanwhile(operation)
         if knows is not None:
-            self._join(knows, operation.cases)
+            if not await self._generalised(operation, knows):
+                self._join(knows, operation.cases)
             return
         await self._tried(operation, old)
 
@@ -318,6 +319,21 @@ class _BatchProofs:
                 self._drop(operation, attempt, retries, broken)
                 return
         self._keep(operation, old, attempt, text, retries)
+
+    async def _generalised(self, operation: UpdateOperation, skill: Skill) -> bool:
+        """Give a skill that is only a correction with its example the rule of a second case, if the rule proves."""
+        if not any(worked_example(case) in skill.content for case in skill.cases):
+            return False
+        change = dataclasses.replace(operation, type="UPDATE", skill_id=skill.id, section=skill.section)
+        if self._is_guarded(change):
+            return False
+        self._calls_left = max(1, self._step.calls_per_skill - int(self._step.final_test))
+        text = operation.content or ""
+        attempt = await self._attempt(change, text, is_rule=True)
+        if attempt.passed is not True or await self._broken_by(change, skill, attempt) is not None:
+            return False
+        self._keep(change, skill, attempt, text, 0)
+        return True
 
     def _is_untrusted(self, operation: UpdateOperation, attempt: _Attempt) -> bool:
         """Tell whether a rule was neither proven nor refuted, and comes from a small model, which distorts many."""
