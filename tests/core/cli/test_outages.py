@@ -14,6 +14,8 @@ import pytest
 from tests.support.command_line import Done, ace
 from tests.support.scripted_server import HttpError, Reply, ScriptedRequest, ScriptedServer
 
+pytestmark = pytest.mark.thorough
+
 TRACES = 40
 
 
