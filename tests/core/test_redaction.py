@@ -40,6 +40,17 @@ FOUND = [
     ("AP\u0131_KEY=a1b2c3d4e5f6", "secret"),
     ("BEARER abcDEF123456ghiJKL7890", "secret"),
     ("https://x.acme.com/?user=ann&password=Summer2026%21&next=1", "secret"),
+    ("The password is Xk7-sparrow-Lantern42.", "secret"),
+    ("export SMTP_PASSWORD=plainwordswithoutdigits", "secret"),
+    ("SECRET_KEY_BASE=5f2b8c1d9e7a4036b1c2d3e4f5a69788", "secret"),
+    ("HOME=/root\nSTRIPE_KEY=b7Tq1Zc8Lm3Xv0Rk5Wd2\nLANG=C", "secret"),
+    ("REGISTRY_AUTH='b7Tq1Zc8Lm3X'", "secret"),
+    ("mysql --password w0mbat-Field-93 shop", "secret"),
+    ("machine example.org\n  login ann\n  password m0ss-Garnet-16", "secret"),
+    ("curl -u deploy:tiger-Oak-5521 https://x.acme.com", "secret"),
+    ('{"auths": {"r.example.org": {"auth": "YW5uOm1vc3MtR2FybmV0LTE2"}}}', "secret"),
+    ("1\t-----BEGIN PRIVATE KEY-----\n2\tMIIEpAIBAAKCAQEA7bq2w3\n3\t-----END PRIVATE KEY-----", "secret"),
+    ("1\u2192-----BEGIN PRIVATE KEY-----\n2\u2192MIIEpAIBAAKCAQEA7bq2w3\n3\u2192-----END PRIVATE KEY-----", "secret"),
     ("Clone https://bob:s3cretpw@git.acme.com/x.", "secret"),
     ("postgresql://ann:p@ss@db/x", "secret"),
     ("-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7\nq2w3e4r5\n-----END RSA PRIVATE KEY-----", "secret"),
@@ -97,6 +108,11 @@ LEFT_ALONE = [
     "50% of 20%2C and %zz &nbsp; &copy; \\d+\\w{2,3}\\. \\\\server\\share",
     "IBAN is a word, GB12 is short, SE45 5000 0000 0583 9825 7460 fails its check.",
     "[hidden: secret] [hidden]",
+    "PASSWORD=$DB_PASSWORD TOKEN=${TOKEN} API_KEY=<your-key> PASSWORD_FILE=/run/secrets/db SECRET_NAME=db-credentials",
+    "PWD=/home/ann/shop2 OLDPWD=/home/ann SSH_AUTH_SOCK=/tmp/agent.12 KEYBOARD=pc105layout CACHE_KEY=user_profile_v2",
+    "PASSWORD=config.password SECRET=os.environ SORT_KEY=created_at TOKEN=next_token2",
+    "docker run -u 1000:1000 --user app:group2 --token next_token2 --pass again; docker login password",
+    'the field "auth": "required" and "auth": "bearerTokens123" are settings',
 ]
 
 
@@ -125,6 +141,18 @@ def test_nothing_in_the_examples_is_redacted() -> None:
     assert len(paths) > 5
     found = {path.name: find(path.read_text(encoding="utf-8")) for path in paths}
     assert {name: findings for name, findings in found.items() if findings} == {}
+
+
+def test_a_secret_with_a_label_is_found_again_without_one() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx7Vw3pJkQmZ8sT1bYcR5\n-----END RSA PRIVATE KEY-----"
+    said = ["The password is Tr0ub4dor&3x.", key, "Card 4111111111111111, postgres://app:pw12@db/x"]
+    secrets = Redactor().secrets_in(said)
+    assert secrets == ["Tr0ub4dor&3x", key, "MIIEowIBAAKCAQEAx7Vw3pJkQmZ8sT1bYcR5", "pw12"]
+    text = "I typed Tr0ub4dor%263x, MIIEowIBAAKCAQEAx7Vw3pJkQmZ8sT1bYcR5 and pw12, not pw123."
+    assert Redactor(secrets).redact(text) == (
+        "I typed [hidden: secret], [hidden: secret] and [hidden: secret], not pw123."
+    )
+    assert Redactor(allow=["secret"]).secrets_in(said) == []
 
 
 def test_only_the_sensitive_part_is_replaced() -> None:
@@ -250,6 +278,7 @@ def test_findings_are_places_in_the_text_in_order_and_all_else_stays(text: str, 
 
 ENDLESS = (
     "x|x@|@x|x.|a.b|-eyJ|eyJaaaaaaaa.|1|1 |+1 |+1|AA11 |AA11|://a:|a:|_|%25|%|&amp;|&#|\\|\\u00|sk-|token: |"
+    'A_=|PASSWORD=|login a password |-u a:|"auth":"a|'
     "-----BEGIN A PRIVATE KEY-----|AKIA IOSF |Bearer |at dot |(at)|&|=|\uff20|A |a@b.c@"
 )
 

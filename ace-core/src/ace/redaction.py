@@ -17,6 +17,7 @@ a pattern is tried only on a text that holds the signs which no match of it can 
 
 from __future__ import annotations
 
+import base64
 import functools
 import re
 import unicodedata
@@ -122,6 +123,29 @@ class Redactor:
             parts += [text[end : finding.start], self._mark(finding)]
             end = finding.end
         return "".join([*parts, text[end:]]) if parts else text
+
+    def secrets_in(self, texts: Iterable[str]) -> list[str]:
+        """Return the secrets in some texts, in order, each once.
+
+        A password has a label where it is set and often none where it is used. A `Redactor` that is given what this
+        returns finds it in both places.
+
+        Args:
+            texts: The texts.
+
+        Example:
+            >>> said = ["export DB_PASSWORD=correcthorsebattery", "I log in with correcthorsebattery."]
+            >>> [Redactor(Redactor().secrets_in(said)).redact(text) for text in said]
+            ['export DB_PASSWORD=[hidden: secret]', 'I log in with [hidden: secret].']
+        """
+        found: dict[str, None] = {}
+        for text in texts:
+            for finding in self.find(text):
+                if finding.kind == "secret":
+                    whole = text[finding.start : finding.end]
+                    lines = _KEY_LINE.findall(whole) if finding.detail == _PRIVATE_KEY else []
+                    found |= dict.fromkeys([whole, *lines])
+        return list(found)
 
     def redact_name(self, trace_id: str) -> str:
         """Return the name of a trace with what is sensitive replaced.
@@ -451,8 +475,11 @@ _KEY_SIGNS: Final = (
 """Every match of `_KEY` or `_KEY_IN_GROUPS` holds one of these, in letters of any case."""
 _PRIVATE_KEY_BEGIN: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?:-----)?")
 _PRIVATE_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_PRIVATE_KEY_BODY: Final = re.compile(r"[\w+/=\s:,.()-]*")
+_PRIVATE_KEY_BODY: Final = re.compile(r"[\w+/=\s:,.()|>\u2192\u2502-]*")
+"""With the signs that follow the number of a line where a tool has printed the file."""
 _PRIVATE_KEY_LINES: Final = re.compile(r"(?:\s{0,8}[A-Za-z0-9+/=]{16,200}(?=\s|$)){0,200}")
+_KEY_LINE: Final = re.compile(r"[A-Za-z0-9+/]{24,200}={0,2}")
+_PRIVATE_KEY: Final = "a private key"
 _LONGEST_PRIVATE_KEY: Final = 20_000
 _PASSWORD_IN_ADDRESS: Final = re.compile(r"://[^\s/:@?#\"'<>]{0,200}:([^\s/\"'<>]{1,200})@(?=[\w\[])")
 _ASSIGNED: Final = re.compile(
@@ -463,15 +490,34 @@ _ASSIGNED: Final = re.compile(
 _AUTHORIZATION: Final = re.compile(
     r"(?:\bBearer|\bAuthorization[\"']?\s{0,2}[:=]\s{0,2}[\"']?Basic)\s{1,3}([\w.~+/-]{16,4000}={0,2})", re.IGNORECASE
 )
+_VARIABLE: Final = re.compile(r"(?<![A-Za-z0-9_])([A-Z][A-Z0-9_]{0,80})=[\"']?([^\s\"'`;&|<>]{6,400})")
+"""A variable of an environment, whose name says what it holds."""
+_NAMES_OF_PASSWORDS: Final = frozenset({"PASSWORD", "PASSWD", "PASSPHRASE"})
+_NAMES_OF_KEYS: Final = frozenset({"AUTH", "CREDENTIAL", "CREDENTIALS", "KEY", "PASS", "SECRET", "TOKEN"})
+_OPTION: Final = re.compile(
+    r"(?:(?<!\S)--?(?:password|passwd|passphrase|pass|token|secret|api-?key|access-?key)"
+    r"|\blogin\s{1,3}\S{1,100}\s{1,3}password)\s{1,3}[\"']?([^\s\"'`;&|<>]{8,400})",
+    re.IGNORECASE,
+)
+"""An option of a command, or the line of a `.netrc`."""
+_USER_OPTION: Final = re.compile(
+    r"(?<!\S)(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?[\w.@+-]{1,100}:([^\s\"'`;&|<>]{8,400})"
+)
+"""The user and password of `curl -u`."""
+_STORED_LOGIN: Final = re.compile(r"[\"']auth[\"']\s{0,3}:\s{0,3}[\"']([A-Za-z0-9+/]{12,2000}={0,2})[\"']")
+"""A user and a password in base 64, as Docker stores them."""
 # Without the letter i, of which a pattern that ignores case takes two forms more than `str.casefold` knows.
 _ASSIGNED_SIGNS: Final = ("pass", "pwd", "secret", "key", "token")
 _AUTHORIZATION_SIGNS: Final = ("bearer", "author")
+_COMMAND_SIGNS: Final = ("pass", "secret", "key", "token", "auth", "credential", "-u", "--user", "-user")
 _NEXT_PARAMETER: Final = re.compile(r"&[\w.-]{1,50}=")
 _PLACEHOLDER: Final = re.compile(
     r"(?:password|passwd|pass|pw|pwd|secret|key|token|x+|\*+|\.+|[$%{<\[].*|your.*|my.*|hidden.*)", re.IGNORECASE
 )
 _CODE: Final = re.compile(r"(?=.*[_.:/])[A-Za-z]+\d{0,2}(?:[_.:/-]+[A-Za-z]*\d{0,2})+|[a-z]+(?:[A-Z][a-z]+)+\d{0,2}")
 """Words with a small number at their end, joined as code joins them: `get_token_v2`, `os.environ`, `nextToken2`."""
+
+_LABELLED: Final = "a password or key"
 
 
 def _secrets_in(text: str, folded: str) -> Iterator[Finding]:
@@ -484,6 +530,8 @@ def _secrets_in(text: str, folded: str) -> Iterator[Finding]:
             if not _PLACEHOLDER.fullmatch(found[1]):
                 yield Finding(*found.span(1), "secret", "an address with a password")
     yield from _labelled_secrets_in(text, folded)
+    if _has_one_of(_COMMAND_SIGNS, folded):
+        yield from _secrets_of_commands_in(text)
 
 
 def _keys_in(text: str) -> Iterator[Finding]:
@@ -503,7 +551,39 @@ def _labelled_secrets_in(text: str, folded: str) -> Iterator[Finding]:
             value = _NEXT_PARAMETER.split(found[1], maxsplit=1)[0].rstrip(".!?:")
             end = found.start(1) + len(value)
             if _looks_like_password(value) and text[end : end + 1] not in ("(", "["):
-                yield Finding(found.start(1), end, "secret", "a password or key")
+                yield Finding(found.start(1), end, "secret", _LABELLED)
+
+
+def _secrets_of_commands_in(text: str) -> Iterator[Finding]:
+    """Find what environments, commands and files with logins hold."""
+    if "=" in text:
+        for found in _VARIABLE.finditer(text):
+            if _is_secret_variable(found[1], found[2]):
+                yield Finding(*found.span(2), "secret", _LABELLED)
+    for pattern in (_OPTION, _USER_OPTION):
+        for found in pattern.finditer(text):
+            if _looks_like_password(found[1]):
+                yield Finding(*found.span(1), "secret", _LABELLED)
+    for found in _STORED_LOGIN.finditer(text):
+        if _is_login(found[1]):
+            yield Finding(*found.span(1), "secret", _LABELLED)
+
+
+def _is_secret_variable(name: str, value: str) -> bool:
+    words = name.rstrip("0123456789_").removesuffix("_BASE").split("_")
+    if value.startswith(("/", "./", "~")) or _PLACEHOLDER.fullmatch(value) or _is_code(value):
+        return False
+    if words[-1] in _NAMES_OF_PASSWORDS:
+        return True
+    return words[-1] in _NAMES_OF_KEYS and _looks_like_password(value)
+
+
+def _is_login(text: str) -> bool:
+    try:
+        user, colon, password = base64.b64decode(text, validate=True).decode().partition(":")
+    except ValueError:  # it is not base 64, or not a text
+        return False
+    return bool(user and colon and password)
 
 
 def _looks_random(key: str) -> bool:
@@ -522,7 +602,12 @@ def _looks_like_password(value: str) -> bool:
     """Whether it holds letters and digits, as passwords do, and is neither a placeholder nor a name from code."""
     if len(value) < 8 or not any(sign.isdigit() for sign in value) or not any(sign.isalpha() for sign in value):
         return False
-    return _PLACEHOLDER.fullmatch(value) is None and _CODE.fullmatch(value) is None
+    return _PLACEHOLDER.fullmatch(value) is None and not _is_code(value)
+
+
+def _is_code(value: str) -> bool:
+    """Whether it is a name from code, or a path of such names."""
+    return _CODE.fullmatch(value.lstrip("~./")) is not None
 
 
 def _end_of_groups(found: re.Match[str]) -> int | None:
@@ -548,7 +633,7 @@ def _private_keys_in(text: str) -> Iterator[Finding]:
         end = _PRIVATE_KEY_END.match(text, place) if place >= 0 else None
         if end is None or not _PRIVATE_KEY_BODY.fullmatch(text, begin.end(), place):  # hide the lines that are there
             end = _PRIVATE_KEY_LINES.match(text, begin.end())
-        yield Finding(begin.start(), begin.end() if end is None else end.end(), "secret", "a private key")
+        yield Finding(begin.start(), begin.end() if end is None else end.end(), "secret", _PRIVATE_KEY)
 
 
 # Personal data by its form

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, final
+from typing import ClassVar, final, get_args
 
 from ace.cli import CommandContext
 from ace.context import ACEStepContext
@@ -16,6 +16,7 @@ from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.protocols.observers import observing
+from ace.redaction import Redactor, SensitiveClass
 from ace.runners import LearningOptions, RunOptions, SpendLedger, TraceAnalyser, has_run, spend_of_days
 from ace.skill import Provenance
 from ace.skillbook import Skillbook, SkillbookError
@@ -48,6 +49,8 @@ _TRIVIAL_WORDS = frozenset(
     }
 )
 _MOST_TRIVIAL_WORDS = 6
+# `reasoning` has the texts of the steps once more, each after what kind of step it is.
+_FIELDS_WITH_TEXT = ("question", "context", "reasoning", "answer", "feedback", "steps", "corrections")
 _OWN_COMMAND = "/ace-learning:"
 
 
@@ -149,7 +152,7 @@ class SessionLearner:
         if may_be_open and not _has_answer(traces[-1]) and time.time() - transcript.stat().st_mtime < _IDLE_SECONDS:
             self.report.turns_unfinished += 1
             traces = traces[:-1]
-        worth = [trace for trace in traces if not _is_trivial(trace)]
+        worth = [trace for trace in _without_secrets(traces, self._allow) if not _is_trivial(trace)]
         self.report.turns_trivial += len(traces) - len(worth)
         try:
             self._learn(worth, key_of_transcript(transcript, text_in(metadata, "cwd")))
@@ -287,6 +290,34 @@ def opened_learner(
             cancel_token=cancel_token,
             budget_usd=budget_usd,
         )
+
+
+def _without_secrets(traces: Sequence[Record], allow: Collection[GuardedKind]) -> list[Record]:
+    """Return the traces without the secrets of their session, also where they are repeated without a label.
+
+    What has the form of a secret is replaced later too, text by text. Here it is known what the whole session holds: a
+    password that a file sets and that the agent types in a later turn.
+    """
+    texts = [text for trace in traces for name in _FIELDS_WITH_TEXT for text in _texts_in(trace.get(name))]
+    secrets = Redactor(allow=allow).secrets_in(texts)
+    if not secrets:
+        return list(traces)
+    redactor = Redactor(secrets, allow=get_args(SensitiveClass))
+    return [
+        {**trace, **{name: redactor.redact_value(trace[name]) for name in _FIELDS_WITH_TEXT if name in trace}}
+        for trace in traces
+    ]
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts_in(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts_in(each)
 
 
 def _is_trivial(trace: Record) -> bool:
