@@ -10,6 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 _FORM = """<html><head><title>Harbour office</title></head><body><h1>Berths</h1>
 <form action="/booked"><label>Ship <input name="ship" placeholder="Name of the ship"></label>
 <button type="submit">Book a berth</button></form>{more}</body></html>"""
+_MOVED = """<div id="cookies" style="position:fixed;inset:0;background:#fff;z-index:9"><p>This site uses cookies.</p>
+<button onclick="document.body.innerHTML = '<p>The office has moved.</p>'">Accept</button></div>"""
 _BANNER = """<div id="cookies" style="position:fixed;inset:0;background:#fff;z-index:9"><p>This site uses cookies.</p>
 <button onclick="document.getElementById('cookies').remove()">Accept</button></div>"""
 
@@ -23,6 +25,8 @@ class Site:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.is_rebuilt = False
+        """Whether who accepts the cookies at `/` sees that the office has moved, instead of the form."""
         self.closing = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._http.daemon_threads = True
@@ -57,7 +61,7 @@ def _handler_of(site: Site) -> type[BaseHTTPRequestHandler]:
             if path.path == "/slow":
                 site.closing.wait()
             pages = {
-                "/": (200, _FORM.format(more=_BANNER)),
+                "/": (200, _FORM.format(more=_MOVED if site.is_rebuilt else _BANNER)),
                 "/plain": (200, _FORM.format(more="")),
                 "/broken": (500, "<html><body>The office is on fire.</body></html>"),
             }

@@ -12,15 +12,25 @@ if TYPE_CHECKING:
     from ace_browser_use.execute import BrowserExecuteStep
     from ace_browser_use.result import BrowserResult
     from ace_browser_use.runner import BrowserUse
+    from ace_browser_use.site_skills import SiteSkillsStep
     from ace_browser_use.to_trace import BrowserToTrace, history_to_trace, result_to_trace
 
-__all__ = ["BrowserExecuteStep", "BrowserResult", "BrowserToTrace", "BrowserUse", "history_to_trace", "result_to_trace"]
+__all__ = [
+    "BrowserExecuteStep",
+    "BrowserResult",
+    "BrowserToTrace",
+    "BrowserUse",
+    "SiteSkillsStep",
+    "history_to_trace",
+    "result_to_trace",
+]
 
 _HOMES = {
     "BrowserExecuteStep": "execute",
     "BrowserResult": "result",
     "BrowserToTrace": "to_trace",
     "BrowserUse": "runner",
+    "SiteSkillsStep": "site_skills",
     "history_to_trace": "to_trace",
     "result_to_trace": "to_trace",
 }

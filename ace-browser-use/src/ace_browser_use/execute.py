@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
+from ace import extract_cited_skill_ids
 from ace.arguments import checked_class, renamed
 from ace.context import ACESample, ACEStepContext, SkillbookView
 from ace.pipeline import PipelineCancelled, cancel_token_var
@@ -23,6 +23,7 @@ from ace_browser_use.page_status import PageStatuses
 from ace_browser_use.redaction import secrets_redactor
 from ace_browser_use.result import BrowserResult
 from ace_browser_use.session import OpenSession, is_shared, open_session
+from ace_browser_use.site_skills import ShownSkills
 from ace_browser_use.trace_steps import words_of
 from ace_browser_use.watching import HOOKS, OutOfTimeError, WatchedHooks, taking_turns, to_the_end, until_done
 
@@ -43,7 +44,8 @@ class BrowserExecuteStep:
     What goes wrong in the run is recorded: the result has `success=False`, the error, and all that happened before. A
     wrong use is raised, and so is the cancellation of the run. In any case the browser is closed first.
 
-    The skills are added to the system message. (In the task, browser-use would take their words for addresses.)
+    The skills are added to the system message. (In the task, browser-use would take their words for addresses.) Those
+    in a section `site:HOST` are there only while the agent is on a page of that site.
 
     Args:
         browser_llm: The model that drives the browser: one of browser-use, or a model string of LiteLLM.
@@ -120,7 +122,7 @@ class BrowserExecuteStep:
             Exception: What a hook of the caller raised, such as `on_step_end`.
         """
         question, context = _asked(task)
-        skills = wrap_skillbook_for_external_agent(skillbook, self.skill_budget_tokens)
+        skills = ShownSkills(skillbook, self.skill_budget_tokens)
         async with taking_turns(self._turns):
             start = time.monotonic()
             opened = open_session(self.browser)
@@ -129,9 +131,9 @@ class BrowserExecuteStep:
                 name: watch.watched(name, self.agent_kwargs[name]) for name in HOOKS if self.agent_kwargs.get(name)
             }
             statuses = PageStatuses(hooks.pop("on_step_end", None))
-            on_step_start = hooks.pop("on_step_start", None)
+            on_step_start = skills.before(hooks.pop("on_step_start", None))
             try:
-                agent = self._agent(f"{question}\n\n{context}" if context else question, skills, opened, hooks)
+                agent = self._agent(f"{question}\n\n{context}" if context else question, skills.text, opened, hooks)
             except BaseException:
                 await to_the_end(_closed_unused(opened))
                 raise

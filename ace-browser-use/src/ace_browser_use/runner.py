@@ -6,8 +6,10 @@ import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ace.runners import IntegrationRunner
+from ace.steps import UpdateStep
 from ace_browser_use.agent_settings import agent_arguments
 from ace_browser_use.execute import BrowserExecuteStep
+from ace_browser_use.site_skills import SiteSkillsStep
 from ace_browser_use.to_trace import BrowserToTrace
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from ace import ACEStepContext, Skillbook, StepProtocol
     from ace.protocols import LLMClientLike, ReflectorLike, SkillManagerLike
+    from ace.runners import LearningSettings
 
 __all__ = ["BrowserUse"]
 
@@ -74,6 +77,7 @@ class BrowserUse(IntegrationRunner):
         reflector: ReflectorLike,
         skill_manager: SkillManagerLike,
         browser: BrowserProfile | BrowserSession | None = None,
+        site_skills: bool = False,
         **options: Any,
     ) -> Self:
         """Make a runner of two roles; the browser agent is the third.
@@ -83,6 +87,8 @@ class BrowserUse(IntegrationRunner):
             reflector: Who finds out what a run teaches.
             skill_manager: Who turns that into operations.
             browser: A `BrowserProfile` or a `BrowserSession`; by default a headless browser for each run.
+            site_skills: Whether what a run on one site teaches is for that site only: its skills get a section such as
+                `site:harbour.example`, and are shown on its pages only.
             **options: Those of `BrowserExecuteStep`, such as max_steps, timeout and all that an `Agent`
                 takes; and those of every runner, such as skillbook_path and dedup_config; see
                 `ace.runners.LearningSettings`.
@@ -92,7 +98,12 @@ class BrowserUse(IntegrationRunner):
             ValueError: An option is invalid, or two exclude each other.
         """
         return super().from_roles(
-            browser_llm, reflector=reflector, skill_manager=skill_manager, browser=browser, **options
+            browser_llm,
+            reflector=reflector,
+            skill_manager=skill_manager,
+            browser=browser,
+            site_skills=site_skills,
+            **options,
         )
 
     @classmethod
@@ -119,6 +130,15 @@ class BrowserUse(IntegrationRunner):
         return super().from_model(
             browser_llm, ace_model=ace_model, ace_max_tokens=ace_max_tokens, ace_llm=ace_llm, browser=browser, **options
         )
+
+    @classmethod
+    def _steps(
+        cls, args: tuple[Any, ...], *, site_skills: bool = False, **options: Any
+    ) -> tuple[list[StepProtocol[ACEStepContext]], Skillbook, LearningSettings]:
+        steps, skillbook, settings = super()._steps(args, **options)
+        # Before they are proven, so that what is proven is what is applied.
+        place = next(at for at, step in enumerate(steps) if isinstance(step, UpdateStep)) + 1
+        return [*steps[:place], SiteSkillsStep(for_new_skills=site_skills), *steps[place:]], skillbook, settings
 
     @classmethod
     def _step_options(cls) -> frozenset[str]:

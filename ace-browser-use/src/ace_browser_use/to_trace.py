@@ -17,6 +17,7 @@ from ace_browser_use.history import read_history
 from ace_browser_use.outcome import outcome_of
 from ace_browser_use.redaction import secrets_redactor
 from ace_browser_use.result import BrowserResult
+from ace_browser_use.site_skills import sites_in
 from ace_browser_use.stored import load_history
 from ace_browser_use.trace_steps import trace_steps, words_of
 
@@ -109,7 +110,12 @@ def result_to_trace(result: BrowserResult) -> StandardTraceDict:
         steps=steps,
         corrections=_corrections(result),
         metrics={**result.usage, "duration_seconds": result.duration_seconds, "steps": result.steps_count},
-        metadata={"integration": "browser_use", "error": result.error, "problems": list(result.problems)},
+        metadata={
+            "integration": "browser_use",
+            "error": result.error,
+            "problems": list(result.problems),
+            "sites": sites_in(result.chronological_steps),
+        },
     )
 
 

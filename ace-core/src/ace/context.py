@@ -143,6 +143,8 @@ class SelectedSkills(SkillbookView):
         book = Skillbook()
         for skill in self._chosen.values():
             book.add_skill(skill.section, skill.content, skill.id, metadata=skill.counts())
+            if skill.pinned:
+                book.update_skill(skill.id, pinned=True)
         return book
 
 
