@@ -391,9 +391,7 @@ def test_what_is_claimed_can_be_converted(tmp_path: Path, runs: list[Json], watc
         {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "GET /", "attributes": []}]}]}]},
         json.loads(dumps(snapshot._asdict())),
     ]
-    # Old releases write a traceback into the error of the first run, which would push its other fields far back.
-    whole = json.dumps([{**run, "error": None} for run in runs])
-    cut = whole[: len(whole) // 2]
+    cut = json.dumps(runs)[: len(json.dumps(runs)) // 2]
     for record in (*odd, *json.loads(dumps(events)), *runs):
         read_trace(record)
         read_trace([record])
@@ -405,6 +403,27 @@ def test_what_is_claimed_can_be_converted(tmp_path: Path, runs: list[Json], watc
     assert recognises(cut) > 0
     with pytest.raises(UsageError, match="truncated, or not JSON"):
         gather_traces([str(tmp_path / "cut.json")])
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+@pytest.mark.parametrize("long", [{"error": "Traceback " * 20_000}, {"extra": {"invocation_params": ["x"] * 40_000}}])
+def test_an_export_is_recognised_also_where_a_long_field_comes_before_the_input(
+    tmp_path: Path, runs: list[Json], long: Json, form: str
+) -> None:
+    # LangSmith writes the error, such as a traceback, and the extra fields before the input.
+    order = ["id", "name", "start_time", "run_type", "end_time", "extra", "error"]
+    first = {**{name: runs[0].get(name) for name in order}, **long}
+    exported = [{**first, **{name: value for name, value in runs[0].items() if name not in order}}, *runs[1:]]
+    path = write(tmp_path / f"runs.{form}", exported, form)
+    assert path.read_bytes().find(b'"inputs"') > 65536
+    assert recognises(path.read_bytes()[:65536]) > 0
+    short = learned(write(tmp_path / f"short.{form}", runs, form))
+    assert [trace["question"] for trace in learned(path)] == [trace["question"] for trace in short]
+    for stranger in (
+        '[{"id": "1", "run_type": "marathon", "start_time": "9:00", "notes": ["',
+        '{"id": "1", "run_type": "llm", "x": ["',
+    ):
+        assert recognises(stranger) == 0
 
 
 def test_traces_keep_their_names_when_a_file_grows(tmp_path: Path, runs: list[Json]) -> None:

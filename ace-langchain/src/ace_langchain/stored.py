@@ -16,6 +16,7 @@ from ace.traces import TraceStep
 from ace_langchain.messages import PlainMessage, is_message, messages_in, plain_message, text_of
 from ace_langchain.otlp import is_genai_span, is_otlp, key_of_span, parts_of_spans, spans_in
 from ace_langchain.recorded_runs import (
+    begins_langsmith_run,
     is_event,
     is_langsmith_run,
     key_of_event,
@@ -421,6 +422,9 @@ def _score_of_head(head: str | bytes) -> float:
 
 def _score_of_document(document: object, *, is_cut: bool = False) -> float:
     score = recognises(document)
+    last = document[-1] if isinstance(document, list) and document else document
+    if is_cut and not score and isinstance(last, Mapping) and begins_langsmith_run(last):
+        return 0.9
     if score or not isinstance(document, list) or not document:
         return score
     if all(map(is_message, document[:-1] if is_cut else document)) and len(document) > 1:
