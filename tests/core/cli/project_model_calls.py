@@ -120,7 +120,7 @@ def fuzz(folder: Path, address: str) -> dict[str, object]:
 
 def hosts(folder: Path) -> dict[str, list[str]]:
     """Return the hosts that are asked for each provider that a project may name, whatever the name of the model."""
-    from ace.cli.settings.loading import _PROJECT_PROVIDERS
+    from ace.cli.settings import _PROJECT_PROVIDERS
 
     found = {}
     for provider in sorted(_PROJECT_PROVIDERS):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.cli.wording import size_text
+from ace.cli.console import size_text
 from ace.providers.local import CATALOGUE, models_folder
 from tests.support.command_line import Run, ace
 from tests.support.local_models import needed_model

@@ -25,7 +25,7 @@ import pytest
 from ace.cli import main
 from ace.cli.errors import UsageError
 from ace.cli.inputs import GatheredTraces, StoredRecord, event_files, gather_traces, readable_records
-from ace.cli.learning.samples import sample_of
+from ace.cli.learning.sample_files import sample_of
 from ace.cli.settings import load_settings
 from ace.context import ACEStepContext
 from ace.evaluation import TrainingLog

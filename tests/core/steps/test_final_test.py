@@ -12,7 +12,7 @@ import pytest
 
 from ace import read_trace
 from ace.cases import cases_of, worked_example
-from ace.cli.skillbooks.pruning import unneeded_skills
+from ace.cli.commands.skillbook.prune import unneeded_skills
 from ace.context import ACEStepContext, SkillbookView
 from ace.deduplication import DeduplicationManager
 from ace.environments import EnvironmentResult

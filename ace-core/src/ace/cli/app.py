@@ -6,7 +6,7 @@ import difflib
 import inspect
 import os
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 
 from cyclopts import (
     App,
@@ -32,7 +32,6 @@ from ace.cli.plugin_commands import (
     print_plugin_failure,
     why_unknown,
 )
-from ace.cli.plugin_options import DEBUG_VARIABLE, without_plugin_options
 from ace.plugins import CommandSpec
 from ace.plugins.loading import load_hooks
 
@@ -66,6 +65,9 @@ Environment variables:
 
 _OF_EVERY_COMMAND = {"--help", "-h", "--version"}
 _NUMBERS = {int: "a whole number", float: "a number"}
+
+_DEBUG_VARIABLE = "ACE_DEBUG"
+"""If this environment variable is set, the traceback of an error is shown before its sentence."""
 
 
 def build_app(arguments: Sequence[str] = ()) -> App:
@@ -117,7 +119,7 @@ def run(arguments: Sequence[str]) -> int:
     """
     own: Sequence[str] = ()
     try:
-        own = without_plugin_options(arguments, os.environ)
+        own = _without_plugin_options(arguments, os.environ)
         app = build_app(own)
         if own[:1] and own[0] in _built_in_names():
             _refuse_options_as_values(app, own)
@@ -128,7 +130,7 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except BaseException as error:
-        if os.environ.get(DEBUG_VARIABLE):
+        if os.environ.get(_DEBUG_VARIABLE):
             traceback.print_exception(error)
         code = exit_code_of(error)
         plugin = plugin_called(own) if code is None else None
@@ -229,3 +231,50 @@ def _missing(argument: Argument, given: Sequence[str]) -> str:
 
 def _where_help_is(chain: Sequence[str]) -> str:
     return f"`{' '.join(('ace', *chain))} --help` shows how to use it"
+
+
+def _without_plugin_options(arguments: Sequence[str], environ: MutableMapping[str, str]) -> list[str]:
+    """Return the arguments without these options; what they say is put into the environment.
+
+    Args:
+        arguments: What follows `ace`.
+        environ: The environment, which processes that are started from here inherit.
+
+    Raises:
+        UsageError: `-P` is given something else than `no:NAME`.
+
+    Example:
+        >>> environ = {}
+        >>> _without_plugin_options(["-P", "no:acme", "learn", "a.jsonl"], environ), environ
+        (['learn', 'a.jsonl'], {'ACE_PLUGINS_DISABLED': 'acme'})
+    """
+    left: list[str] = []
+    waiting = list(arguments)
+    while waiting:
+        argument = waiting.pop(0)
+        if argument == "--":
+            return [*left, argument, *waiting]
+        if argument == "--no-plugins":
+            environ["ACE_PLUGINS"] = ""
+        elif argument == "--debug" and not left:
+            environ[_DEBUG_VARIABLE] = "1"
+        elif argument == "-P" and not left and not waiting:
+            raise _wrong("nothing")
+        elif argument == "-P" and (not left or (waiting[:1] and waiting[0].startswith("no:"))):
+            _disable(waiting.pop(0), environ)
+        elif argument.startswith("-Pno:"):
+            _disable(argument.removeprefix("-P"), environ)
+        else:
+            left.append(argument)
+    return left
+
+
+def _disable(value: str, environ: MutableMapping[str, str]) -> None:
+    name = value.removeprefix("no:").strip()
+    if not value.startswith("no:") or not name:
+        raise _wrong(repr(value))
+    environ["ACE_PLUGINS_DISABLED"] = ",".join(filter(None, (environ.get("ACE_PLUGINS_DISABLED", ""), name)))
+
+
+def _wrong(value: str) -> UsageError:
+    return UsageError(f"-P takes no:NAME, which disables the plugin NAME; got {value}")

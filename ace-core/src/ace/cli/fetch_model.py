@@ -7,11 +7,10 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ace.cli.console import is_terminal, note, redraw_note
+from ace.cli.console import is_terminal, note, redraw_note, size_text
 from ace.cli.errors import UsageError
 from ace.cli.model_choice import chosen_model
 from ace.cli.questions import can_ask, says_yes
-from ace.cli.wording import size_text
 from ace.providers.local.catalogue import CATALOGUE, CataloguedModel, catalogued_model
 from ace.providers.local.errors import RuntimeMissingError
 from ace.providers.local.model_files import kept_file, models_folder

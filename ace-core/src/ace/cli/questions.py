@@ -16,7 +16,7 @@ from pathlib import Path
 from ace.cli.console import is_terminal, note, result_stream
 from ace.cli.errors import UsageError
 
-__all__ = ["can_ask", "edited", "says_yes"]
+__all__ = ["ask", "can_ask", "edited", "says_yes"]
 
 
 def can_ask() -> bool:
@@ -101,3 +101,21 @@ def _saved_text(file: Path) -> str:
     if not text.strip():
         raise UsageError("the text is empty, so nothing was changed")
     return text
+
+
+def ask(what: str, *, assume_yes: bool) -> None:
+    """Ask for confirmation, and return if the user says yes.
+
+    Args:
+        what: What will be done, as a sentence without a capital letter or a full stop.
+        assume_yes: Whether `--yes` was given, so that there is no question.
+
+    Raises:
+        UsageError: The user said no, or there is no terminal to ask at.
+    """
+    if assume_yes:
+        return
+    if not can_ask():
+        raise UsageError(f"{what}; there is no terminal to ask at, so nothing was changed: add --yes")
+    if not says_yes(f"{what}; continue?"):
+        raise UsageError("nothing was changed")

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import is_terminal, note, print_json, print_text, result_stream, visible
+from ace.cli.console import counted, is_terminal, note, print_json, print_text, result_stream, visible
 from ace.cli.errors import UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.log_lines import warnings_shown
-from ace.cli.learning.opened_skillbook import opened_skillbook
-from ace.cli.learning.run_counts import RunCounts
-from ace.cli.learning.skillbook_place import SkillbookPlace
+from ace.cli.learning.run_report import RunCounts
 from ace.cli.model_choice import announce, chosen_model, client_from_settings, place_of_model, told_plainly
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
-from ace.cli.wording import counted
+from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
 from ace.protocols.observers import observing
 
 if TYPE_CHECKING:

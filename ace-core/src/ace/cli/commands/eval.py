@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import note, print_json, print_table, print_text
+from ace.cli.console import counted, note, print_json, print_table, print_text
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.measurement import Measurement, MeasurementStopped
-from ace.cli.learning.opened_skillbook import opened_skillbook
 from ace.cli.learning.sample_files import all_samples
-from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import (
     announce,
     answers_depend_on,
@@ -29,7 +27,7 @@ from ace.cli.model_choice import (
 )
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
-from ace.cli.wording import counted
+from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
 from ace.durable_file import make_folder
 from ace.environments import Match, Sample, SimpleEnvironment
 

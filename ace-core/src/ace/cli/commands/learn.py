@@ -10,12 +10,11 @@ from cyclopts import Parameter
 
 from ace.cli.console import note
 from ace.cli.inputs import GatheredTraces, event_files
-from ace.cli.learning.learning_command import LearningCommand
-from ace.cli.learning.run_options import ProofOptions, RunOptions
+from ace.cli.learning.learning_command import LearningCommand, ProofOptions, RunOptions
 from ace.cli.learning.run_plan import RunPlan
-from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
+from ace.cli.skillbooks.opening import SkillbookPlace
 
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike

@@ -7,13 +7,12 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ace.cli.console import print_json, print_table, print_text
+from ace.cli.console import print_json, print_table, print_text, size_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_model
 from ace.cli.model_choice import check_model, chosen_model, client_from_settings, model_and_place
 from ace.cli.options import JsonFlag, YesFlag
 from ace.cli.settings import load_settings
-from ace.cli.wording import size_text
 from ace.protocols.errors import LLMError
 from ace.providers.local.catalogue import CATALOGUE, DEFAULT_MODEL, CataloguedModel, catalogued_model
 from ace.providers.local.errors import LocalModelError

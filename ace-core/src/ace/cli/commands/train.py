@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from ace.cli.inputs import GatheredTraces
-from ace.cli.learning.learning_command import LearningCommand, Results
-from ace.cli.learning.run_options import ProofOptions, RunOptions
+from ace.cli.learning.learning_command import LearningCommand, ProofOptions, Results, RunOptions
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.sample_files import samples_in
-from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation, validation_samples
 from ace.cli.options import JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import Settings, load_settings
+from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.environments import Match, Sample, SimpleEnvironment
 
 if TYPE_CHECKING:

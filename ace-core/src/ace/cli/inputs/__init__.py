@@ -1,8 +1,6 @@
 """Recorded traces from files, folders, globs and standard input, as they are found: streamed, and never trusted."""
 
-from ace.cli.inputs.event_lines import event_files
-from ace.cli.inputs.file_search import STANDARD_INPUT
-from ace.cli.inputs.gathering import GatheredTraces, gather_traces
+from ace.cli.inputs.gathering import STANDARD_INPUT, GatheredTraces, event_files, gather_traces
 from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem
 from ace.cli.inputs.stored_record import ChangedRecordError, StoredRecord, readable_records
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
+import glob
+import json
 import os
 import random
+import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,20 +20,29 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from ace.cli.errors import UsageError
-from ace.cli.inputs.content import HEAD_SIZE, foreign_kind
-from ace.cli.inputs.file_search import STANDARD_INPUT, check_paths, find_files
-from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem, reason_of, too_large
-from ace.cli.inputs.splitting import Found, split_file
+from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem, not_a_file, reason_of, too_large
+from ace.cli.inputs.splitting import HEAD_SIZE, Found, foreign_kind, split_file
+from ace.cli.inputs.stored_record import StoredRecord
 from ace.cli.signals import on_forced_exit
 from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_converter
 from ace.runners import RecordedTrace
 
-__all__ = ["GatheredTraces", "gather_traces"]
+__all__ = ["STANDARD_INPUT", "GatheredTraces", "event_files", "gather_traces"]
 
 _CHUNK: Final = 1024 * 1024
 _LONGEST_WAIT: Final = 10.0
 """Seconds in which a program has to begin to write into a pipe that the user named."""
 _WAIT_BETWEEN: Final = 0.02
+
+STANDARD_INPUT = "-"
+_PATTERN = frozenset("*?[")
+
+_LINES_LOOKED_AT: Final = 50
+_FEWEST: Final = 3
+_IDS: Final = ("uuid", "id")
+_PARENTS: Final = ("parentUuid", "parentId", "parent_uuid", "parent_id")
+_SESSIONS: Final = ("sessionId", "session_id", "conversationId", "conversation_id", "threadId", "thread_id")
+_OF_TRACES: Final = frozenset({"question", "task", "input", "query", "prompt", "messages", "feedback", "ground_truth"})
 
 
 @dataclass
@@ -71,7 +84,7 @@ def gather_traces(
     Raises:
         UsageError: A path does not exist, or nothing at all can be learned from.
     """
-    check_paths(paths)
+    _check_paths(paths)
     gathered = GatheredTraces()
     try:
         for found in _all_found(paths, left_out, gathered._copies, max_bytes):
@@ -93,7 +106,7 @@ def gather_traces(
 
 
 def _all_found(paths: Sequence[str], left_out: Set[Path], copies: ExitStack, max_bytes: int) -> Iterator[Found]:
-    for path in find_files(paths, left_out):
+    for path in _find_files(paths, left_out):
         if isinstance(path, InputProblem):
             yield path
         elif path == STANDARD_INPUT:
@@ -176,3 +189,160 @@ def _nothing_found(paths: Sequence[str], problems: Sequence[InputProblem]) -> st
     first = f"{problems[0].place}: {problems[0].reason}"
     more = "" if len(problems) == 1 else f" (and {len(problems) - 1} more)"
     return f"nothing in {given} can be learned from; {first}{more}; {what}"
+
+
+def _check_paths(paths: Sequence[str]) -> None:
+    """Check that each argument names something that exists.
+
+    Args:
+        paths: Files, folders, globs, and `-` for standard input.
+
+    Raises:
+        UsageError: One of them does not exist, or matches nothing.
+    """
+    for path in paths:
+        if path == STANDARD_INPUT or os.path.lexists(path):
+            continue
+        if not _PATTERN & set(path):
+            raise UsageError(f"there is no file or folder {path!r}; give the path of recorded traces")
+        if not _matches(path):
+            raise UsageError(f"no file matches {path!r}; check the pattern")
+
+
+def _find_files(paths: Sequence[str], left_out: Set[Path] = frozenset()) -> Iterator[str | InputProblem]:
+    """Yield the files in the order of the arguments, those of a folder by name; each file once.
+
+    Names that begin with a dot are skipped inside folders.
+
+    Args:
+        paths: Files, folders, globs, and `-` for standard input, as `_check_paths` accepts them.
+        left_out: Resolved paths that are skipped inside folders.
+    """
+    seen: set[tuple[int, int]] = set()
+    for path in paths:
+        named = [path] if path == STANDARD_INPUT or os.path.lexists(path) else _matches(path)
+        for each in named:
+            if each == STANDARD_INPUT:
+                yield each
+            elif Path(each).is_dir():
+                yield from _in_folder(Path(each), _folders_above(Path(each)), left_out, seen)
+            else:
+                yield from _file(Path(each), seen, is_named=each in paths)
+
+
+def _matches(pattern: str) -> list[str]:
+    return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # pathlib takes no absolute pattern
+
+
+def _folders_above(folder: Path) -> frozenset[tuple[int, int]]:
+    """Return the folders that a link inside this one must not lead to: the search would never end."""
+    return frozenset(_key(parent.stat()) for parent in folder.resolve().parents)
+
+
+def _in_folder(
+    folder: Path, above: frozenset[tuple[int, int]], left_out: Set[Path], seen: set[tuple[int, int]]
+) -> Iterator[str | InputProblem]:
+    try:
+        own = _key(folder.stat())
+        if own in above:
+            yield InputProblem(str(folder), "a symbolic link that leads back to a folder above it")
+            return
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        resolved = folder.resolve()
+    except OSError as error:
+        yield InputProblem(str(folder), reason_of(error))
+        return
+    for entry in entries:
+        path = Path(entry.path)
+        if entry.name.startswith(".") or resolved / entry.name in left_out:
+            continue
+        if _is_folder(entry):
+            yield from _in_folder(path, above | {own}, left_out, seen)
+        else:
+            yield from _file(path, seen)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        # A link that leads to itself; opening it will say so.
+        return False
+
+
+def _file(path: Path, seen: set[tuple[int, int]], *, is_named: bool = False) -> Iterator[str | InputProblem]:
+    """Yield a file that can be read to its end, or the reason why it cannot.
+
+    A pipe is read only if the user named it: a pipe found in a folder has no writer, and reading it would block.
+    """
+    try:
+        found = path.stat()
+    except OSError as error:
+        yield InputProblem(str(path), reason_of(error))
+        return
+    if _key(found) in seen:
+        return
+    seen.add(_key(found))
+    other = not_a_file(found.st_mode)
+    if other and not (is_named and (stat.S_ISFIFO(found.st_mode) or _is_typed(found))):
+        yield InputProblem(str(path), other)
+        return
+    yield str(path)
+
+
+def _is_typed(found: os.stat_result) -> bool:
+    """Whether a path such as /dev/stdin is the terminal of this command: nothing else ends the reading of a device."""
+    try:
+        return os.isatty(0) and os.path.samestat(found, os.fstat(0))
+    except OSError:  # standard input is closed
+        return False
+
+
+def _key(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def event_files(traces: Sequence[RecordedTrace]) -> list[str]:
+    """Return the names of the files whose lines were taken as traces but are probably the events of one session.
+
+    It looks for what the events of all agents have in common, and does not know any format: formats belong to plugins.
+
+    Args:
+        traces: What was found.
+    """
+    lines: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    for trace in traces:
+        record = trace.record
+        if isinstance(record, StoredRecord) and record.form == "json":
+            lines[record.path] += 1
+            names.setdefault(record.path, trace.place.rpartition("#")[0])
+    return [names[path] for path, count in lines.items() if count >= _FEWEST and _are_events(list(_head(path)))]
+
+
+def _head(path: str) -> Iterator[Mapping[str, object]]:
+    with Path(path).open("rb") as file:
+        head = file.read(HEAD_SIZE)
+    for line in head.split(b"\n")[:_LINES_LOOKED_AT]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):  # the head ends in it, or it has been reported
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def _are_events(records: Sequence[Mapping[str, object]]) -> bool:
+    """Whether most records follow one another, or belong to one session, and are not traces by themselves."""
+    traces = sum(bool(_OF_TRACES & record.keys()) for record in records)
+    if len(records) < _FEWEST or traces * 2 > len(records):
+        return False
+    ids = {_text(record, _IDS) for record in records} - {""}
+    linked = sum(_text(record, _PARENTS) in ids for record in records)
+    sessions = Counter(_text(record, _SESSIONS) for record in records)
+    del sessions[""]
+    return max(linked, *sessions.values(), 0) * 2 > len(records)
+
+
+def _text(record: Mapping[str, object], names: Sequence[str]) -> str:
+    return next((value for name in names if isinstance(value := record.get(name), str)), "")

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from typing import Final
 
-from ace.cli.wording import size_text
+from ace.cli.console import size_text
 
 __all__ = ["LARGEST_INPUT", "LARGEST_RECORD", "InputProblem", "not_a_file", "reason_of", "too_large"]
 

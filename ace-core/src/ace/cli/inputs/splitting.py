@@ -2,28 +2,131 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final, Literal, NamedTuple
 
-from ace.cli.inputs.content import HEAD_SIZE, Content, foreign_kind, recognised
-from ace.cli.inputs.json_list import BrokenListError, Element, list_elements
+from ace.cli.console import size_text
 from ace.cli.inputs.problems import LARGEST_INPUT, LARGEST_RECORD, InputProblem, not_a_file, reason_of, too_large
 from ace.cli.inputs.stored_record import Part, PartsHash, RecordForm, StoredRecord, parsed_record
 from ace.cli.inputs.tables import BadRow, TableFormat, TableRows, table_format
-from ace.cli.wording import size_text
 from ace.protocols.trace_converters import AmbiguousTraceError, find_trace_converter
 from ace.runners import RecordedTrace
 
-__all__ = ["Found", "split_file"]
+__all__ = ["HEAD_SIZE", "Found", "foreign_kind", "list_elements", "split_file"]
+
+_Content = Literal["empty", "lines", "list", "object", "text"]
+
+HEAD_SIZE: Final = 64 * 1024
+_LINE_SUFFIXES = (".jsonl", ".ndjson")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_LINES_LOOKED_AT = 10
+_PAGE_BEGINS = (b"<!doctype html", b"<html")
+_SIGNATURES: Final = (
+    (b"\x89PNG", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"GIF8", "a GIF picture"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "a gzip archive; unpack it first"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+)
 
 _LONGEST_SHOWN = 40
 
 Found = RecordedTrace | InputProblem
 PartsOf = Callable[[object], Sequence[tuple[str | None, object]]]
+
+_CHUNK: Final = 1024 * 1024
+_BLANKS: Final = re.compile(r"[ \t\n\r]*")
+# Only the end of a value is needed. Numbers of any length can be read as floats; `int` refuses long ones.
+_DECODER: Final = json.JSONDecoder(parse_int=float)
+
+
+def foreign_kind(head: bytes) -> str | None:
+    """Return what a file is that cannot be a trace, such as a picture or an error page; None for other text.
+
+    Args:
+        head: The beginning of the file.
+
+    Example:
+        >>> foreign_kind(b"GIF89a..."), foreign_kind(b"<html>502</html>"), foreign_kind("naïve".encode())
+        ('a GIF picture', 'an HTML page', None)
+    """
+    named = next((kind for signature, kind in _SIGNATURES if head.startswith(signature)), None)
+    if named is not None:
+        return named
+    if head.startswith(_UTF_16):
+        return None
+    if head.removeprefix(_BYTE_ORDER_MARK).lstrip()[:20].lower().startswith(_PAGE_BEGINS):
+        return "an HTML page"
+    text = head.decode("utf-8", "replace")
+    strange = sum(character == "\ufffd" or (character < " " and character not in "\t\n\r\f\x1b") for character in text)
+    return "binary data" if "\x00" in text or strange * 10 > len(text) else None
+
+
+def _recognised(head: bytes, suffix: str, *, is_whole: bool) -> _Content:
+    """Return what a text file holds.
+
+    Args:
+        head: The beginning of the file.
+        suffix: The ending of its name, in lower case.
+        is_whole: Whether the head is the whole file.
+
+    Example:
+        >>> _recognised(b'{"task": 1}\\n{"task": 2}\\n', ".log", is_whole=True)
+        'lines'
+        >>> _recognised(b'[{"role": "user"}]', "", is_whole=True), _recognised(b"[INFO] go", ".log", is_whole=True)
+        ('list', 'text')
+    """
+    body = head.removeprefix(_BYTE_ORDER_MARK).lstrip()
+    if not body:
+        return "empty" if is_whole else "text"
+    if suffix in _LINE_SUFFIXES or _holds_lines(body, is_whole=is_whole):
+        return "lines"
+    if body[:1] not in b"{[":
+        # Alone in a file, `null` is JSON whatever the file is called; nothing can be learned from it.
+        return "object" if suffix == ".json" or (is_whole and _is_json(body)) else "text"
+    if suffix != ".json" and not _begins_json(body):
+        return "text"
+    return "list" if body[:1] == b"[" else "object"
+
+
+def _holds_lines(body: bytes, *, is_whole: bool) -> bool:
+    """Whether most of the first lines are JSON objects or lists; one line alone is a document."""
+    lines = body.split(b"\n")
+    if not is_whole:
+        lines = lines[:-1]  # the head may end inside of it
+    looked_at = [line for line in lines if line.strip()][:_LINES_LOOKED_AT]
+    is_one_document = is_whole and len(looked_at) == 1
+    return not is_one_document and sum(map(_is_record, looked_at)) * 2 > len(looked_at)
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        json.loads(body, parse_int=float)  # `int` refuses long numbers
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _begins_json(body: bytes) -> bool:
+    """Whether what follows the first bracket can be a record; `[2026-01-01] go` and `[INFO] go` are text."""
+    after = body[1:].lstrip()[:1]
+    return after in (b'"}' if body[:1] == b"{" else b'{["]')
 
 
 def split_file(path: str, name: str, max_bytes: int = LARGEST_INPUT) -> Iterator[Found]:
@@ -87,7 +190,7 @@ class _File:
             return
         suffix = Path(self._name).suffix.lower()
         is_whole = len(head) == self._size
-        content = recognised(head, suffix, is_whole=is_whole)
+        content = _recognised(head, suffix, is_whole=is_whole)
         table = table_format(head, suffix, is_whole=is_whole) if content == "text" else None
         yield from self._split_as(content) if table is None else self._rows(table)
 
@@ -126,7 +229,7 @@ class _File:
 
     def _values(self, head: bytes) -> Iterator[tuple[int, bytes | InputProblem, int]]:
         """Yield where each JSON value begins, its bytes, and its number; the number of a whole document is 0."""
-        content = recognised(head, Path(self._name).suffix.lower(), is_whole=len(head) == self._size)
+        content = _recognised(head, Path(self._name).suffix.lower(), is_whole=len(head) == self._size)
         self._file.seek(0)
         if content == "lines":
             for number, (start, line) in enumerate(_lines_of(self._file, self._size), 1):
@@ -142,12 +245,12 @@ class _File:
             try:
                 for number, element in enumerate(list_elements(self._file, head.index(b"[")), 1):
                     yield element.start, element.data, number
-            except BrokenListError as error:
+            except _BrokenListError as error:
                 yield 0, InputProblem(f"{self._name}#{number + 1}", str(error)), number + 1
         else:
             yield 0, self._too_large(), 0
 
-    def _split_as(self, content: Content) -> Iterator[Found]:
+    def _split_as(self, content: _Content) -> Iterator[Found]:
         if content == "empty":
             yield InputProblem(self._name, "the file holds nothing but blanks")
         elif content == "lines":
@@ -225,7 +328,7 @@ class _File:
                     yield self._whole("json")
                     return
                 yield self._element(number, element)
-        except BrokenListError as error:
+        except _BrokenListError as error:
             yield InputProblem(f"{self._name}#{number + 1}", str(error))
         if number == 0:
             yield InputProblem(self._name, "the list is empty")
@@ -239,7 +342,7 @@ class _File:
         except (ValueError, RecursionError):  # `_record` says what is wrong with it
             return False
 
-    def _element(self, number: int, element: Element) -> Found:
+    def _element(self, number: int, element: _Element) -> Found:
         place = f"{self._name}#{number}"
         if len(element.data) > LARGEST_RECORD:
             return InputProblem(place, f"the record is larger than {size_text(LARGEST_RECORD)}")
@@ -317,3 +420,102 @@ def _lines_of(file: BinaryIO, size: int) -> Iterator[tuple[int, bytes | None]]:
                     break
         yield start, whole
         start += length
+
+
+class _Element(NamedTuple):
+    """An element of the list: the position of its first byte, and its bytes."""
+
+    start: int
+    data: bytes
+
+
+class _BrokenListError(ValueError):
+    """The rest of the list cannot be read."""
+
+
+def list_elements(file: BinaryIO, start: int) -> Iterator[_Element]:
+    """Yield the elements of a JSON list.
+
+    Args:
+        file: The file.
+        start: Where its `[` is.
+
+    Raises:
+        BrokenListError: The rest is not JSON, is truncated, or is one element that is too large.
+    """
+    reader = _Window(file, start + 1)
+    first = True
+    while True:
+        mark = reader.next_character()
+        if mark == "]":
+            return
+        if not first:
+            if mark != ",":
+                raise _BrokenListError(
+                    f"a comma is missing at byte {reader.position}" if mark else "the list is truncated"
+                )
+            reader.skip(1)
+            mark = reader.next_character()
+        if not mark:
+            raise _BrokenListError("the list is truncated")
+        yield reader.element()
+        first = False
+
+
+class _Window:
+    """The part of the file that is in memory, as text; each byte is examined as few times as possible."""
+
+    def __init__(self, file: BinaryIO, position: int) -> None:
+        self._file = file
+        file.seek(position)
+        # Bytes that are not UTF-8 are preserved, so that positions stay those of the file.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._text = ""
+        self._at = 0
+        self.position = position
+        """The byte of the file that comes next."""
+
+    def skip(self, count: int) -> None:
+        """Skip characters of one byte each."""
+        self._at += count
+        self.position += count
+
+    def next_character(self) -> str:
+        """Skip blanks and return the character that follows; empty at the end."""
+        while True:
+            blanks = _BLANKS.match(self._text, self._at)
+            self.skip(0 if blanks is None else blanks.end() - self._at)
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._read_on(_CHUNK):
+                return ""
+
+    def element(self) -> _Element:
+        """Take the JSON value that begins here."""
+        while True:
+            end = self._end_of_value()
+            # A number may continue in the next chunk, also after its decimal point or exponent.
+            if end is not None and self._text[end : end + 1] not in ("", *".eE"):
+                found = _Element(self.position, self._text[self._at : end].encode("utf-8", "surrogateescape"))
+                self._at = end
+                self.position += len(found.data)
+                return found
+            length = len(self._text) - self._at
+            if length > LARGEST_RECORD:
+                raise _BrokenListError(f"an element is broken, or larger than {size_text(LARGEST_RECORD)}")
+            if not self._read_on(max(_CHUNK, length)):
+                raise _BrokenListError("the list is truncated, or an element is not JSON")
+
+    def _end_of_value(self) -> int | None:
+        """Return where the JSON value that begins here ends; None if it is incomplete."""
+        try:
+            return _DECODER.raw_decode(self._text, self._at)[1]
+        except (ValueError, RecursionError):
+            return None
+
+    def _read_on(self, size: int) -> bool:
+        """Read more of the file, and drop what has been processed; return whether there was any more."""
+        data = self._file.read(size)
+        more = self._decoder.decode(data, final=not data)
+        self._text, self._at = self._text[self._at :] + more, 0
+        return bool(data or more)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Final, NamedTuple
 
+from ace.cli.console import size_text
 from ace.cli.inputs.problems import LARGEST_RECORD
-from ace.cli.wording import size_text
 
 __all__ = ["BadRow", "Row", "TableFormat", "TableRows", "row_record", "table_format"]
 

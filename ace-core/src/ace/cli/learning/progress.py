@@ -1,4 +1,4 @@
-"""Shows on standard error how far something is: a bar in a terminal, a line now and then elsewhere."""
+"""Shows on standard error how far a run or an evaluation is: a bar in a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Protocol, final
+from typing import TYPE_CHECKING, Protocol, final
 
-from ace.cli.console import is_terminal, note
+from ace.cli.console import counted, duration_text, is_terminal, note
 from ace.cli.signals import on_forced_exit
-from ace.cli.wording import duration_text
+from ace.pipeline import PipelineCancelled
+from ace.protocols.observers import Event, SampleEnded, SkillsChanged
 
-__all__ = ["Display", "Tally", "displayed"]
+if TYPE_CHECKING:
+    from ace.evaluation import JudgedAnswer
+
+__all__ = ["AnswerTally", "Display", "Tally", "answers_shown", "displayed", "run_progress_shown"]
 
 _SECONDS_BETWEEN_LINES = 10.0
 _ERASE_LINE = b"\r\x1b[2K"
@@ -194,3 +198,127 @@ class _Bar:
     def _write(self, sequence: bytes) -> None:
         with suppress(OSError):
             os.write(self._terminal, sequence)
+
+
+@final
+class RunTally:
+    """How many inputs have ended, and how many skills were added.
+
+    Args:
+        total: How many inputs there are, over all epochs.
+        noun: What one input is called.
+    """
+
+    def __init__(self, total: int, noun: str) -> None:
+        self.total = total
+        self.noun = noun
+        self.ended = 0
+        self.skipped = 0
+        self.failed = 0
+        self.added = 0
+
+    def count(self, event: Event) -> bool:
+        """Take an event in; tell whether one more input has ended."""
+        if isinstance(event, SkillsChanged):
+            self.added += sum(change.kind == "ADD" for change in event.applied)
+        if not isinstance(event, SampleEnded):
+            return False
+        if isinstance(event.error, PipelineCancelled):  # not begun, or not finished, since the run was stopped
+            return False
+        self.ended += 1
+        self.skipped += event.already_learned
+        self.failed += event.error is not None
+        return True
+
+    @property
+    def text(self) -> str:
+        """The numbers for people."""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.ended} of {counted(self.total, self.noun)}, {counted(self.added, 'new skill')}{failed}"
+
+
+@final
+class _RunProgress:
+    """Shows the progress of a run. It is an observer.
+
+    Args:
+        tally: What is counted.
+        display: What shows it.
+    """
+
+    def __init__(self, tally: RunTally, display: Display) -> None:
+        self._tally = tally
+        self._display = display
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Take one event in."""
+        with self._lock:
+            has_ended = self._tally.count(event)
+        if has_ended:
+            self._display.show()
+
+    def close(self) -> None:
+        """Leave the terminal as it was. May be called from any thread, and twice."""
+        self._display.close()
+
+    def restore(self) -> None:
+        """Leave the terminal as it was, without waiting for anything: the process is about to be ended."""
+        self._display.restore()
+
+
+@contextmanager
+def run_progress_shown(total: int, noun: str = "trace", *, quiet: bool = False) -> Iterator[_RunProgress]:
+    """Show the progress of a run while the block runs.
+
+    Args:
+        total: How many inputs there are, over all epochs.
+        noun: What one input is called.
+        quiet: Whether to show nothing.
+    """
+    tally = RunTally(total, noun)
+    with displayed(tally, quiet=quiet) as display:
+        yield _RunProgress(tally, display)
+
+
+@final
+class AnswerTally:
+    """The answers so far, as `displayed` shows them.
+
+    Args:
+        total: How many there will be.
+    """
+
+    def __init__(self, total: int = 0) -> None:
+        self.total = total
+        self.ended = 0
+        self.skipped = 0
+        self.failed = 0
+
+    @property
+    def text(self) -> str:
+        """The numbers in words."""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.ended} of {counted(self.total, 'answer')}{failed}"
+
+
+@contextmanager
+def answers_shown(total: int, *, quiet: bool = False) -> Iterator[Callable[[JudgedAnswer], None]]:
+    """Show how many answers are there while the block runs, which calls what it is given with each.
+
+    Args:
+        total: How many there will be.
+        quiet: Whether to show nothing.
+    """
+    tally = AnswerTally(total)
+    begun = time.monotonic()
+    with displayed(tally, quiet=quiet) as display:
+
+        def count(answer: JudgedAnswer) -> None:
+            tally.ended += 1
+            # One that took longer than this has been running was kept in a file by an earlier command.
+            tally.skipped += answer.seconds > time.monotonic() - begun
+            tally.failed += answer.error is not None
+            display.show()
+
+        yield count

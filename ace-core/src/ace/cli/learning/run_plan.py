@@ -1,29 +1,33 @@
-"""A run from its inputs to its exit code."""
+"""A run from its inputs to its exit code: which run it is, its progress, signals, limits and report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ace.cli.console import note, print_json, print_text
-from ace.cli.errors import UsageError
+from ace.cli.console import counted, last_note, note, print_json, print_text
+from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.inputs import GatheredTraces, gather_traces, readable_records
-from ace.cli.learning.learning_command import LearningCommand, Results
+from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, gather_traces, readable_records
+from ace.cli.learning.interruption import run_interruptibly
+from ace.cli.learning.learning_command import LearningCommand, Results, RunOptions
 from ace.cli.learning.log_lines import warnings_shown
-from ace.cli.learning.opened_skillbook import check_place, opened_skillbook
-from ace.cli.learning.report_output import print_report, report_as_json
-from ace.cli.learning.run_counts import RunCounts
-from ace.cli.learning.run_names import ChosenRun, chosen_run
-from ace.cli.learning.run_options import RunOptions
-from ace.cli.learning.session import ending, how_to_go_on, run_learning
-from ace.cli.learning.skillbook_place import SkillbookPlace
+from ace.cli.learning.progress import run_progress_shown
+from ace.cli.learning.run_report import RunCounts, print_report, report_as_json
 from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings, place_of_model
 from ace.cli.settings import Settings
-from ace.cli.wording import counted
+from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere
+from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
+from ace.runners import RunInUseError, UnfinishedRun, give_up, unfinished_runs
 from ace.runners.once import new_inputs
+from ace.runners.run_record import is_in_use
+from ace.runners.run_session import SkillbookNotWrittenError
 
 if TYPE_CHECKING:
     from ace.cli.learning.run_report import RunReport
@@ -88,7 +92,7 @@ class RunPlan:
                     counts.already_learned = len(inputs) * self.settings.epochs if not run.given_up else 0
                 report = counts.report(book, read=len(inputs), problems=gathered.problems, failed=done.failed)
         self._report(target, report, run, done)
-        return ending(
+        return _ending(
             done.stopped_by,
             self._way_on(target, done.stopped_by),
             noun=self.command.noun,
@@ -101,7 +105,7 @@ class RunPlan:
         return self.options.resume or self.options.give_up
 
     def _way_on(self, place: SkillbookPlace, stopped_by: str = "") -> str:
-        return how_to_go_on(
+        return _how_to_go_on(
             place,
             can_resume=self.command.can_resume(place),
             is_dry_run=self.options.dry_run,
@@ -115,7 +119,7 @@ class RunPlan:
         place: SkillbookPlace,
         inputs: Sequence[Any],
         counts: RunCounts,
-        run: ChosenRun,
+        run: _ChosenRun,
     ) -> _Done:
         runner = self.command.runner(
             client,
@@ -127,7 +131,7 @@ class RunPlan:
             proofs=self.options.proofs,
         )
         results: list[Results] = []
-        stopped_by = run_learning(
+        stopped_by = _run_learning(
             lambda token: results.append(self._run(runner, inputs, place, token, run)),
             book,
             place,
@@ -140,7 +144,7 @@ class RunPlan:
         further = self.command.further_results(results[0], self.settings.epochs) if results else {}
         return _Done(stopped_by, runner.failures, further)
 
-    def _report(self, target: SkillbookPlace, report: RunReport, run: ChosenRun, done: _Done) -> None:
+    def _report(self, target: SkillbookPlace, report: RunReport, run: _ChosenRun, done: _Done) -> None:
         if self.as_json:
             about = {
                 "command": self.command.name,
@@ -159,7 +163,7 @@ class RunPlan:
         for line in self.command.further_lines(done.further) if done.further else ():
             print_text(line)
 
-    def _left(self, book: Skillbook, place: SkillbookPlace, inputs: Sequence[object], run: ChosenRun) -> int:
+    def _left(self, book: Skillbook, place: SkillbookPlace, inputs: Sequence[object], run: _ChosenRun) -> int:
         """Return how many inputs are left to learn from, over all epochs, and say why if that is not all of them."""
         everything = len(inputs) * self.settings.epochs
         noun = self.command.noun
@@ -212,9 +216,9 @@ class RunPlan:
             max_bytes=self.settings.max_input_bytes,
         )
 
-    def _chosen_run(self, book: Skillbook) -> ChosenRun:
+    def _chosen_run(self, book: Skillbook) -> _ChosenRun:
         same = {"epochs": self.settings.epochs, "shuffle": self.options.shuffle}
-        return chosen_run(
+        return _run_over_inputs(
             self.command.name, self.paths, same, book, resume=self._resumes, gives_up=self.options.give_up
         )
 
@@ -224,7 +228,7 @@ class RunPlan:
         inputs: Sequence[Any],
         place: SkillbookPlace,
         token: CancellationToken,
-        run: ChosenRun,
+        run: _ChosenRun,
     ) -> Results:
         return self.command.run(
             runner,
@@ -241,3 +245,181 @@ class RunPlan:
             once=self.command.learns_once(place),
             **self.command.run_arguments(self.settings),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _ChosenRun:
+    """The run of a command."""
+
+    name: str
+    """Its name in the store."""
+    is_resumed: bool = False
+    """Whether an earlier command has begun it."""
+    done: int = 0
+    """How many inputs the earlier command has dealt with, over all epochs."""
+    given_up: int = 0
+    """How many failed inputs were given up just now."""
+
+
+def _run_over_inputs(
+    command: str,
+    paths: Sequence[str],
+    options: Mapping[str, object],
+    book: Skillbook,
+    *,
+    resume: bool,
+    gives_up: bool = False,
+) -> _ChosenRun:
+    """Return the run that the user wants: a new one, or an unfinished one over the same inputs.
+
+    Args:
+        command: The name of the command.
+        paths: Its inputs.
+        options: What else makes it another run, such as the number of epochs.
+        book: The skillbook, which knows the runs that are not finished.
+        resume: Whether the user wants to continue such a run.
+        gives_up: Whether what failed in such runs shall not be tried again.
+
+    Raises:
+        UsageError: There is nothing to give up, or another process is working on the run.
+    """
+    beginning = f"{command}-{_hash_of(paths, options)}-"
+    new = f"{beginning}{uuid.uuid4().hex[:12]}"
+    if not resume:
+        return _ChosenRun(new)
+    in_use = [
+        each.run_id for each in unfinished_runs(book) if _is_this(each, beginning) and is_in_use(book, each.run_id)
+    ]
+    if in_use:
+        raise UsageError(str(RunInUseError(in_use[-1])))
+    given_up = _given_up(beginning, book) if gives_up else 0
+    begun = [each for each in unfinished_runs(book) if _is_this(each, beginning)]
+    if begun:
+        return _ChosenRun(begun[-1].run_id, True, begun[-1].learned + given_up, given_up)
+    if not gives_up:
+        note("ace: no run over these inputs has anything left to resume, so a new one begins")
+    return _ChosenRun(new, given_up=given_up)
+
+
+def _is_this(run: UnfinishedRun, beginning: str) -> bool:
+    return run.run_id.startswith(beginning)
+
+
+def _given_up(beginning: str, book: Skillbook) -> int:
+    """Give up what failed in the unfinished runs over the same inputs, and return how many inputs that were."""
+    failed = [each.run_id for each in unfinished_runs(book) if _is_this(each, beginning) and each.failed]
+    if not failed:
+        raise UsageError("there is nothing to give up: no unfinished run over these inputs has failures")
+    given_up = sum(give_up(book, run_id) for run_id in failed)
+    note(f"ace: gave up {counted(given_up, 'input')} that failed; --again learns from them nevertheless")
+    return given_up
+
+
+def _hash_of(paths: Sequence[str], options: Mapping[str, object]) -> str:
+    places = [path if path == STANDARD_INPUT else str(Path(path).absolute()) for path in paths]
+    return hashlib.sha256(json.dumps([places, options], sort_keys=True).encode("utf-8")).hexdigest()[:12]
+
+
+def _run_learning(
+    run: Callable[[CancellationToken], object],
+    book: Skillbook,
+    place: SkillbookPlace,
+    counts: RunCounts,
+    *,
+    total: int,
+    noun: str,
+    quiet: bool,
+    way_on: str,
+) -> str:
+    """Run, show the progress, and end softly at the first signal and at once at the second.
+
+    Args:
+        run: Starts the run with a token, and returns when it is over.
+        book: The skillbook that learns.
+        place: Where it is open.
+        counts: Counts what happens.
+        total: How many inputs there are, over all epochs.
+        noun: What one input is called.
+        quiet: Whether to show no progress.
+        way_on: What `_how_to_go_on` returned.
+
+    Returns:
+        What stopped the run: `cancelled` (a signal), `max_cost`, `fail_fast`, `authentication`, `server_failures`,
+        `early_stopping`, `skillbook_not_written`, or nothing.
+    """
+    token = CancellationToken()
+    with run_progress_shown(total, noun, quiet=quiet) as progress, observing(counts), observing(progress):
+
+        def stop_softly() -> None:
+            token.cancel()
+            note("ace: stopping after the current step; press Ctrl-C again to stop immediately")
+
+        def stop_at_once() -> None:
+            progress.restore()
+            if not place.keeps_history:
+                book.save_to_file(place.location, merge=True)
+            last_note(f"ace: stopped immediately; {way_on}")
+
+        try:
+            run_interruptibly(lambda: run(token), on_first=stop_softly, on_second=stop_at_once)
+        except SkillbookNotWrittenError as error:
+            progress.close()
+            note(f"ace: {error.reason}")
+            if place.file is not None and not (place.keeps_history and place.file.exists()):
+                note(f"ace: a copy of what was learned is in {str(saved_elsewhere(book))!r}, until you move it")
+            return "skillbook_not_written"
+    return token.reason
+
+
+def _how_to_go_on(place: SkillbookPlace, *, can_resume: bool, is_dry_run: bool, stopped_by: str = "") -> str:
+    """Return what to do after a run was stopped, or samples failed.
+
+    Args:
+        place: The skillbook.
+        can_resume: Whether the run can be resumed.
+        is_dry_run: Whether nothing was to be kept.
+        stopped_by: What `_run_learning` returned.
+    """
+    if is_dry_run:
+        return "this was a dry run, and nothing was written"
+    if place.file is not None and stopped_by == "skillbook_not_written":
+        if not place.keeps_history:
+            return f"learn into the copy, or move it to {place.name!r}"
+        if not place.file.exists():
+            return f"learn into the copy, or put {place.name!r} back and continue with --resume"
+    if can_resume:
+        return "what was learned is kept; the same command with --resume continues the run"
+    return f"what was learned is kept; a run into {place.name!r} cannot be resumed (one into a .db file can)"
+
+
+def _ending(stopped_by: str, way_on: str, *, noun: str, failed: int, has_problems: bool) -> int:
+    """Say how to continue, where there is something left, and return the exit code.
+
+    Args:
+        stopped_by: What `_run_learning` returned.
+        way_on: What `_how_to_go_on` returned.
+        noun: What one input is called.
+        failed: How many inputs failed in the run.
+        has_problems: Whether there were inputs that could not be read.
+    """
+    has_failures = failed > 0 or has_problems
+    if stopped_by == "early_stopping":
+        note("ace: ended early, because validation found no improvement")
+        return WITH_FAILURES if has_failures else DONE
+    if stopped_by:
+        note(f"ace: {_REASONS[stopped_by]}; {way_on}")
+    elif failed:
+        note(f"ace: {counted(failed, noun)} failed; {way_on}")
+    if stopped_by == "cancelled":
+        return INTERRUPTED
+    return WITH_FAILURES if stopped_by or has_failures else DONE
+
+
+_REASONS = {
+    "cancelled": "stopped",
+    "max_cost": "stopped, because the limit of --max-cost was reached",
+    "fail_fast": "stopped at the first input that failed",
+    "authentication": "stopped, because the server of the model refused the key; check the key",
+    "server_failures": "stopped, because the model could not be reached for several inputs in a row",
+    "skillbook_not_written": "stopped, because the skillbook cannot be written",
+}

@@ -1,11 +1,49 @@
-"""The report of a run: failures, new skills, rejected changes and cost."""
+"""The report of a run: what is counted while it runs, and how it is shown as tables or as JSON."""
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
-__all__ = ["Failure", "LeftOut", "ModelUse", "NewSkill", "ProofCounts", "RunReport", "SkillCounts", "place_of"]
+from ace.cli.console import counted, print_table, print_text, visible
+from ace.pipeline import PipelineCancelled
+from ace.proofs import PROVE_ROLE
+from ace.protocols.observers import Event, ModelCalled, SampleEnded, SkillProven, SkillsChanged
+from ace.protocols.redaction import redact
+
+if TYPE_CHECKING:
+    from ace.cli.inputs import InputProblem
+    from ace.runners import FailedSample
+    from ace.skillbook import Skillbook
+
+__all__ = [
+    "Failure",
+    "LeftOut",
+    "ModelUse",
+    "NewSkill",
+    "ProofCounts",
+    "RunCounts",
+    "RunReport",
+    "SkillCounts",
+    "place_of",
+    "print_report",
+    "report_as_json",
+]
+
+_LONGEST_REASON = 400
+
+_MOST_FAILURES_SHOWN = 20
+_WANTED = {
+    "ADD": "a new skill",
+    "UPDATE": "a new text for a skill",
+    "TAG": "a judgement of a skill",
+    "REMOVE": "the removal of a skill",
+    "MERGE": "a merge of skills",
+    "DELETE": "the removal of a skill",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,3 +154,225 @@ def place_of(trace_id: str) -> str:
         'logs/a.jsonl#12'
     """
     return trace_id.partition("@")[2] or trace_id
+
+
+@dataclass
+class RunCounts:
+    """Counts the events of a run; it is an observer."""
+
+    learned: int = 0
+    already_learned: int = 0
+    not_finished: int = 0
+    use: ModelUse = field(default_factory=ModelUse)
+    """What the model was asked."""
+    _proofs: ProofCounts = field(default_factory=ProofCounts)
+    _changes: Counter[str] = field(default_factory=Counter)
+    _added: dict[str, None] = field(default_factory=dict)
+    _left_out: list[LeftOut] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, event: Event) -> None:
+        """Count one event."""
+        with self._lock:
+            if isinstance(event, SampleEnded):
+                self._count_sample(event)
+            elif isinstance(event, SkillsChanged):
+                self._count_changes(event)
+            elif isinstance(event, SkillProven):
+                self._count_proof(event)
+            elif isinstance(event, ModelCalled):
+                self.use = _counted(self.use, event)
+                if event.role == PROVE_ROLE:
+                    self._proofs = replace(self._proofs, use=_counted(self._proofs.use, event))
+
+    def report(
+        self, book: Skillbook, *, read: int, problems: Sequence[InputProblem], failed: Sequence[FailedSample]
+    ) -> RunReport:
+        """Return the report.
+
+        Args:
+            book: The skillbook after the run.
+            read: How many traces were found.
+            problems: What could not be read.
+            failed: What failed in the run.
+        """
+        count = self._changes
+        return RunReport(
+            read=read,
+            learned=self.learned,
+            already_learned=self.already_learned,
+            not_begun=self.not_finished,
+            failures=[
+                *(Failure(problem.place, problem.reason, "input") for problem in problems),
+                *(Failure(place_of(each.trace_id), _shortened(each.error), each.step) for each in failed),
+            ],
+            skills=SkillCounts(
+                added=count["ADD"],
+                updated=count["UPDATE"],
+                tagged=count["TAG"],
+                merged=count["MERGE"],
+                removed=count["REMOVE"] + count["DELETE"],
+                skipped=len(self._left_out),
+                total=len(book),
+            ),
+            new_skills=_new_skills(book, self._added),
+            left_out=tuple(self._left_out),
+            use=self.use,
+            proofs=self._proofs,
+        )
+
+    def _count_sample(self, event: SampleEnded) -> None:
+        if event.already_learned:
+            self.already_learned += 1
+        elif event.error is None:
+            self.learned += 1
+        elif isinstance(event.error, PipelineCancelled):
+            self.not_finished += 1
+
+    def _count_changes(self, event: SkillsChanged) -> None:
+        for change in event.applied:
+            self._changes[change.kind] += 1
+            if change.kind == "ADD":
+                self._added[change.skill_id] = None
+        place = place_of(event.trace_id)
+        self._left_out += [LeftOut(each.kind, each.skill_id, each.reason, place) for each in event.skipped]
+
+    def _count_proof(self, event: SkillProven) -> None:
+        before = self._proofs
+        if event.reason:
+            self._proofs = replace(before, rejected=before.rejected + 1)
+        elif event.passed is None:
+            self._proofs = replace(before, not_judged=before.not_judged + 1)
+        elif event.passed:
+            rewritten = before.rewritten + (event.retries > 0)
+            self._proofs = replace(before, proven=before.proven + 1, rewritten=rewritten)
+        else:
+            self._proofs = replace(before, failing=before.failing + 1)
+
+
+def _counted(before: ModelUse, event: ModelCalled) -> ModelUse:
+    if event.recorded:
+        return replace(before, recorded_calls=before.recorded_calls + 1)
+    return replace(
+        before,
+        calls=before.calls + 1,
+        input_tokens=before.input_tokens + event.input_tokens,
+        output_tokens=before.output_tokens + event.output_tokens,
+        cost=before.cost + (event.cost or 0.0),
+        unpriced_calls=before.unpriced_calls + (event.cost is None),
+    )
+
+
+def _new_skills(book: Skillbook, added: dict[str, None]) -> list[NewSkill]:
+    found = [book.get_skill(skill_id) for skill_id in added]
+    return [
+        NewSkill(
+            skill.id,
+            skill.section,
+            skill.content,
+            tuple(dict.fromkeys(place_of(source.trace_id) for source in skill.sources if source.trace_id)),
+        )
+        for skill in found
+        if skill is not None and skill.is_active
+    ]
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}..."
+
+
+def report_as_json(report: RunReport) -> dict[str, object]:
+    """Return the report as JSON values, for `--json`.
+
+    Args:
+        report: The report.
+    """
+    return {
+        "traces": {
+            "read": report.read,
+            "learned": report.learned,
+            "already_learned": report.already_learned,
+            "failed": len(report.failures),
+            "unreadable": report.unreadable,
+            "not_begun": report.not_begun,
+        },
+        "failures": [{**asdict(failure), "reason": redact(failure.reason)} for failure in report.failures],
+        "skills": asdict(report.skills),
+        "left_out": [{**asdict(each), "reason": redact(each.reason)} for each in report.left_out],
+        "new_skills": [{**asdict(skill), "traces": list(skill.traces)} for skill in report.new_skills],
+        "model_use": asdict(report.use),
+        "proofs": asdict(report.proofs),
+    }
+
+
+def print_report(report: RunReport, *, title: str, noun: str = "trace", epochs: int = 1) -> None:
+    """Print the report for people.
+
+    Args:
+        report: The report.
+        title: What was done, with the skillbook.
+        noun: What one input is called.
+        epochs: The number of passes over the inputs.
+    """
+    print_table(["", "number"], _rows(report, noun, epochs), title=title)
+    if report.failures:
+        shown = report.failures[:_MOST_FAILURES_SHOWN]
+        print_text("")
+        print_table(
+            ["not learned", "at", "why"],
+            [[failure.place, failure.stage, redact(failure.reason)] for failure in shown],
+        )
+        if len(report.failures) > len(shown):
+            print_text(f"... and {len(report.failures) - len(shown)} more; --json lists all")
+    if report.left_out:
+        print_text("")
+        counted_out = Counter((_WANTED.get(each.operation, "a change"), each.reason) for each in report.left_out)
+        print_table(
+            ["rejected", "why", "times"],
+            [[wanted, redact(reason), str(times)] for (wanted, reason), times in counted_out.items()],
+        )
+    if report.new_skills:
+        print_text("\nNew skills:")
+    for skill in report.new_skills:
+        print_text(f"[{skill.id}] {visible(' '.join(skill.content.split()))}")
+        print_text(f"    from {visible(', '.join(skill.traces)) or 'no trace'}")
+
+
+def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
+    skills, use = report.skills, report.use
+    passes = f", {epochs} times each" if epochs > 1 else ""
+    proofs = report.proofs
+    proof_cost = _cost_of(proofs.use)
+    rows = [
+        ("inputs that cannot be read", str(report.unreadable) if report.unreadable else ""),
+        (f"{noun}s read", f"{report.read}{passes}"),
+        (f"{noun}s learned", str(report.learned)),
+        ("learned by an earlier run", str(report.already_learned) if report.already_learned else ""),
+        ("failed", str(len(report.failures) - report.unreadable)),
+        ("not processed", str(report.not_begun) if report.not_begun else ""),
+        ("skills added", str(skills.added)),
+        ("skills updated", str(skills.updated)),
+        ("skills tagged", str(skills.tagged)),
+        ("skills merged", str(skills.merged)),
+        ("skills removed", str(skills.removed) if skills.removed else ""),
+        ("changes rejected", str(skills.skipped) if skills.skipped else ""),
+        ("skills in all", str(skills.total)),
+        ("model calls", str(use.calls)),
+        ("recorded answers reused", str(use.recorded_calls) if use.recorded_calls else ""),
+        ("tokens in, out", f"{use.input_tokens}, {use.output_tokens}"),
+        ("cost", _cost_of(use)),
+        ("proven", f"{proofs.proven}, {proofs.rewritten} of them with another text" if proofs.proven else ""),
+        ("kept although their proof failed", str(proofs.failing) if proofs.failing else ""),
+        ("rejected by their proof", str(proofs.rejected) if proofs.rejected else ""),
+        ("proof not judged", str(proofs.not_judged) if proofs.not_judged else ""),
+        ("model calls for proofs", f"{proofs.use.calls}, cost {proof_cost}" if proofs.use.calls else ""),
+    ]
+    return [[name, value] for name, value in rows if value]
+
+
+def _cost_of(use: ModelUse) -> str:
+    cost = "unknown" if use.calls and use.unpriced_calls == use.calls else f"${use.cost:.4f}"
+    if 0 < use.unpriced_calls < use.calls:
+        cost += f" and {counted(use.unpriced_calls, 'call')} of unknown price"
+    return cost

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from ace.cli.console import note
+from ace.cli.console import counted, note
 from ace.cli.errors import UsageError
 from ace.cli.learning.sample_files import all_samples
-from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import answers_depend_on
 from ace.cli.options import Flag, check_from_one
-from ace.cli.wording import counted
+from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.environments import Match, SimpleEnvironment
 from ace.skillbook import shown_location
 

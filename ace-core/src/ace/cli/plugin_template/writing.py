@@ -1,20 +1,24 @@
-"""Fills the template's files in and writes them."""
+"""Derives the names of a new plugin, fills the files of the template in, and writes them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path, PurePosixPath
 from string import Template
 from typing import TYPE_CHECKING, Final
 
-from ace.cli.plugin_template.naming import PluginNames
+from ace import __version__
+from ace.plugins.discovery import BUILT_IN_NAMES, RESERVED
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["EXTRAS", "plugin_files", "write_plugin"]
+__all__ = ["EXTRAS", "PluginNames", "names_of_plugin", "plugin_files", "write_plugin"]
+
+_LONGEST = 50
 
 _ENDING = ".template"
 _PLUGIN_MODULE = "plugin.py"
@@ -26,6 +30,58 @@ EXTRAS: Final = {
     "runner": ("RunnerSpec", None),
 }
 """What a plugin can have beside its two steps, each with its spec and its suite of the kit."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginNames:
+    """All names of one plugin."""
+
+    name: str
+    """That of the entry point."""
+    distribution: str
+    """That of the distribution."""
+    package: str
+    """That of the import package."""
+    class_name: str
+    """The beginning of the names of its classes."""
+    core_range: str
+    """The releases of ace-core that it is made for."""
+
+
+def names_of_plugin(name: str) -> PluginNames:
+    """Derive all names from the one that an author chose.
+
+    Args:
+        name: The name of the plugin, with hyphens or underscores.
+
+    Raises:
+        ValueError: It cannot be the name of a plugin; the text says why.
+
+    Example:
+        >>> names = names_of_plugin("night-owl")
+        >>> names.name, names.distribution, names.package, names.class_name
+        ('night_owl', 'ace-night-owl', 'ace_night_owl', 'NightOwl')
+        >>> names_of_plugin("Night Owl")
+        Traceback (most recent call last):
+        ...
+        ValueError: 'Night Owl' cannot name a plugin: use a-z, 0-9 and single hyphens, such as 'night_owl'
+    """
+    written = name.replace("-", "_")
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", written) or len(written) > _LONGEST:
+        suggested = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789")[:_LONGEST] or "acme"
+        raise ValueError(f"{name!r} cannot name a plugin: use a-z, 0-9 and single hyphens, such as {suggested!r}")
+    if written.startswith("ace_"):
+        raise ValueError(f"{name!r} gets 'ace-' in front by itself; write {written.removeprefix('ace_')!r}")
+    if written in (*RESERVED, *BUILT_IN_NAMES, "core"):
+        raise ValueError(f"the name {name!r} belongs to ACE itself; choose another one")
+    major, minor = map(int, __version__.split(".")[:2])
+    return PluginNames(
+        name=written,
+        distribution=f"ace-{written.replace('_', '-')}",
+        package=f"ace_{written}",
+        class_name=written.title().replace("_", ""),
+        core_range=f">={major}.{minor},<{major}.{minor + 1}" if major == 0 else f">={major}.{minor},<{major + 1}",
+    )
 
 
 def plugin_files(names: PluginNames, extras: Collection[str] = ()) -> dict[PurePosixPath, str]:

@@ -1,20 +1,41 @@
-"""Opens the skillbook of a command, and keeps what the command changed."""
+"""Opens the skillbook of a command, and keeps what the command changed.
+
+A command that learns opens it with `opened_skillbook`, which checks first that the result can be saved there, and works
+on a copy in a dry run; the other commands use `opened` and `open_or_start`.
+"""
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
-from ace.cli.clock import clock_from_environment
 from ace.cli.errors import UsageError
-from ace.cli.settings import load_settings
-from ace.skillbook import Skillbook, SkillbookFileError
+from ace.cli.settings import clock_from_environment, load_settings
+from ace.skillbook import Skillbook, SkillbookError, SkillbookFileError, shown_location
 from ace.skillbook.book import TEXT_SUFFIXES
-from ace.skillbook.stores import find_store, has_scheme, shown_location
+from ace.skillbook.stores import find_store, has_scheme
 
-__all__ = ["check_writable", "is_store", "location_of", "open_at", "open_or_start", "opened", "save", "text_or_stdin"]
+__all__ = [
+    "SkillbookPlace",
+    "check_place",
+    "check_writable",
+    "is_store",
+    "location_of",
+    "open_at",
+    "open_or_start",
+    "opened",
+    "opened_skillbook",
+    "save",
+    "saved_elsewhere",
+    "text_or_stdin",
+]
+
+_COMPANIONS = ("-wal", "-shm", "-journal")
 
 
 def location_of(skillbook: str | None) -> str:
@@ -158,3 +179,191 @@ def open_at(location: str) -> Iterator[Skillbook]:
         raise UsageError(f"{where}: {error.strerror or error}; check that you may read it") from error
     with book:
         yield book
+
+
+@dataclass(frozen=True, slots=True)
+class SkillbookPlace:
+    """A file, or a place that only a store knows, such as `acme://team/skills`."""
+
+    location: str
+    """As the user gave it."""
+
+    def __str__(self) -> str:
+        return shown_location(self.location)
+
+    @property
+    def file(self) -> Path | None:
+        """The file; None where there is none."""
+        return None if has_scheme(self.location) else Path(self.location)
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether it is in a store, which keeps every change at once, and what each run has done.
+
+        Raises:
+            UsageError: No store has its scheme.
+        """
+        return is_store(self.location)
+
+    @property
+    def name(self) -> str:
+        """Its name in sentences."""
+        return str(self) if self.file is None else self.file.name
+
+    @property
+    def failures_file(self) -> Path | None:
+        """The file of the failed samples; None where there is no folder for it."""
+        return None if self.file is None else self.file.with_name("failures.jsonl")
+
+    @property
+    def validation_log(self) -> Path | None:
+        """The log next to a store with which a validated training can be resumed; None where there is none."""
+        return self._beside(".validation.jsonl") if self.keeps_history else None
+
+    @property
+    def validation_answers(self) -> Path | None:
+        """The file next to a store with the answers to validation samples; None where there is none."""
+        return self._beside(".answers.jsonl") if self.keeps_history else None
+
+    def own_files(self) -> frozenset[Path]:
+        """Return the files that belong to the skillbook, which are not traces."""
+        own = [self.file, self.failures_file, self.validation_log, self.validation_answers]
+        return frozenset(each.resolve() for each in [*own, *map(self._beside, _COMPANIONS)] if each is not None)
+
+    def existing_files(self) -> list[Path]:
+        """Return the file and what SQLite may have put beside it, as far as they exist; shared memory is omitted."""
+        files = [self.file, *(self._beside(suffix) for suffix in _COMPANIONS if suffix != "-shm")]
+        return [each for each in files if each is not None and each.exists()]
+
+    def names(self) -> list[Path]:
+        """Return the file and what a run puts beside it, whether or not they are there."""
+        companions = _COMPANIONS if self.keeps_history else ()
+        beside = [self.validation_log, self.validation_answers] if self.keeps_history else []
+        return [each for each in (self.file, *map(self._beside, companions), *beside) if each is not None]
+
+    def _beside(self, suffix: str) -> Path | None:
+        return None if self.file is None else self.file.with_name(self.file.name + suffix)
+
+
+@contextmanager
+def opened_skillbook(
+    place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: bool = False
+) -> Iterator[tuple[Skillbook, SkillbookPlace]]:
+    """Open a skillbook, or start one.
+
+    Args:
+        place: Where it is: a store (`.db`, or what a plugin gives), or a JSON file.
+        is_dry_run: Whether to work on a copy, so that nothing is written.
+        must_exist: Whether a skillbook that is not there is an error. (Of a `scheme://` only its store knows that.)
+
+    Yields:
+        The book, and the place that it is open at.
+
+    Raises:
+        UsageError: The skillbook does not exist, cannot be read, or cannot be saved there.
+    """
+    check_place(place, is_dry_run=is_dry_run, must_exist=must_exist)
+    with _copied(place) if is_dry_run else nullcontext(place) as used, open_at(used.location) as book:
+        if not is_dry_run and not place.keeps_history:
+            _check_save(book, place)
+        yield book, used
+
+
+def check_place(place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: bool = False) -> None:
+    """Refuse a place that cannot hold a skillbook, before anything is paid for that could not be kept.
+
+    Args:
+        place: Where it is, or will be.
+        is_dry_run: Whether nothing is written.
+        must_exist: Whether a skillbook that is not there is an error.
+
+    Raises:
+        UsageError: The place cannot hold a skillbook, or there is none.
+    """
+    if place.file is None:
+        return
+    if not is_dry_run and not place.file.parent.is_dir():
+        raise UsageError(f"there is no folder {str(place.file.parent)!r} for the skillbook; create it first")
+    _check_names(place)
+    if not is_dry_run and not place.file.exists():  # one that is there is checked when it is open
+        _check_folder(place.file.parent)
+    _check_file(place.file, must_exist=must_exist)
+
+
+def _check_names(place: SkillbookPlace) -> None:
+    """Refuse a name that the file system does not take, for the skillbook or a file beside it."""
+    for path in place.names():
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise UsageError(
+                f"the skillbook cannot be at {shown_location(place.location)!r} ({reason}); give --skillbook elsewhere"
+            ) from error
+
+
+def _check_file(path: Path, *, must_exist: bool) -> None:
+    if path.suffix.lower() in TEXT_SUFFIXES:
+        raise UsageError(f"the skillbook {str(path)!r} is a text file; learn into a .db or .json file")
+    if path.is_dir():
+        raise UsageError(f"the skillbook {str(path)!r} is a folder; give a file, such as {str(path / 'skills.db')!r}")
+    if must_exist and not path.exists():
+        raise UsageError(f"there is no skillbook {str(path)!r}; learn one with `ace learn`, or give --skillbook")
+
+
+def saved_elsewhere(book: Skillbook) -> Path:
+    """Save a skillbook that its own file does not take in a new temporary folder, so that it is not lost.
+
+    Args:
+        book: The skillbook.
+
+    Returns:
+        The new file.
+
+    Raises:
+        OSError: It cannot be saved there either.
+    """
+    # The own name may be what cannot be written.
+    target = Path(tempfile.mkdtemp(prefix="ace-skillbook-")) / "skills.json"
+    book.save_to_file(target)
+    return target
+
+
+def _check_folder(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"the skillbook cannot be saved in the folder {str(folder)!r} ({error.strerror}); "
+            "check that you may write there, or choose another place with --skillbook"
+        ) from error
+
+
+def _check_save(book: Skillbook, place: SkillbookPlace) -> None:
+    """A file is first written at a checkpoint: without this, all of a run could be paid for and lost."""
+    try:
+        book.check_save(place.location, merge=True)
+    except (OSError, SkillbookError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(
+            f"the skillbook {place.name!r} cannot be saved ({reason}); "
+            "check that you may write there, or choose another place with --skillbook"
+        ) from error
+
+
+@contextmanager
+def _copied(place: SkillbookPlace) -> Iterator[SkillbookPlace]:
+    with tempfile.TemporaryDirectory(prefix="ace-dry-run-") as name:
+        folder = Path(name)
+        if place.file is None:
+            copy = folder / "skills.db"
+            with open_at(place.location) as book:
+                book.save_to_file(copy)
+        else:
+            copy = folder / place.file.name
+            for each in place.existing_files():
+                shutil.copyfile(each, folder / each.name)
+        yield SkillbookPlace(str(copy))

@@ -1,12 +1,17 @@
-"""Chooses skills for a question and a budget, as a prompt would."""
+"""Which skills of a skillbook a command is about: one by its id, those that fit a question, or a part as a book."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Mapping, Sequence, Set
 
+from ace.cli.errors import UsageError
 from ace.skill import Skill
+from ace.skillbook import Skillbook
+from ace.skillbook.json_write import JsonValue
+from ace.skillbook.stores import shown_location
 
-__all__ = ["chosen_skills"]
+__all__ = ["bare_id", "chosen_skills", "find_active", "find_skill", "part_of", "unknown_skill"]
 
 
 def chosen_skills(skills: Sequence[Skill], query: str | None, budget: int | None) -> list[Skill]:
@@ -39,3 +44,99 @@ def chosen_skills(skills: Sequence[Skill], query: str | None, budget: int | None
         return text
 
     return list(written[fitting(order, write, budget, estimate_tokens)])
+
+
+def find_skill(book: Skillbook, location: str, skill_id: str) -> Skill:
+    """Return a skill, active or not.
+
+    Args:
+        book: The book.
+        location: Where it was opened.
+        skill_id: The id, with or without the brackets of a citation.
+
+    Raises:
+        UsageError: There is none; the text proposes the nearest id.
+    """
+    skill = book.get_skill(bare_id(skill_id))
+    if skill is None:
+        raise unknown_skill(book, location, skill_id)
+    return skill
+
+
+def find_active(book: Skillbook, location: str, skill_id: str) -> Skill:
+    """Return a skill that agents can see.
+
+    Args:
+        book: The book.
+        location: Where it was opened.
+        skill_id: The id, with or without the brackets of a citation.
+
+    Raises:
+        UsageError: There is no such skill, or it was removed or merged into another one.
+    """
+    skill = find_skill(book, location, skill_id)
+    if skill.merged_into is not None:
+        raise UsageError(f"the skill {skill.id!r} was merged into {skill.merged_into!r}; use that id")
+    if not skill.is_active:
+        raise UsageError(f"the skill {skill.id!r} was removed; `ace skillbook restore {skill.id}` brings it back")
+    return skill
+
+
+def bare_id(skill_id: str) -> str:
+    """Return an id without the brackets of a citation.
+
+    Args:
+        skill_id: What the user typed.
+
+    Example:
+        >>> bare_id("[maths-00001]")
+        'maths-00001'
+    """
+    return skill_id.strip().removeprefix("[").removesuffix("]")
+
+
+def unknown_skill(book: Skillbook, location: str, skill_id: str) -> UsageError:
+    """Return the error for an id that does not exist.
+
+    Args:
+        book: The book.
+        location: Where it was opened.
+        skill_id: What the user typed.
+    """
+    known = [skill.id for skill in book.skills(include_invalid=True)]
+    near = difflib.get_close_matches(bare_id(skill_id), known, n=1)
+    what_to_do = f"did you mean {near[0]!r}?" if near else "`ace skillbook show --all` lists all skills"
+    return UsageError(f"the skillbook {shown_location(location)!r} has no skill {skill_id!r}; {what_to_do}")
+
+
+def part_of(book: Skillbook, ids: Set[str]) -> Skillbook:
+    """Return a book in memory that holds some skills of another one.
+
+    Args:
+        book: The book; it is not changed.
+        ids: The skills.
+
+    Example:
+        >>> book = Skillbook()
+        >>> first, second = (book.add_skill("maths", text) for text in ("Check the units.", "Round at the end."))
+        >>> [skill.id for skill in part_of(book, {second.id})]
+        ['maths-00002']
+    """
+    whole = book.to_dict()
+    skills, sections, decisions = (_object(whole[name]) for name in ("skills", "sections", "similarity_decisions"))
+    members = {
+        name: [id for id in listed if id in ids] for name, listed in sections.items() if isinstance(listed, list)
+    }
+    kept_pairs = {",".join(pair) for pair in book.similarity_decisions() if ids >= set(pair)}
+    return Skillbook.from_dict(
+        {
+            **whole,
+            "skills": {id: skill for id, skill in skills.items() if id in ids},
+            "sections": {name: listed for name, listed in members.items() if listed},
+            "similarity_decisions": {pair: each for pair, each in decisions.items() if pair in kept_pairs},
+        }
+    )
+
+
+def _object(value: JsonValue) -> Mapping[str, JsonValue]:
+    return value if isinstance(value, dict) else {}

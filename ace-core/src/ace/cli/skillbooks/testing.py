@@ -8,16 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace.cli.clock import clock_from_environment
-from ace.cli.console import note
+from ace.cli.console import counted, note
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.learning.answer_progress import AnswerTally
 from ace.cli.learning.interruption import run_interruptibly
-from ace.cli.learning.progress import displayed
+from ace.cli.learning.progress import AnswerTally, displayed
 from ace.cli.model_choice import announce, answers_depend_on, check_model, client_from_settings
-from ace.cli.settings import Settings
-from ace.cli.wording import counted
+from ace.cli.settings import Settings, clock_from_environment
 from ace.pipeline import CancellationToken
 
 if TYPE_CHECKING:

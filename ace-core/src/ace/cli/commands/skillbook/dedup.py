@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-from ace.cli.console import note, print_json, print_table, print_text
+from ace.cli.console import counted, note, print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, print_error
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.model_choice import announce, check_model, client_from_settings
@@ -13,7 +13,6 @@ from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFl
 from ace.cli.settings import load_settings
 from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
-from ace.cli.wording import counted
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import shown_location
 

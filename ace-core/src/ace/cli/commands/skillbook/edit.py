@@ -12,11 +12,10 @@ from ace.cli.console import print_json, print_text, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.questions import edited
-from ace.cli.skillbooks.cases import as_option, cases_from
 from ace.cli.skillbooks.history import print_undo, undo_command
-from ace.cli.skillbooks.lookup import find_active
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save, text_or_stdin
-from ace.cli.skillbooks.skill_output import skill_as_json
+from ace.cli.skillbooks.selection import find_active
+from ace.cli.skillbooks.skill_output import as_option, cases_from, skill_as_json
 from ace.skill import Skill, SkillCase
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import shown_location

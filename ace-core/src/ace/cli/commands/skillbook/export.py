@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from ace.cli.console import is_terminal, print_json, print_text, result_stream, visible
+from ace.cli.console import counted, is_terminal, print_json, print_text, result_stream, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
-from ace.cli.skillbooks.confirmation import ask
-from ace.cli.skillbooks.export_formats import ExportFormat, exported_text, format_of, write_export, written_file
-from ace.cli.skillbooks.opening import location_of, opened
-from ace.cli.wording import counted
-from ace.marked_block import MarkedBlockError
+from ace.cli.questions import ask
+from ace.cli.skillbooks.opening import is_store, location_of, opened
+from ace.durable_file import replace_file
+from ace.marked_block import MarkedBlockError, write_marked_block
 from ace.skillbook import Skillbook, shown_location
+from ace.skillbook.text_formats import LONGEST_DESCRIPTION, LONGEST_NAME, write_skill_folder
+
+if TYPE_CHECKING:
+    from ace.environments import Sample
 
 __all__ = ["command"]
+
+_ExportFormat = Literal["json", "playbook", "markdown", "skill", "block", "samples"]
+
+_BLOCK_FILES = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md")
+_BY_SUFFIX: dict[str, _ExportFormat] = {
+    ".json": "json",
+    ".txt": "playbook",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".jsonl": "samples",
+    "": "skill",
+}
 
 
 def command(
     path: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    export_format: Annotated[ExportFormat | None, Parameter(name="--format")] = None,
+    export_format: Annotated[_ExportFormat | None, Parameter(name="--format")] = None,
     name: str | None = None,
     description: str | None = None,
     skillbook: SkillbookOption = None,
@@ -60,8 +77,8 @@ def command(
     location = location_of(skillbook)
     if path == "-":
         return _export_to_output(location, export_format or "json", as_json=as_json)
-    chosen = format_of(Path(path)) if export_format is None else export_format
-    file = written_file(Path(path), chosen)
+    chosen = _format_of(Path(path)) if export_format is None else export_format
+    file = _written_file(Path(path), chosen)
     if file.is_dir():
         raise UsageError(f"{str(file)!r} is a folder, and the format {chosen!r} is one file; give its name")
     with opened(location) as book:
@@ -70,7 +87,7 @@ def command(
         if file.exists() and chosen != "block":
             ask(f"the existing file {str(file)!r} will be replaced", assume_yes=yes)
         try:
-            write_export(book, file, chosen, name=name, description=description)
+            _write_export(book, file, chosen, name=name, description=description)
         except MarkedBlockError as error:
             raise UsageError(str(error)) from error
         except OSError as error:
@@ -92,7 +109,7 @@ def command(
     return DONE
 
 
-def _written(book: Skillbook, export_format: ExportFormat) -> int:
+def _written(book: Skillbook, export_format: _ExportFormat) -> int:
     """Return how many skills, or samples, an export holds."""
     if export_format == "samples":
         from ace.evaluation import case_samples
@@ -101,10 +118,125 @@ def _written(book: Skillbook, export_format: ExportFormat) -> int:
     return len(book.skills(include_invalid=export_format == "json"))
 
 
-def _export_to_output(location: str, export_format: ExportFormat, *, as_json: bool) -> int:
+def _export_to_output(location: str, export_format: _ExportFormat, *, as_json: bool) -> int:
     if as_json:
         raise UsageError("--json reports an export to a file; with - the export itself goes to standard output")
     with opened(location) as book:
-        text = exported_text(book, export_format).rstrip("\n")
+        text = _exported_text(book, export_format).rstrip("\n")
     print_text(visible(text) if is_terminal(result_stream()) else text)
     return DONE
+
+
+def _format_of(path: Path) -> _ExportFormat:
+    """Return the format that a path asks for.
+
+    Args:
+        path: The file or folder.
+
+    Raises:
+        UsageError: The path does not tell.
+
+    Example:
+        >>> [_format_of(Path(name)) for name in ("skills.json", "AGENTS.md", "notes.md", "skills/maths")]
+        ['json', 'block', 'markdown', 'skill']
+    """
+    if path.is_dir():
+        return "skill"
+    if path.name in _BLOCK_FILES:
+        return "block"
+    if is_store(str(path)):
+        raise UsageError(f"{str(path)!r} is a store; `ace skillbook merge` writes one")
+    found = _BY_SUFFIX.get(path.suffix.lower())
+    if found is None:
+        raise UsageError(f"the name {path.name!r} does not determine the format; give it with --format")
+    return found
+
+
+def _exported_text(book: Skillbook, export_format: _ExportFormat) -> str:
+    """Return the skills as a text.
+
+    Args:
+        book: The book.
+        export_format: The format; one that consists of a single text.
+
+    Raises:
+        UsageError: The format is part of a file or folder.
+    """
+    match export_format:
+        case "json":
+            return book.dumps()
+        case "playbook":
+            return book.as_playbook()
+        case "markdown":
+            return f"{book.as_markdown()}\n"
+        case "samples":
+            return _samples_text(book)
+        case "skill" | "block":
+            raise UsageError(f"the format {export_format!r} needs a file or folder; give its path instead of -")
+
+
+def _written_file(path: Path, export_format: _ExportFormat) -> Path:
+    """Return the file that will be written.
+
+    Args:
+        path: What the user gave.
+        export_format: The format.
+    """
+    return path / "SKILL.md" if export_format == "skill" and path.name != "SKILL.md" else path
+
+
+def _write_export(
+    book: Skillbook, file: Path, export_format: _ExportFormat, *, name: str | None, description: str | None
+) -> None:
+    """Write the skills.
+
+    Args:
+        book: The book.
+        file: The file, as `_written_file` gave it.
+        export_format: The format.
+        name: The name in a `SKILL.md`; by default that of its folder.
+        description: What the skills are for, in a `SKILL.md`; by default their sections.
+
+    Raises:
+        UsageError: Coding agents would not accept the name or the description.
+        MarkedBlockError: The marks in the file do not make one block.
+        OSError: It cannot be written.
+    """
+    match export_format:
+        case "json" | "playbook" | "markdown" | "samples":
+            replace_file(file, _exported_text(book, export_format).encode("utf-8"))
+        case "block":
+            write_marked_block(file, book.as_markdown())
+        case "skill":
+            try:
+                write_skill_folder(
+                    file.parent,
+                    book.as_markdown(),
+                    _name_of(file.parent) if name is None else name,
+                    _description_of(book) if description is None else description,
+                )
+            except ValueError as error:
+                raise UsageError(f"{error}; give --name and --description") from error
+
+
+def _samples_text(book: Skillbook) -> str:
+    """Return the cases as lines of JSON that `ace eval` and `ace train` read."""
+    from ace.evaluation import case_samples
+
+    return "".join(f"{json.dumps(_sample_dict(sample), ensure_ascii=False)}\n" for sample in case_samples(book))
+
+
+def _sample_dict(sample: Sample) -> dict[str, object]:
+    fields = {"id": sample.id, "question": sample.question, "context": sample.context}
+    known = {name: value for name, value in fields.items() if value}
+    return {**known, "ground_truth": sample.ground_truth, **sample.metadata}
+
+
+def _name_of(folder: Path) -> str:
+    words = re.findall(r"[a-z0-9]+", folder.resolve().name.lower())
+    return "-".join(words)[:LONGEST_NAME].strip("-") or "learned-skills"
+
+
+def _description_of(book: Skillbook) -> str:
+    text = f"Strategies learned from earlier runs, about: {', '.join(book.sections()) or 'nothing yet'}"
+    return text if len(text) <= LONGEST_DESCRIPTION else f"{text[: LONGEST_DESCRIPTION - 3]}..."

@@ -6,15 +6,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import print_json, print_text
+from ace.cli.console import counted, print_json, print_text
 from ace.cli.errors import DONE
 from ace.cli.options import Flag, JsonFlag, SkillbookOption
 from ace.cli.skillbooks.history import print_undo, undo_command
-from ace.cli.skillbooks.intake import take_new, taken_ids
-from ace.cli.skillbooks.intake_output import FileReport, print_reports, report_as_json
+from ace.cli.skillbooks.intake import FileReport, print_reports, read_source_books, report_as_json, take_new, taken_ids
 from ace.cli.skillbooks.opening import location_of, open_or_start, save
-from ace.cli.skillbooks.source_files import read_source_books
-from ace.cli.wording import counted
 from ace.skillbook import shown_location
 
 __all__ = ["command"]

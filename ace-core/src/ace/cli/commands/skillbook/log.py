@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from ace.cli.console import print_json, print_table
+from ace.cli.console import print_json, print_table, shown_time
 from ace.cli.errors import DONE, UsageError
 from ace.cli.learning.run_report import place_of
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.event_words import counted
-from ace.cli.skillbooks.history import newest_version
+from ace.cli.skillbooks.history import change_counts, newest_version
 from ace.cli.skillbooks.opening import location_of, opened
-from ace.cli.wording import shown_time
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.history import HistoryEntry
 from ace.skillbook.stores import shown_location
@@ -56,7 +54,8 @@ def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: Json
 def _row(entry: HistoryEntry) -> list[str]:
     sample = "-" if entry.key is None else f"{place_of(entry.key.sample)} (epoch {entry.key.epoch})"
     skipped = f", {len(entry.skipped)} skipped" if entry.skipped else ""
-    return [str(entry.version), shown_time(entry.at), entry.author or "-", sample, counted(entry.events) + skipped]
+    changes = change_counts(entry.events) + skipped
+    return [str(entry.version), shown_time(entry.at), entry.author or "-", sample, changes]
 
 
 def _as_json(entry: HistoryEntry) -> dict[str, object]:

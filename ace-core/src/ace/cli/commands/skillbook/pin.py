@@ -11,8 +11,8 @@ from ace.cli.console import print_json, print_text, visible
 from ace.cli.errors import DONE
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.history import print_undo, undo_command
-from ace.cli.skillbooks.lookup import find_active
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.skillbooks.selection import find_active
 from ace.cli.skillbooks.skill_output import skill_as_json
 from ace.skillbook.stores import shown_location
 

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.clock import clock_from_environment
-from ace.cli.console import note, print_json, print_table, print_text
+from ace.cli.console import counted, note, print_json, print_table, print_text
 from ace.cli.errors import DONE, UsageError
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.questions import can_ask, says_yes
-from ace.cli.settings import load_settings
+from ace.cli.settings import clock_from_environment, load_settings
 from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
-from ace.cli.skillbooks.pruning import PrunedSkill, PruneRules, skills_to_prune, unneeded_skills
 from ace.cli.skillbooks.testing import BookTest, code_of_stop
-from ace.cli.wording import counted
+from ace.skill import Skill
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import shown_location
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from ace.evaluation import SkillTestReport
+
+__all__ = ["command", "unneeded_skills"]
 
 _DEFAULT_MODEL = ModelOptions()
 _AUTHOR = "ace skillbook prune"
@@ -82,11 +85,11 @@ def command(
     if not unneeded and any(value is not None for value in given.values()):
         raise UsageError("the options of the model, --answers and --workers are for --unneeded; add it")
     settings = load_settings({**model_options.flags(), "workers": workers, "skillbook": skillbook})
-    rules = PruneRules(harmful=harmful, unhelpful_uses=unhelpful_uses, unused_days=unused_days, invalid=invalid)
+    rules = _PruneRules(harmful=harmful, unhelpful_uses=unhelpful_uses, unused_days=unused_days, invalid=invalid)
     location = location_of(skillbook)
     check_writable(location)
     with warnings_shown(), opened(location) as book:
-        pruned = skills_to_prune(book.skills(include_invalid=True), rules, clock_from_environment()())
+        pruned = _skills_to_prune(book.skills(include_invalid=True), rules, clock_from_environment()())
         if unneeded:
             test = BookTest(settings=settings, without=True, answers=answers)
             report = test.report(book, author=_AUTHOR, note_results=False, assume_yes=yes, quiet=as_json)
@@ -123,7 +126,7 @@ def command(
     return DONE
 
 
-def _prune(book: Skillbook, location: str, pruned: Sequence[PrunedSkill]) -> int | None:
+def _prune(book: Skillbook, location: str, pruned: Sequence[_PrunedSkill]) -> int | None:
     with book.deferred_commits():
         for each in pruned:
             if each.evidence:
@@ -132,7 +135,7 @@ def _prune(book: Skillbook, location: str, pruned: Sequence[PrunedSkill]) -> int
         return save(book, location, author=_AUTHOR)
 
 
-def _as_json(each: PrunedSkill) -> dict[str, object]:
+def _as_json(each: _PrunedSkill) -> dict[str, object]:
     return {
         "id": each.skill.id,
         "section": each.skill.section,
@@ -143,14 +146,14 @@ def _as_json(each: PrunedSkill) -> dict[str, object]:
     }
 
 
-def _planned(pruned: Sequence[PrunedSkill]) -> str:
+def _planned(pruned: Sequence[_PrunedSkill]) -> str:
     deleted = sum(not each.skill.is_active for each in pruned)
     removed = len(pruned) - deleted
     parts = [f"{counted(removed, 'skill')} will be removed"] if removed else []
     return ", ".join([*parts, f"{counted(deleted, 'skill')} will be deleted"] if deleted else parts)
 
 
-def _print(pruned: Sequence[PrunedSkill], *, is_to_be_done: bool) -> None:
+def _print(pruned: Sequence[_PrunedSkill], *, is_to_be_done: bool) -> None:
     """Print what is removed, which no agent sees any more, and what is deleted, which leaves the skillbook."""
     if not pruned:
         print_text("no skills to remove")
@@ -168,3 +171,95 @@ def _print(pruned: Sequence[PrunedSkill], *, is_to_be_done: bool) -> None:
             for each in pruned
         ],
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PruneRules:
+    """Which skills go."""
+
+    harmful: bool = True
+    """Those that did harm more often than they helped."""
+    unhelpful_uses: int | None = None
+    """Those that were judged this often or more, and never helped."""
+    unused_days: float | None = None
+    """Those that are this many days old or older, and were never judged."""
+    invalid: bool = False
+    """Those that were removed or merged into others before: they leave the skillbook."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PrunedSkill:
+    """A skill that goes."""
+
+    skill: Skill
+    """The skill."""
+    reason: str
+    """Why, in words for people."""
+    evidence: str = ""
+    """What shows it, which the history of the skill keeps; empty where the skill itself shows it."""
+
+
+def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[_PrunedSkill]:
+    """Return the skills that a test found to be unneeded, with the answers that show it; pinned ones stay.
+
+    Args:
+        skills: The skills of a book.
+        report: What a test of the book found that asked the cases also without skills.
+    """
+    tests = {test.case.id: test for test in report.cases}
+    unneeded = {each.skill_id for each in report.skills if each.verdict == "unneeded"}
+    by = f" with {report.model}" if report.model else ""
+    found = []
+    for skill in skills:
+        if skill.id in unneeded and not skill.pinned:
+            why = f"{counted(len(skill.cases), 'case')} passed without skills{by}"
+            of_skill = [tests[case.id] for case in skill.cases]
+            answers = "; ".join(
+                f"case {each.case.id}: {each.case.question} -> {each.answer_without}" for each in of_skill
+            )
+            found.append(_PrunedSkill(skill, why, f"Unneeded: {why}. {answers}"))
+    return found
+
+
+def _skills_to_prune(skills: Iterable[Skill], rules: _PruneRules, now: datetime) -> list[_PrunedSkill]:
+    """Return the skills that go, and why; pinned ones stay.
+
+    Args:
+        skills: All skills of a book, also those that are not active.
+        rules: Which skills go.
+        now: The time from which ages are counted.
+
+    Example:
+        >>> skills = [Skill("a-00001", "a", "Guess.", harmful=2), Skill("a-00002", "a", "Check.", helpful=1)]
+        >>> [(each.skill.id, each.reason) for each in _skills_to_prune(skills, _PruneRules(), datetime.now(UTC))]
+        [('a-00001', 'harmful 2, helpful 0')]
+    """
+    found = ((skill, _reason(skill, rules, now)) for skill in skills)
+    return [_PrunedSkill(skill, reason) for skill, reason in found if reason]
+
+
+def _reason(skill: Skill, rules: _PruneRules, now: datetime) -> str:
+    if not skill.is_active:
+        before = "was removed before" if skill.merged_into is None else f"was merged into {skill.merged_into}"
+        return before if rules.invalid else ""
+    if skill.pinned:
+        return ""
+    if rules.harmful and skill.harmful > skill.helpful:
+        return f"harmful {skill.harmful}, helpful {skill.helpful}"
+    uses = sum(skill.counts().values())
+    if rules.unhelpful_uses is not None and uses >= rules.unhelpful_uses and not skill.helpful:
+        return f"judged {counted(uses, 'time')} and never helpful"
+    if rules.unused_days is not None and not uses:
+        age = _age(skill, now)
+        if age is not None and age >= timedelta(days=rules.unused_days):
+            return f"never judged in {age.days} days"
+    return ""
+
+
+def _age(skill: Skill, now: datetime) -> timedelta | None:
+    """Return how old a skill is, or None for one from a file that does not tell."""
+    try:
+        added = datetime.fromisoformat(skill.created_at)
+    except ValueError:
+        return None
+    return now - (added if added.tzinfo is not None else added.replace(tzinfo=UTC))

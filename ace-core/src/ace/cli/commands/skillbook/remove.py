@@ -6,16 +6,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import note, print_json, print_text, visible
+from ace.cli.console import counted, note, print_json, print_text, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
-from ace.cli.questions import can_ask
-from ace.cli.skillbooks.confirmation import ask
+from ace.cli.questions import ask, can_ask
 from ace.cli.skillbooks.history import print_undo, undo_command
-from ace.cli.skillbooks.lookup import find_active
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
+from ace.cli.skillbooks.selection import find_active
 from ace.cli.skillbooks.skill_output import skill_as_json
-from ace.cli.wording import counted
 from ace.skillbook.stores import shown_location
 
 __all__ = ["command"]

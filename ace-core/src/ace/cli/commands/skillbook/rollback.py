@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ace.cli.console import print_json, print_text
+from ace.cli.console import counted, print_json, print_text
 from ace.cli.errors import DONE
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
-from ace.cli.skillbooks.confirmation import ask
+from ace.cli.questions import ask
 from ace.cli.skillbooks.history import check_version, newest_version, print_undo, undo_command
 from ace.cli.skillbooks.opening import location_of, opened
-from ace.cli.wording import counted
 from ace.skillbook import shown_location
 
 __all__ = ["command"]

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import note, print_json, print_table, print_text
+from ace.cli.console import counted, note, print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, check_is_path
 from ace.cli.learning.log_lines import warnings_shown
-from ace.cli.learning.opened_skillbook import opened_skillbook
-from ace.cli.learning.skillbook_place import SkillbookPlace
 from ace.cli.model_choice import chosen_model, place_of_model
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
-from ace.cli.skillbooks.opening import check_writable, save
+from ace.cli.skillbooks.opening import SkillbookPlace, check_writable, opened_skillbook, save
 from ace.cli.skillbooks.testing import BookTest, code_of_stop, settings_against
-from ace.cli.wording import counted
 from ace.durable_file import replace_file
 
 if TYPE_CHECKING:

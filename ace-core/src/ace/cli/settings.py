@@ -1,0 +1,559 @@
+"""The settings of the command line: defaults < user file < project file < environment < flags.
+
+The clock is one too: `SOURCE_DATE_EPOCH` stops it, so that a run can be repeated to the byte.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ace.cli.errors import UsageError
+from ace.skill import PROVENANCES, Provenance
+from ace.steps.copy_guard import GuardedKind, guarded_kinds
+
+__all__ = [
+    "FIELDS",
+    "SettingField",
+    "SettingValue",
+    "Settings",
+    "clock_from_environment",
+    "load_settings",
+    "project_file",
+    "user_file",
+]
+
+_MOST_BITS: Final = 62
+_LONGEST_SHOWN: Final = 80
+
+SettingValue = str | int | float | None
+
+_LARGEST_FILE: Final = 1_000_000
+_LONGEST_NAME: Final = 60
+
+# fmt: off
+_PROJECT_PROVIDERS: Final = frozenset({
+    "anthropic", "azure", "cerebras", "cohere", "cohere_chat", "dashscope", "deepinfra", "deepseek", "fireworks_ai",
+    "gemini", "groq", "hosted_vllm", "lm_studio", "mistral", "moonshot", "nvidia_nim", "ollama", "ollama_chat",
+    "openai", "openrouter", "perplexity", "sambanova", "together_ai", "xai",
+})
+# fmt: on
+"""The providers that the file of a project may name.
+
+Their host is fixed, or comes from the user's environment; no part of the model's name becomes a part of it. (With some
+other providers, a name can be an address, the first label of a host, or the path of a file to load.) A test checks the
+host of each.
+"""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}(?:/[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}){0,3}")
+_KNOWN_NAME: Final = re.compile(r"(?:gpt-|chatgpt-|o[1-9]|claude-)[A-Za-z0-9._:-]{0,100}")
+"""What LiteLLM gives to OpenAI or Anthropic without a provider before it."""
+_LOCAL_ADDRESS: Final = re.compile(r"https?://(\[[0-9a-f:]{2,39}\]|[0-9.]{7,15}|localhost)(?::\d{1,5})?(?:/[\w./~-]*)?")
+"""Only this form: where an address has a user, a backslash or blanks, libraries differ about its host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingField:
+    """A setting. Its variable is `ACE_` and its name in capitals."""
+
+    name: str
+    """The name in a settings file."""
+    kind: type[str] | type[int] | type[float]
+    """What a value is."""
+    help: str
+    """What it does, as a sentence."""
+    default: SettingValue = None
+    """The value if no source sets another one."""
+    least: float | None = None
+    """The smallest number that is accepted."""
+    above: float | None = None
+    """The number that a value must be greater than."""
+    most: float | None = None
+    """The largest number that is accepted."""
+    can_be_unset: bool = False
+    """Whether an empty text overrides an earlier source with no value."""
+    is_secret: bool = False
+    """Whether the value is never shown."""
+    choices: Sequence[str] = ()
+    """The texts that a value may be; none if it may be any."""
+    words: Sequence[str] = ()
+    """What a value is made of, with commas between them; a settings file may also have a list."""
+
+    @property
+    def variable(self) -> str:
+        """The name of the environment variable."""
+        return f"ACE_{self.name.upper()}"
+
+    def checked(self, value: object) -> SettingValue:
+        """Return a value from a settings file or a flag. An empty text unsets a setting that can be unset.
+
+        Args:
+            value: What was given.
+
+        Raises:
+            ValueError: It has another type, or is out of range. The text says what is accepted.
+        """
+        if self.words:
+            return self._checked_words(value)
+        if self.choices and isinstance(value, str) and value.strip() not in self.choices:
+            raise ValueError(f"must be one of {', '.join(self.choices)}, got {_short(value)}")
+        if self.kind is str and isinstance(value, str):
+            if value.strip():
+                return value.strip() if self.choices else value
+            if self.can_be_unset:
+                return None
+            raise ValueError("must not be empty")
+        if self.kind is not str and isinstance(value, int | float) and not isinstance(value, bool):
+            if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+                raise ValueError(f"must be {self._wanted}, got one of {value.bit_length()} bits")
+            if (self.kind is int and not isinstance(value, int)) or not self._is_in_range(value):
+                raise ValueError(f"must be {self._wanted}, got {value:g}")
+            return self.kind(value)
+        shown = "" if self.is_secret else f", got {_short(value)}"
+        raise ValueError(f"must be {self._wanted}{shown}")
+
+    def _checked_words(self, value: object) -> str | None:
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+            raise ValueError(f"must be a list of words, got {_short(value)}")
+        found = [word.strip() for word in given if word.strip()]
+        for word in found:
+            if word not in self.words:
+                raise ValueError(f"knows {', '.join(self.words)}, not {_short(word)}")
+        return ",".join(found) or None
+
+    def _is_in_range(self, value: float) -> bool:
+        return (
+            float("-inf") < value < float("inf")
+            and (self.least is None or value >= self.least)
+            and (self.above is None or value > self.above)
+            and (self.most is None or value <= self.most)
+        )
+
+    def parsed(self, text: str) -> SettingValue:
+        """Return the value that a variable holds.
+
+        Args:
+            text: The value of the variable.
+
+        Raises:
+            ValueError: It is none. The text says what is wanted.
+        """
+        if self.kind is str:
+            return self.checked(text)
+        try:
+            number = float(text) if self.kind is float else int(text)
+        except ValueError:
+            raise ValueError(f"must be {self._wanted}, got {_short(text)}") from None
+        return self.checked(number)
+
+    @property
+    def _wanted(self) -> str:
+        what = {str: "a text", int: "a whole number", float: "a number"}[self.kind]
+        if self.least is not None and self.most is not None:
+            return f"{what} from {self.least:g} to {self.most:,.0f}"
+        if self.above is not None:
+            return f"{what} greater than {self.above:g}" + (f" and at most {self.most:,.0f}" if self.most else "")
+        return what if self.least is None else f"{what} of at least {self.least:g}"
+
+
+def _short(value: object) -> str:
+    """Return how a value looks in an error: a nested table can be long, and too deep to be written at all."""
+    try:
+        shown = repr(value)
+    except (RecursionError, ValueError):  # ValueError: a number with thousands of digits
+        return f"a {type(value).__name__}"
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
+
+
+FIELDS: Final[Sequence[SettingField]] = (
+    SettingField(name="model", kind=str, help="The model, in LiteLLM notation: openai/NAME, anthropic/NAME."),
+    SettingField(
+        name="api_base",
+        kind=str,
+        help="The base URL of an OpenAI-compatible server.",
+        can_be_unset=True,
+    ),
+    SettingField(name="api_key", kind=str, help="The API key; not allowed in a project file.", is_secret=True),
+    SettingField(
+        name="skillbook", kind=str, help="The skillbook: .db keeps a history, .json does not.", default="skills.db"
+    ),
+    SettingField(
+        name="max_tokens", kind=int, help="The maximum length of an answer, in tokens.", default=2048, least=1
+    ),
+    SettingField(name="temperature", kind=float, help="The sampling temperature.", default=0.0, least=0),
+    SettingField(
+        name="timeout",
+        kind=float,
+        help="The timeout of a model call, in seconds.",
+        default=120.0,
+        above=0,
+        most=1_000_000,
+    ),
+    SettingField(
+        name="epochs", kind=int, help="The number of passes over the inputs.", default=1, least=1, most=10_000
+    ),
+    SettingField(name="workers", kind=int, help="The number of inputs to process concurrently.", least=1, most=1000),
+    SettingField(
+        name="lag",
+        kind=int,
+        help="How many earlier inputs may not yet be learned from when an input starts; 0 makes runs reproducible.",
+        least=0,
+        most=1_000_000,
+    ),
+    SettingField(
+        name="allow",
+        kind=str,
+        help="Classes of sensitive text that are neither redacted nor rejected.",
+        words=guarded_kinds(),
+    ),
+    SettingField(
+        name="provenance",
+        kind=str,
+        help="What to record about the source of a skill: full, or ids for none of its text.",
+        default="full",
+        choices=PROVENANCES,
+    ),
+    SettingField(name="max_cost", kind=float, help="The cost in USD at which a run starts no new inputs.", above=0),
+    SettingField(
+        name="max_input_mb",
+        kind=float,
+        help="The size of the largest file or stream that is read, in megabytes.",
+        default=1000.0,
+        above=0,
+        most=1_000_000,
+    ),
+)
+
+
+class _FileValue(NamedTuple):
+    """A value and the line that sets it."""
+
+    value: SettingValue
+    line: int
+
+
+def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
+    """Return the values of a settings file by name.
+
+    Args:
+        path: A TOML file of `name = value` lines.
+
+    Raises:
+        UsageError: It cannot be read, or holds an unknown name or a value of the wrong type.
+    """
+    text = _text_of(path)
+    try:
+        entries = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: the settings file is not TOML: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: the settings file is nested too deeply; it takes lines of name = value") from error
+    except ValueError as error:  # what `int` says of a number with thousands of digits
+        raise UsageError(f"{path}: the settings file holds a number with too many digits") from error
+    known = {field.name: field for field in FIELDS}
+    values = {}
+    for name, entry in entries.items():
+        line = _line_of(name, text)
+        if name not in known:
+            shown = name[:_LONGEST_NAME]
+            raise UsageError(f"{path}, line {line}: there is no setting {shown!r}{_suggestion(shown, known)}")
+        try:
+            values[name] = _FileValue(known[name].checked(entry), line)
+        except ValueError as error:
+            raise UsageError(f"{path}, line {line}: the setting {name!r} {error}") from error
+    return values
+
+
+def _text_of(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(_LARGEST_FILE + 1)
+    if len(data) > _LARGEST_FILE:
+        raise UsageError(f"{path}: the settings file is larger than {_LARGEST_FILE // 1000} kB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: the settings file is not UTF-8 (byte {error.start})") from error
+
+
+def _line_of(name: str, text: str) -> int:
+    """Return the first line that sets a name or opens a table of it; `tomllib` does not tell."""
+    bare = re.escape(name)
+    begins = re.compile(rf"\s*(\[+\s*)?(?:{bare}|\"{bare}\"|'{bare}')\s*[=.\]]")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if begins.match(line)), 1)
+
+
+def _suggestion(name: str, known: Mapping[str, object]) -> str:
+    near = difflib.get_close_matches(name.replace("-", "_"), known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+
+
+def user_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's settings, whether it is there or not.
+
+    Args:
+        environ: The environment.
+
+    Example:
+        >>> user_file({"XDG_CONFIG_HOME": "/home/ann/settings"}).as_posix()
+        '/home/ann/settings/ace/config.toml'
+    """
+    folder = environ.get("XDG_CONFIG_HOME", "")
+    # The XDG specification says that a relative path is to be ignored.
+    home = Path(folder) if Path(folder).is_absolute() else _home(environ) / ".config"
+    return home / "ace" / "config.toml"
+
+
+def project_file(folder: Path) -> Path | None:
+    """Return the `ace.toml` of the project, or None.
+
+    It is looked for in the folder, and above it only inside a git repository: a file that a stranger put into a
+    shared folder above must not steer a run.
+
+    Args:
+        folder: Where the command runs.
+    """
+    folder = folder.resolve()
+    above = [folder, *folder.parents]
+    root = next((place for place, each in enumerate(above) if (each / ".git").exists()), 0)
+    return next((each / "ace.toml" for each in above[: root + 1] if (each / "ace.toml").is_file()), None)
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    home = environ.get("HOME")
+    return Path(home) if home else Path.home()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of one command, and where each came from."""
+
+    model: str | None
+    """The model string; None leaves the choice to the key-free default."""
+    api_base: str | None
+    """The address of your own server."""
+    api_key: str | None = field(repr=False)
+    """The key, where it is not in the variable of the provider."""
+    skillbook: str
+    """The path of the skillbook, or `scheme://...`."""
+    max_tokens: int
+    """The maximum length of an answer, in tokens."""
+    temperature: float
+    """The sampling temperature."""
+    timeout: float
+    """How long one request to the model may take until its answer is complete, in seconds."""
+    epochs: int
+    """The number of passes over the inputs."""
+    workers: int | None
+    """The number of inputs to process at once; None is the default of the runner."""
+    lag: int | None
+    """How many earlier inputs may not yet be learned from when an input starts; None is the default of the runner."""
+    max_input_mb: float
+    """The size of the largest file or stream that is read, in megabytes."""
+    max_cost: float | None
+    """The cost in USD at which a run starts no new inputs."""
+    allow: str | None
+    """The classes of sensitive text to leave alone, separated by commas; None for none."""
+    provenance: Provenance
+    """What is kept of a trace besides the skills that it taught."""
+    origins: Mapping[str, str]
+    """Where each value came from, by name, in words for people."""
+
+    @property
+    def max_input_bytes(self) -> int:
+        """The size of the largest file or stream that is read."""
+        return int(self.max_input_mb * 1_000_000)
+
+    @property
+    def allowed(self) -> list[GuardedKind]:
+        """The words of `allow`."""
+        words: list[Any] = [] if self.allow is None else self.allow.split(",")  # each was checked against its field
+        return words
+
+
+def load_settings(
+    flags: Mapping[str, SettingValue], *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Settings:
+    """Put the settings together: defaults < user file < project file < environment < flags.
+
+    Args:
+        flags: The values of the flags by name; None where a flag was not given.
+        environ: The environment; by default that of the process.
+        folder: Where the command runs; by default the current folder.
+
+    Raises:
+        UsageError: A source holds an unknown name or a value that is out of range.
+    """
+    variables = os.environ if environ is None else environ
+    values: dict[str, SettingValue] = {each.name: each.default for each in FIELDS}
+    origins = dict.fromkeys(values, "default")
+    user = user_file(variables)
+    if user.is_file():
+        _take_file(user, _read_settings_file(user), values, origins)
+    project = project_file(Path.cwd() if folder is None else folder)
+    if project is not None:
+        _take_file(project, _trusted(project, _read_settings_file(project)), values, origins)
+    for each in FIELDS:
+        if variables.get(each.variable):
+            values[each.name] = _from_variable(each, variables[each.variable])
+            origins[each.name] = f"variable {each.variable}"
+        if flags.get(each.name) is not None:
+            values[each.name] = _from_flag(each, flags[each.name])
+            origins[each.name] = f"flag {_flag(each)}"
+    found: dict[str, Any] = {**values, "origins": origins}  # each value was checked against its field
+    return Settings(**found)
+
+
+def _take_file(
+    path: Path, entries: Mapping[str, _FileValue], values: dict[str, SettingValue], origins: dict[str, str]
+) -> None:
+    from ace.skillbook.stores import has_scheme
+
+    for name, (value, line) in entries.items():
+        values[name] = value
+        if name == "skillbook" and isinstance(value, str) and not has_scheme(value):
+            values[name] = str(path.parent / Path(value).expanduser())
+        origins[name] = f"{path}, line {line}"
+
+
+def _trusted(path: Path, entries: Mapping[str, _FileValue]) -> Mapping[str, _FileValue]:
+    """Refuse what would let a cloned project take the user's key, or send the user's traces to its author."""
+    refusals: dict[str, Callable[[str], str | None]] = {
+        "api_key": _problem_with_key,
+        "api_base": _problem_with_address,
+        "model": _problem_with_model,
+        "skillbook": _problem_with_skillbook,
+        "allow": _problem_with_allowed,
+        "provenance": _problem_with_provenance,
+    }
+    for name, problem_with in refusals.items():
+        if name not in entries:
+            continue
+        value, line = entries[name]
+        if value is not None and (problem := problem_with(str(value))):
+            raise UsageError(
+                f"{path}, line {line}: {problem}; put {name!r} into your own settings file ('ace config' shows "
+                f"where it is) or the variable ACE_{name.upper()}{_or_flag(name)}"
+            )
+    return entries
+
+
+def _or_flag(name: str) -> str:
+    """Return the option as a third place; there is none for a key, which would show in the list of processes."""
+    return "" if name == "api_key" else f", or give --{name.replace('_', '-')}"
+
+
+def _problem_with_key(_key: str) -> str:
+    return "a key does not belong in the file of a project"
+
+
+def _problem_with_address(address: str) -> str | None:
+    if _is_this_machine(address):
+        return None
+    return "'api_base' in the file of a project may only name this machine, since your key and your traces go there"
+
+
+def _problem_with_skillbook(location: str) -> str | None:
+    from ace.skillbook.stores import has_scheme
+
+    if not has_scheme(location):
+        return None
+    return "'skillbook' in the file of a project may only name a file, since questions from your traces go there"
+
+
+def _problem_with_allowed(words: str) -> str | None:
+    private = [word for word in words.split(",") if not word.startswith("copied_")]
+    if not private:
+        return None
+    return f"'allow' in the file of a project may not contain {private[0]!r}, since your own data would be sent"
+
+
+def _problem_with_provenance(provenance: str) -> str | None:
+    if provenance == "ids":
+        return None
+    return (
+        f"'provenance' in the file of a project may not be {provenance!r}, since it would keep texts that your own "
+        "settings may not allow"
+    )
+
+
+def _problem_with_model(model: str) -> str | None:
+    """Say why a project may not name this model, or return None.
+
+    It goes by what is known to be safe: plugins and LiteLLM read addresses and paths out of model strings in more ways
+    than anyone can list.
+    """
+    provider, slash, name = model.partition("/")
+    if not slash:
+        is_safe = _KNOWN_NAME.fullmatch(model) is not None
+    elif provider == "local":
+        from ace.providers.local.catalogue import CATALOGUE
+
+        is_safe = any(name == each.name for each in CATALOGUE)
+    else:
+        is_safe = provider in _PROJECT_PROVIDERS and _PLAIN_NAME.fullmatch(name) is not None
+    if is_safe:
+        return None
+    return (
+        f"'model' in the file of a project may only be a hosted model such as openai/NAME or anthropic/NAME, or one of "
+        f"'ace models list', since your traces go there; {model!r} may hold an address or a path"
+    )
+
+
+def _is_this_machine(address: str) -> bool:
+    found = _LOCAL_ADDRESS.fullmatch(address)
+    if found is None:
+        return False
+    try:
+        return found[1] == "localhost" or ipaddress.ip_address(found[1].strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _from_variable(each: SettingField, text: str) -> SettingValue:
+    try:
+        return each.parsed(text)
+    except ValueError as error:
+        raise UsageError(f"the variable {each.variable} {error}") from error
+
+
+def _from_flag(each: SettingField, value: SettingValue) -> SettingValue:
+    try:
+        return each.checked(value)
+    except ValueError as error:
+        raise UsageError(f"the option {_flag(each)} {error}") from error
+
+
+def _flag(each: SettingField) -> str:
+    return f"--{each.name.replace('_', '-')}"
+
+
+def clock_from_environment(environ: Mapping[str, str] | None = None) -> Callable[[], datetime]:
+    """Return the clock for a skillbook.
+
+    Args:
+        environ: The environment; by default that of the process.
+
+    Raises:
+        UsageError: `SOURCE_DATE_EPOCH` is not a number of seconds.
+
+    Example:
+        >>> clock_from_environment({"SOURCE_DATE_EPOCH": "0"})().isoformat()
+        '1970-01-01T00:00:00+00:00'
+    """
+    variables = os.environ if environ is None else environ
+    fixed = variables.get("SOURCE_DATE_EPOCH", "").strip()
+    if not fixed:
+        return lambda: datetime.now(UTC)
+    try:
+        moment = datetime.fromtimestamp(int(fixed), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(f"the variable SOURCE_DATE_EPOCH must be whole seconds since 1970, got {fixed!r}") from None
+    return lambda: moment
