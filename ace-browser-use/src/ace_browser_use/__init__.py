@@ -5,8 +5,9 @@ Importing it loads no framework; what is missing is told when it is used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace_browser_use.execute import BrowserExecuteStep
@@ -25,22 +26,16 @@ __all__ = [
     "result_to_trace",
 ]
 
-_HOMES = {
-    "BrowserExecuteStep": "execute",
-    "BrowserResult": "result",
-    "BrowserToTrace": "to_trace",
-    "BrowserUse": "runner",
-    "SiteSkillsStep": "site_skills",
-    "history_to_trace": "to_trace",
-    "result_to_trace": "to_trace",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "BrowserExecuteStep": "execute",
+        "BrowserResult": "result",
+        "BrowserToTrace": "to_trace",
+        "BrowserUse": "runner",
+        "SiteSkillsStep": "site_skills",
+        "history_to_trace": "to_trace",
+        "result_to_trace": "to_trace",
+    },
+)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace_claude_code.binary import ClaudeNotFoundError, find_claude
@@ -33,29 +34,23 @@ __all__ = [
     "write_skill_file",
 ]
 
-_HOMES = {
-    "ClaudeCode": "runner",
-    "ClaudeCodeExecuteStep": "execute",
-    "ClaudeCodeLLMClient": "llm_client",
-    "ClaudeCodeLLMConfig": "llm_config",
-    "ClaudeCodeResult": "result",
-    "ClaudeCodeToTrace": "to_trace",
-    "ClaudeNotFoundError": "binary",
-    "ClaudeUsageError": "execute",
-    "SkillFileStep": "skill_file",
-    "TranscriptError": "records",
-    "find_claude": "binary",
-    "transcript_to_trace": "to_trace",
-    "transcript_to_turn_traces": "to_trace",
-    "write_skill_file": "skill_file",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "ClaudeCode": "runner",
+        "ClaudeCodeExecuteStep": "execute",
+        "ClaudeCodeLLMClient": "llm_client",
+        "ClaudeCodeLLMConfig": "llm_config",
+        "ClaudeCodeResult": "result",
+        "ClaudeCodeToTrace": "to_trace",
+        "ClaudeNotFoundError": "binary",
+        "ClaudeUsageError": "execute",
+        "SkillFileStep": "skill_file",
+        "TranscriptError": "records",
+        "find_claude": "binary",
+        "transcript_to_trace": "to_trace",
+        "transcript_to_turn_traces": "to_trace",
+        "write_skill_file": "skill_file",
+    },
+)

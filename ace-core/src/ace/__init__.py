@@ -8,6 +8,7 @@ Example:
     2
 """
 
+from ace.lazy_exports import lazy_exports
 from ace.lazy_plugins import set_filler
 
 # Type checkers take it for true; importing it from `typing` would load a dozen modules.
@@ -229,95 +230,98 @@ __all__ = [
 __version__: str
 """The version of the installed distribution ``ace-core``."""
 
-_HOMES = {
-    "ACE": "runners",
-    "ACELiteLLM": "runners",
-    "Answer": "runners",
-    "ACERunner": "runners",
-    "ACESample": "context",
-    "ACEStepContext": "context",
-    "Agent": "implementations",
-    "AgentLike": "protocols",
-    "AgentOutput": "outputs",
-    "AgentStep": "steps",
-    "ApplyStep": "steps",
-    "AsyncLLMClientLike": "protocols",
-    "Branch": "pipeline",
-    "CancellationToken": "pipeline",
-    "CheckpointStep": "steps",
-    "CopyGuard": "steps",
-    "DeduplicateStep": "steps",
-    "DeduplicationConfig": "protocols",
-    "DeduplicationManager": "deduplication",
-    "EnvironmentResult": "environments",
-    "EvaluateStep": "steps",
-    "Evaluator": "evaluation",
-    "ExportSkillbookMarkdownStep": "steps",
-    "ExtractedLearning": "outputs",
-    "FailedSample": "runners",
-    "CaseCheck": "skill",
-    "InsightSource": "skill",
-    "SkillCase": "skill",
-    "InstructorClient": "providers",
-    "IntegrationRunner": "runners",
-    "LLMAuthenticationError": "protocols",
-    "LLMCallError": "protocols",
-    "LLMClientLike": "protocols",
-    "LLMError": "protocols",
-    "LLMResponse": "protocols",
-    "LiteLLMClient": "providers",
-    "LiteLLMConfig": "providers",
-    "LoadTracesStep": "steps",
-    "LocalLLMClient": "providers.local",
-    "MergeStrategy": "pipeline",
-    "ObservabilityStep": "steps",
-    "PersistStep": "steps",
-    "Pipeline": "pipeline",
-    "PipelineCancelled": "pipeline",
-    "PipelineConfigError": "pipeline",
-    "PipelineError": "pipeline",
-    "PipelineHook": "pipeline",
-    "PipelineOrderError": "pipeline",
-    "RecordedTrace": "runners",
-    "Redactor": "redaction",
-    "ReflectStep": "steps",
-    "Reflector": "implementations",
-    "ReflectorLike": "protocols",
-    "ReflectorOutput": "outputs",
-    "RoleError": "protocols",
-    "Sample": "environments",
-    "SampleResult": "pipeline",
-    "SimpleEnvironment": "environments",
-    "Skill": "skill",
-    "SkillManager": "implementations",
-    "SkillManagerLike": "protocols",
-    "SkillManagerOutput": "outputs",
-    "SkillTag": "outputs",
-    "Skillbook": "skillbook",
-    "SkillbookChangedError": "skillbook",
-    "SkillbookView": "context",
-    "StepContext": "pipeline",
-    "StepProtocol": "pipeline",
-    "TagStep": "steps",
-    "TaskEnvironment": "environments",
-    "TopSkills": "retrieval",
-    "TraceAnalyser": "runners",
-    "UnusableAnswerError": "protocols",
-    "UpdateBatch": "updates",
-    "UpdateOperation": "updates",
-    "UpdateStep": "steps",
-    "Usage": "protocols",
-    "VectorRanker": "retrieval",
-    "WordLlamaEmbedder": "providers",
-    "cancel_token_var": "pipeline",
-    "extract_cited_skill_ids": "implementations.helpers",
-    "learning_tail": "steps",
-    "read_trace": "implementations",
-    "redact": "redaction",
-    "wrap_skillbook_context": "implementations.prompts",
-    "wrap_skillbook_for_external_agent": "implementations.prompts",
-    "wrap_with_instructor": "providers",
-}
+_find, __dir__ = lazy_exports(
+    "ace",
+    {
+        "ACE": "runners",
+        "ACELiteLLM": "runners",
+        "Answer": "runners",
+        "ACERunner": "runners",
+        "ACESample": "context",
+        "ACEStepContext": "context",
+        "Agent": "implementations",
+        "AgentLike": "protocols",
+        "AgentOutput": "outputs",
+        "AgentStep": "steps",
+        "ApplyStep": "steps",
+        "AsyncLLMClientLike": "protocols",
+        "Branch": "pipeline",
+        "CancellationToken": "pipeline",
+        "CheckpointStep": "steps",
+        "CopyGuard": "steps",
+        "DeduplicateStep": "steps",
+        "DeduplicationConfig": "protocols",
+        "DeduplicationManager": "deduplication",
+        "EnvironmentResult": "environments",
+        "EvaluateStep": "steps",
+        "Evaluator": "evaluation",
+        "ExportSkillbookMarkdownStep": "steps",
+        "ExtractedLearning": "outputs",
+        "FailedSample": "runners",
+        "CaseCheck": "skill",
+        "InsightSource": "skill",
+        "SkillCase": "skill",
+        "InstructorClient": "providers",
+        "IntegrationRunner": "runners",
+        "LLMAuthenticationError": "protocols",
+        "LLMCallError": "protocols",
+        "LLMClientLike": "protocols",
+        "LLMError": "protocols",
+        "LLMResponse": "protocols",
+        "LiteLLMClient": "providers",
+        "LiteLLMConfig": "providers",
+        "LoadTracesStep": "steps",
+        "LocalLLMClient": "providers.local",
+        "MergeStrategy": "pipeline",
+        "ObservabilityStep": "steps",
+        "PersistStep": "steps",
+        "Pipeline": "pipeline",
+        "PipelineCancelled": "pipeline",
+        "PipelineConfigError": "pipeline",
+        "PipelineError": "pipeline",
+        "PipelineHook": "pipeline",
+        "PipelineOrderError": "pipeline",
+        "RecordedTrace": "runners",
+        "Redactor": "redaction",
+        "ReflectStep": "steps",
+        "Reflector": "implementations",
+        "ReflectorLike": "protocols",
+        "ReflectorOutput": "outputs",
+        "RoleError": "protocols",
+        "Sample": "environments",
+        "SampleResult": "pipeline",
+        "SimpleEnvironment": "environments",
+        "Skill": "skill",
+        "SkillManager": "implementations",
+        "SkillManagerLike": "protocols",
+        "SkillManagerOutput": "outputs",
+        "SkillTag": "outputs",
+        "Skillbook": "skillbook",
+        "SkillbookChangedError": "skillbook",
+        "SkillbookView": "context",
+        "StepContext": "pipeline",
+        "StepProtocol": "pipeline",
+        "TagStep": "steps",
+        "TaskEnvironment": "environments",
+        "TopSkills": "retrieval",
+        "TraceAnalyser": "runners",
+        "UnusableAnswerError": "protocols",
+        "UpdateBatch": "updates",
+        "UpdateOperation": "updates",
+        "UpdateStep": "steps",
+        "Usage": "protocols",
+        "VectorRanker": "retrieval",
+        "WordLlamaEmbedder": "providers",
+        "cancel_token_var": "pipeline",
+        "extract_cited_skill_ids": "implementations.helpers",
+        "learning_tail": "steps",
+        "read_trace": "implementations",
+        "redact": "redaction",
+        "wrap_skillbook_context": "implementations.prompts",
+        "wrap_skillbook_for_external_agent": "implementations.prompts",
+        "wrap_with_instructor": "providers",
+    },
+)
 
 _PACKAGES = frozenset(
     {
@@ -331,6 +335,7 @@ _PACKAGES = frozenset(
         "evaluation",
         "implementations",
         "json_fields",
+        "lazy_exports",
         "marked_block",
         "outputs",
         "pipeline",
@@ -377,23 +382,13 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("ace-core")
-    if name in _HOMES:
-        from importlib import import_module
-
-        found: object = getattr(import_module(f"ace.{_HOMES[name]}"), name)
-        globals()[name] = found
-        return found
     if name in _PACKAGES:
         from importlib import import_module
 
         return import_module(f"ace.{name}")
     if name in _INTEGRATIONS:
         return _integration(name)
-    raise AttributeError(f"module 'ace' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return _find(name)
 
 
 def _integration(name: str) -> object:

@@ -5,8 +5,9 @@ Importing it loads no framework; what is missing is told when it is used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace_langchain.execute import LangChainExecuteStep
@@ -29,24 +30,18 @@ __all__ = [
     "skillbook_middleware",
 ]
 
-_HOMES = {
-    "LangChain": "runner",
-    "LangChainExecuteStep": "execute",
-    "LangChainLLMClient": "llm_client",
-    "LangChainLiteLLMClient": "llm_client",
-    "LangChainResult": "result",
-    "LangChainToTrace": "to_trace",
-    "records_in": "stored",
-    "result_to_trace": "to_trace",
-    "skillbook_middleware": "middleware",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "LangChain": "runner",
+        "LangChainExecuteStep": "execute",
+        "LangChainLLMClient": "llm_client",
+        "LangChainLiteLLMClient": "llm_client",
+        "LangChainResult": "result",
+        "LangChainToTrace": "to_trace",
+        "records_in": "stored",
+        "result_to_trace": "to_trace",
+        "skillbook_middleware": "middleware",
+    },
+)

@@ -5,8 +5,9 @@ Nothing is imported before it is used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace_openclaw.learning_report import LearningReport
@@ -27,24 +28,18 @@ __all__ = [
     "read_sessions",
 ]
 
-_HOMES = {
-    "LearningReport": "learning_report",
-    "OpenClaw": "runner",
-    "OpenClawToTraceStep": "to_trace",
-    "SessionReadError": "reading.session",
-    "StoredSession": "reading.session",
-    "events_to_trace": "to_trace",
-    "events_to_turn_traces": "to_trace",
-    "read_session": "reading.sources",
-    "read_sessions": "reading.sources",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "LearningReport": "learning_report",
+        "OpenClaw": "runner",
+        "OpenClawToTraceStep": "to_trace",
+        "SessionReadError": "reading.session",
+        "StoredSession": "reading.session",
+        "events_to_trace": "to_trace",
+        "events_to_turn_traces": "to_trace",
+        "read_session": "reading.sources",
+        "read_sessions": "reading.sources",
+    },
+)

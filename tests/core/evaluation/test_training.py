@@ -239,7 +239,7 @@ def test_a_training_that_is_over_is_not_begun_again(tmp_path: Path) -> None:
 def test_a_validated_run_leaves_the_runner_its_pipeline() -> None:
     from ace.environments import SimpleEnvironment
     from ace.evaluation import ValidationCourse
-    from ace.evaluation.validated_run import run_validated
+    from ace.evaluation.trainer import run_validated
     from ace.runners import ACE
     from tests.support import secrets_world
     from tests.support.clients import client_for

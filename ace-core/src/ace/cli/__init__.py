@@ -9,10 +9,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ace.lazy_exports import lazy_exports
+
 if TYPE_CHECKING:
     from ace.cli.plugin_commands import CommandContext
 
 __all__ = ["CommandContext", "main"]
+
+__getattr__, __dir__ = lazy_exports(__name__, {"CommandContext": "plugin_commands"})
 
 _NEW_OBJECTS = 50_000
 """So many new objects make the garbage collector look at them, in a process of a command's own."""
@@ -56,15 +60,3 @@ def _spare_the_collector() -> None:
     """
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     atexit.register(gc.freeze)
-
-
-def __getattr__(name: str) -> object:
-    if name != "CommandContext":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ace.cli.plugin_commands import CommandContext
-
-    return CommandContext
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

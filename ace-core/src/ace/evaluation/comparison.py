@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ace.arguments import checked_arguments
-from ace.evaluation.evaluation import Evaluation
-from ace.evaluation.judged import JudgedAnswer
+from ace.evaluation.evaluation import Evaluation, JudgedAnswer
 from ace.evaluation.statistics import Interval, bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
 
 __all__ = ["Comparison", "Measure", "SampleChange", "compare", "sample_changes"]

@@ -8,16 +8,16 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_arguments
-from ace.evaluation.budget import Budget
 from ace.evaluation.comparison import sample_changes
 from ace.evaluation.evaluation import Evaluation
+from ace.evaluation.evaluator import Budget
 from ace.evaluation.statistics import Interval, bootstrap_interval, sign_flip_test
 from ace.skillbook import Skillbook
 
 if TYPE_CHECKING:
     from ace.context import ACESample
+    from ace.evaluation.evaluation import JudgedAnswer
     from ace.evaluation.evaluator import Evaluator
-    from ace.evaluation.judged import JudgedAnswer
     from ace.pipeline import CancellationToken
 
 __all__ = ["LeftOut", "SkillEffect", "leave_one_out", "skill_effects"]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from ace.arguments import checked_arguments, checked_class
 from ace.evaluation.comparison import Comparison, compare
-from ace.evaluation.evaluation import Evaluation
-from ace.evaluation.judged import JudgedAnswer
+from ace.evaluation.evaluation import Evaluation, JudgedAnswer
 from ace.evaluation.splits import Splits
 from ace.evaluation.trainer import Trainer, TrainingResult
 from ace.runners import LearningOptions

@@ -20,10 +20,9 @@ from ace.arguments import checked_arguments, checked_class
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.cases import answer_passes, why_not
 from ace.environments import Sample
-from ace.evaluation.answer_file import AnswerFile
 from ace.evaluation.call_costs import EVALUATION_PREFIX, CallCosts, Spent
-from ace.evaluation.judged import JudgedAnswer
-from ace.evaluation.naming import text_hash
+from ace.evaluation.evaluation import JudgedAnswer
+from ace.evaluation.evaluator import AnswerFile, text_hash
 from ace.evaluation.skill_test_report import CaseTest, SkillTestReport, SkillVerdict, Verdict
 from ace.pipeline import CancellationToken
 from ace.proofs import CaseProver

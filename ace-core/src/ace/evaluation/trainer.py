@@ -6,26 +6,112 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, final
+from typing import TYPE_CHECKING, Any, Unpack, final
 
 from ace.arguments import checked_arguments, checked_class
+from ace.context import ACEStepContext
 from ace.evaluation.splits import check_disjoint
-from ace.evaluation.training_log import TrainingLog, ValidationPoint
-from ace.evaluation.validated_run import run_validated
-from ace.evaluation.validation_course import ValidationCourse
-from ace.evaluation.validation_settings import ValidationSettings
-from ace.pipeline import CancellationToken, SampleResult
+from ace.evaluation.validation_course import TrainingLog, ValidationCourse, ValidationPoint, ValidationSettings
+from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
+from ace.protocols.observers import observing
 from ace.runners import ACE, LearningOptions, LearningSettings
 from ace.runners.run_record import recorded_runs
+from ace.runners.settings import recomposed
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import find_store
 
 if TYPE_CHECKING:
-    from ace.context import ACESample, ACEStepContext
+    from ace.context import ACESample
     from ace.evaluation.evaluator import Evaluator
     from ace.protocols.roles import ReflectorLike, SkillManagerLike
 
-__all__ = ["Trainer", "TrainingResult"]
+__all__ = ["Trainer", "TrainingResult", "ValidateStep", "run_validated"]
+
+
+@checked_class
+class ValidateStep:
+    """Validates at intervals of samples, and at the end of the run. It comes last in a learning pipeline.
+
+    It is in the lane of the steps that write, so nothing is learned while it validates. When the course is
+    exhausted, it cancels the run.
+
+    Args:
+        course: The validations of the run.
+    """
+
+    requires = frozenset({"global_sample_index"})
+    provides: frozenset[str] = frozenset()
+    lane = "skillbook"
+
+    def __init__(self, course: ValidationCourse) -> None:
+        self.course = course
+        self.lane_key = course.skillbook
+
+    def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
+        """Validate if it is time; the context stays as it is."""
+        token = cancel_token_var.get()
+        is_going = token is None or not token.is_cancelled
+        if ctx.global_sample_index % self.course.settings.interval == 0 and is_going:
+            self._validate(ctx.global_sample_index, token)
+        return ctx
+
+    def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
+        """Validate once more, so that an incomplete interval is validated too, and restore the best state.
+
+        A run that is interrupted after this is complete: nothing of it remains to be done.
+        """
+        if not interrupted:
+            self._validate(last_index, None)
+            self.course.finish()
+
+    def _validate(self, samples: int, token: CancellationToken | None) -> None:
+        self.course.validate(samples, cancel_token=token)
+        if self.course.is_exhausted and token is not None:
+            token.cancel("early_stopping")
+
+
+def run_validated(
+    runner: ACE,
+    course: ValidationCourse,
+    samples: Sequence[ACESample],
+    epochs: int = 1,
+    *,
+    cancel_token: CancellationToken,
+    max_cost: float | None = None,
+    **arguments: Any,
+) -> list[SampleResult[ACEStepContext]]:
+    """Validate the book as it is, run, and validate in between and at the end.
+
+    Args:
+        runner: Learns; for this run it gets one more step, which validates.
+        course: The validations. An interrupted course is resumed.
+        samples: What is learned from.
+        epochs: The number of passes over the samples.
+        cancel_token: Stops the run. Its reason tells afterwards what did: `early_stopping` and `max_cost` too.
+        max_cost: US dollars, validation included. When so much is spent, no further sample begins.
+        **arguments: The others of the runner's `run`.
+
+    Returns:
+        What became of the samples; nothing if the run was over before the first of them.
+
+    Raises:
+        UnfinishedEvaluationError: It was stopped before the book was validated once.
+    """
+    paid = course.start(max_cost=max_cost, cancel_token=cancel_token)
+    left = None if max_cost is None else max_cost - paid
+    if left is not None and left <= 0:
+        cancel_token.cancel("max_cost")
+    elif course.is_exhausted:
+        cancel_token.cancel("early_stopping")
+    if cancel_token.is_cancelled:
+        return []
+    own = runner.pipeline
+    runner.pipeline = recomposed(own, [*own.steps, ValidateStep(course)])
+    try:
+        with observing(course.learning_costs):
+            return runner.run(samples, epochs, max_cost=left, cancel_token=cancel_token, **arguments)
+    finally:
+        runner.pipeline = own
 
 
 @dataclass(frozen=True, slots=True)

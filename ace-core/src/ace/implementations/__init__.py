@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.implementations.agent import Agent
@@ -34,26 +35,20 @@ __all__ = [
     "skill_manager_for",
 ]
 
-_HOMES = {
-    "SKILLBOOK_USAGE_INSTRUCTIONS": "prompts",
-    "Agent": "agent",
-    "Reflector": "reflector",
-    "SkillManager": "skill_manager",
-    "SmallModelAgent": "small_models",
-    "SmallModelReflector": "small_models",
-    "SmallModelSkillManager": "small_models",
-    "agent_for": "small_models",
-    "read_trace": "trace_reading",
-    "reflector_for": "small_models",
-    "skill_manager_for": "small_models",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "SKILLBOOK_USAGE_INSTRUCTIONS": "prompts",
+        "Agent": "agent",
+        "Reflector": "reflector",
+        "SkillManager": "skill_manager",
+        "SmallModelAgent": "small_models",
+        "SmallModelReflector": "small_models",
+        "SmallModelSkillManager": "small_models",
+        "agent_for": "small_models",
+        "read_trace": "trace_reading",
+        "reflector_for": "small_models",
+        "skill_manager_for": "small_models",
+    },
+)

@@ -5,8 +5,9 @@ Users ask for what a plugin gives by its name; authors write a hook module with 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.plugins.access import get_execute_step, get_llm_client, get_runner, get_trace_converter
@@ -61,40 +62,34 @@ __all__ = [
     "temporary",
 ]
 
-_HOMES = {
-    "CommandSpec": "specs",
-    "Discovery": "discovery",
-    "EmbedderSpec": "specs",
-    "ExecuteStepSpec": "specs",
-    "InstalledPlugin": "discovery",
-    "LLMClientSpec": "specs",
-    "MissingFrameworkError": "errors",
-    "ObserverSpec": "specs",
-    "PluginApiError": "errors",
-    "PluginConflictError": "errors",
-    "PluginError": "errors",
-    "PluginInfo": "listing",
-    "PluginLoadError": "errors",
-    "RunnerSpec": "specs",
-    "StoreSpec": "specs",
-    "TraceConverterSpec": "specs",
-    "UnknownPluginError": "errors",
-    "discover": "discovery",
-    "get_execute_step": "access",
-    "get_llm_client": "access",
-    "get_runner": "access",
-    "get_trace_converter": "access",
-    "hookimpl": "hooks",
-    "list_plugins": "listing",
-    "temporary": "temporary_plugin",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "CommandSpec": "specs",
+        "Discovery": "discovery",
+        "EmbedderSpec": "specs",
+        "ExecuteStepSpec": "specs",
+        "InstalledPlugin": "discovery",
+        "LLMClientSpec": "specs",
+        "MissingFrameworkError": "errors",
+        "ObserverSpec": "specs",
+        "PluginApiError": "errors",
+        "PluginConflictError": "errors",
+        "PluginError": "errors",
+        "PluginInfo": "listing",
+        "PluginLoadError": "errors",
+        "RunnerSpec": "specs",
+        "StoreSpec": "specs",
+        "TraceConverterSpec": "specs",
+        "UnknownPluginError": "errors",
+        "discover": "discovery",
+        "get_execute_step": "access",
+        "get_llm_client": "access",
+        "get_runner": "access",
+        "get_trace_converter": "access",
+        "hookimpl": "hooks",
+        "list_plugins": "listing",
+        "temporary": "temporary_plugin",
+    },
+)

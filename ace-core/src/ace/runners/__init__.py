@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from ace.lazy_exports import lazy_exports
+
 if TYPE_CHECKING:
     from ace.runners.ace import ACE
     from ace.runners.base import ACERunner
@@ -56,46 +58,43 @@ __all__ = [
     "unfinished_runs",
 ]
 
-_HOMES = {
-    "ACE": "ace",
-    "ACELiteLLM": "litellm",
-    "ACERunner": "base",
-    "Answer": "litellm",
-    "FailedSample": "failures",
-    "IntegrationRunner": "integration",
-    "LearningOptions": "settings",
-    "LearningSettings": "settings",
-    "RunOptions": "run_options",
-    "RecordedTrace": "samples",
-    "SkillUse": "run_record",
-    "SkillbookNotWrittenError": "run_session",
-    "Spend": "spend",
-    "SpendLedger": "spend",
-    "StepOptions": "settings",
-    "TraceAnalyser": "trace_analyser",
-    "RunInUseError": "run_record",
-    "UnfinishedRun": "run_record",
-    "client_from_model": "clients",
-    "give_up": "run_record",
-    "has_run": "run_record",
-    "learning_client": "clients",
-    "skill_use": "run_record",
-    "spend_of_days": "spend",
-    "unfinished_runs": "run_record",
-}
-
-
 _INTEGRATIONS = frozenset({"BrowserUse", "ClaudeCode", "LangChain", "OpenClaw"})
 """Runners of plugins, which `ace` looks up."""
+
+
+_find, __dir__ = lazy_exports(
+    __name__,
+    {
+        "ACE": "ace",
+        "ACELiteLLM": "litellm",
+        "ACERunner": "base",
+        "Answer": "litellm",
+        "FailedSample": "failures",
+        "IntegrationRunner": "integration",
+        "LearningOptions": "settings",
+        "LearningSettings": "settings",
+        "RunOptions": "run_options",
+        "RecordedTrace": "samples",
+        "SkillUse": "run_record",
+        "SkillbookNotWrittenError": "run_session",
+        "Spend": "spend",
+        "SpendLedger": "spend",
+        "StepOptions": "settings",
+        "TraceAnalyser": "trace_analyser",
+        "RunInUseError": "run_record",
+        "UnfinishedRun": "run_record",
+        "client_from_model": "clients",
+        "give_up": "run_record",
+        "has_run": "run_record",
+        "learning_client": "clients",
+        "skill_use": "run_record",
+        "spend_of_days": "spend",
+        "unfinished_runs": "run_record",
+    },
+)
 
 
 def __getattr__(name: str) -> object:
     if name in _INTEGRATIONS:
         return getattr(importlib.import_module("ace"), name)
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return _find(name)

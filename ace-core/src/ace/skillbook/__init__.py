@@ -5,9 +5,9 @@ What belongs to a store is imported when it is used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from ace.lazy_exports import lazy_exports
 from ace.skillbook.book import Skillbook
 from ace.skillbook.errors import (
     EventRefusedError,
@@ -65,30 +65,24 @@ __all__ = [
     "shown_location",
 ]
 
-_HOMES = {
-    "AlreadyCommittedError": "store",
-    "BlameEntry": "history",
-    "Commit": "store",
-    "Head": "store",
-    "HistoryEntry": "history",
-    "ProgressRow": "store",
-    "SampleKey": "store",
-    "SkillRow": "store",
-    "SkillbookDiff": "history",
-    "SkillbookStore": "store",
-    "StoredBook": "store",
-    "StoredEvent": "store",
-    "VersionConflictError": "store",
-    "has_scheme": "stores",
-    "shown_location": "stores",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "AlreadyCommittedError": "store",
+        "BlameEntry": "history",
+        "Commit": "store",
+        "Head": "store",
+        "HistoryEntry": "history",
+        "ProgressRow": "store",
+        "SampleKey": "store",
+        "SkillRow": "store",
+        "SkillbookDiff": "history",
+        "SkillbookStore": "store",
+        "StoredBook": "store",
+        "StoredEvent": "store",
+        "VersionConflictError": "store",
+        "has_scheme": "stores",
+        "shown_location": "stores",
+    },
+)

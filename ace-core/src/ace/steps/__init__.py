@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.steps.agent import AgentStep
@@ -47,34 +48,28 @@ __all__ = [
     "learning_tail",
 ]
 
-_HOMES = {
-    "AgentStep": "agent",
-    "ApplyStep": "apply",
-    "CheckpointStep": "checkpoint",
-    "CopyGuard": "copy_guard",
-    "DeduplicateStep": "deduplicate",
-    "EndOfRun": "end_of_run",
-    "EvaluateStep": "evaluate",
-    "ExportSkillbookMarkdownStep": "export_markdown",
-    "GuardedKind": "copy_guard",
-    "KnownStep": "known",
-    "LoadTracesStep": "load_traces",
-    "ObservabilityStep": "observability",
-    "PersistStep": "persist",
-    "ProveStep": "prove",
-    "ReflectStep": "reflect",
-    "SaveSkillbookStep": "save_skillbook",
-    "TagStep": "tag",
-    "UpdateStep": "update",
-    "learning_tail": "tail",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "AgentStep": "agent",
+        "ApplyStep": "apply",
+        "CheckpointStep": "checkpoint",
+        "CopyGuard": "copy_guard",
+        "DeduplicateStep": "deduplicate",
+        "EndOfRun": "end_of_run",
+        "EvaluateStep": "evaluate",
+        "ExportSkillbookMarkdownStep": "export_markdown",
+        "GuardedKind": "copy_guard",
+        "KnownStep": "known",
+        "LoadTracesStep": "load_traces",
+        "ObservabilityStep": "observability",
+        "PersistStep": "persist",
+        "ProveStep": "prove",
+        "ReflectStep": "reflect",
+        "SaveSkillbookStep": "save_skillbook",
+        "TagStep": "tag",
+        "UpdateStep": "update",
+        "learning_tail": "tail",
+    },
+)

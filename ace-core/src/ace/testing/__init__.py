@@ -6,8 +6,9 @@ Authors subclass the suites in their own tests and override fixtures, never a ch
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.testing.command import CommandConformance, ObserverConformance
@@ -34,33 +35,30 @@ __all__ = [
     "TraceConverterConformance",
 ]
 
-_HOMES = {
-    "CommandConformance": "command",
-    "Conformance": "suite",
-    "EmbedderConformance": "models",
-    "ExecuteStepConformance": "execute_step",
-    "LLMClientConformance": "models",
-    "ObserverConformance": "command",
-    "PluginConformance": "plugin",
-    "RunnerConformance": "runner",
-    "ScriptedModel": "scripted_model",
-    "StoreConformance": "store",
-    "TraceConverterConformance": "trace_converter",
-}
+_find, __dir__ = lazy_exports(
+    __name__,
+    {
+        "CommandConformance": "command",
+        "Conformance": "suite",
+        "EmbedderConformance": "models",
+        "ExecuteStepConformance": "execute_step",
+        "LLMClientConformance": "models",
+        "ObserverConformance": "command",
+        "PluginConformance": "plugin",
+        "RunnerConformance": "runner",
+        "ScriptedModel": "scripted_model",
+        "StoreConformance": "store",
+        "TraceConverterConformance": "trace_converter",
+    },
+)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return _find(name)
     except ModuleNotFoundError as error:
         if error.name != "pytest":
             raise
         raise ImportError(
             f"ace.testing.{name} needs pytest; install ace-core with its extra 'testing', or run: pip install pytest"
         ) from error
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

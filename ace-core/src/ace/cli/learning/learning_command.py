@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from ace.pipeline import SampleResult
     from ace.protocols.llm import LLMClientLike
     from ace.runners import ACE, TraceAnalyser
-    from ace.skill import Provenance
     from ace.skillbook import Skillbook
-    from ace.steps.copy_guard import GuardedKind
 
 __all__ = ["LearningCommand", "ProofOptions", "Results", "RunOptions"]
 

@@ -31,7 +31,6 @@ from ace.runners.run_session import SkillbookNotWrittenError
 
 if TYPE_CHECKING:
     from ace.cli.learning.run_report import RunReport
-    from ace.pipeline import CancellationToken
     from ace.protocols.llm import LLMClientLike
     from ace.runners import ACE, FailedSample, TraceAnalyser
     from ace.skillbook import Skillbook

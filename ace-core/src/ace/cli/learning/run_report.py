@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ace.calls.secrets import redact
 from ace.cli.console import counted, print_table, print_text, visible
 from ace.pipeline import PipelineCancelled
 from ace.proofs import PROVE_ROLE
 from ace.protocols.observers import Event, ModelCalled, SampleEnded, SkillProven, SkillsChanged
-from ace.protocols.redaction import redact
 
 if TYPE_CHECKING:
     from ace.cli.inputs import InputProblem

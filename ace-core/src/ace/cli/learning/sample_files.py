@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ace.cli.errors import UsageError
 from ace.cli.inputs import LARGEST_INPUT, GatheredTraces, InputProblem, StoredRecord, gather_traces
 from ace.environments import Sample
 from ace.implementations.trace_reading.reader import ALIASES
-
-if TYPE_CHECKING:
-    from ace.environments import Sample
 
 __all__ = ["all_samples", "sample_of", "samples_in"]
 

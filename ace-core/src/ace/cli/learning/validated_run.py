@@ -109,7 +109,7 @@ def run_with_validation(
         UsageError: A validation sample cannot be used.
     """
     from ace.evaluation import Evaluator, TrainingLog, UnfinishedEvaluationError, ValidationCourse, ValidationSettings
-    from ace.evaluation.validated_run import run_validated
+    from ace.evaluation.trainer import run_validated
     from ace.steps import AgentStep
 
     samples = validation_samples(options, inputs, settings.max_input_bytes)

@@ -106,7 +106,7 @@ class BookTest:
 
     def _tests(self, book: Skillbook, client: LLMClientLike) -> SkillTests:
         from ace.evaluation import SkillTests
-        from ace.evaluation.naming import text_hash
+        from ace.evaluation.evaluator import text_hash
         from ace.implementations.small_models import agent_for
 
         agent = agent_for(client)

@@ -1,8 +1,12 @@
 """Reports of evaluations: JSON, Markdown and one page that is self-contained."""
 
-from ace.evaluation.report.evaluation_report import EvaluationReport, measure_rows, percent_text
-from ace.evaluation.report.json_values import json_report
-from ace.evaluation.report.markdown_text import markdown_report
+from ace.evaluation.report.evaluation_report import (
+    EvaluationReport,
+    json_report,
+    markdown_report,
+    measure_rows,
+    percent_text,
+)
 from ace.evaluation.report.page import html_page
 
 __all__ = ["EvaluationReport", "html_page", "json_report", "markdown_report", "measure_rows", "percent_text"]

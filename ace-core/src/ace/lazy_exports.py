@@ -1,0 +1,52 @@
+"""Public names of a package whose modules are imported when a name is first used."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["lazy_exports"]
+
+
+def lazy_exports(package: str, homes: "Mapping[str, str]") -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
+    """Return the `__getattr__` and the `__dir__` of a package.
+
+    A name is looked up once; from then on it is an attribute of the package.
+
+    Args:
+        package: The `__name__` of the package. Its `__all__` is what `dir` shows.
+        homes: The public names, each with the module that has it, relative to the package.
+
+    Example:
+        In the `__init__.py` of a package, `__getattr__, __dir__ = lazy_exports(__name__, {"Table": "tables"})`.
+
+        >>> find, names = lazy_exports("ace.skillbook", {"Head": "store"})
+        >>> find("Head").__module__, "Head" in names()
+        ('ace.skillbook.store', True)
+        >>> find("Tail")
+        Traceback (most recent call last):
+        ...
+        AttributeError: module 'ace.skillbook' has no attribute 'Tail'
+    """
+
+    def find(name: str) -> object:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        # Imported here: importlib would more than double what `import ace` loads.
+        from importlib import import_module
+
+        found: object = getattr(import_module(f"{package}.{home}"), name)
+        vars(_module(package))[name] = found
+        return found
+
+    def names() -> list[str]:
+        attributes = vars(_module(package))
+        return sorted({*attributes, *attributes["__all__"]})
+
+    return find, names
+
+
+def _module(package: str) -> object:
+    import sys
+
+    return sys.modules[package]
