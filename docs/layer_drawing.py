@@ -19,10 +19,19 @@ INNER_WIDTH = 60
 
 
 def layers() -> list[list[str]]:
-    """The layers of `ace` from top to bottom, each with the packages that stand side by side in it."""
+    """The layers of `ace` from top to bottom, each with its packages."""
+    return [re.split(r" [|:] ", layer) for layer in _contract()]
+
+
+def separators() -> list[str]:
+    """What is between the packages of each layer: colons if they may import each other."""
+    return ["   :   " if " : " in layer else "   |   " for layer in _contract()]
+
+
+def _contract() -> list[str]:
     linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     [contract] = [each for each in linter["contracts"] if each["type"] == "layers" and each["containers"] == ["ace"]]
-    return [[name.strip() for name in layer.split("|")] for layer in contract["layers"]]
+    return list(contract["layers"])
 
 
 def integrations() -> list[str]:
@@ -48,7 +57,8 @@ def drawing() -> str:
     ]
     line = "─" * (INNER_WIDTH - 2)
     names = [
-        "\n".join(f"│ {text.ljust(INNER_WIDTH - 4)} │" for text in wrapped(layer, "   |   ")) for layer in layers()
+        "\n".join(f"│ {text.ljust(INNER_WIDTH - 4)} │" for text in wrapped(layer, between))
+        for layer, between in zip(layers(), separators(), strict=True)
     ]
     boxes += [f"┌{line}┐", f"\n├{line}┤\n".join(names), f"└{line}┘"]
     rows = [f"| `ace.{name}` | {first_sentence(name)} |" for layer in layers() for name in layer]
