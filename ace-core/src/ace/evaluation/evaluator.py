@@ -28,8 +28,7 @@ from ace.steps import AgentStep, EvaluateStep
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
-    from ace.protocols.roles import AgentLike
-    from ace.protocols.skillbook import Retrieval
+    from ace.protocols.roles import AgentLike, Retrieval
 
 __all__ = ["AnswerFile", "Budget", "Evaluator", "read_kept_lines", "sample_names"]
 

@@ -27,7 +27,7 @@ from ace.runners.sample_ends import SampleEnds
 from ace.runners.samples import DrawnSample, SampleInFlight, check_context, trace_identity
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import ForgetsAnswers, SampleKey
-from ace.steps.end_of_run import end_steps
+from ace.steps.tail import end_steps
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

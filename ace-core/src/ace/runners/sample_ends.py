@@ -16,12 +16,11 @@ from ace.redaction import Redactor
 from ace.runners.failures import first_cause
 from ace.skillbook.errors import SkillbookStoreError
 from ace.steps.agent import AgentStep
-from ace.steps.apply import ApplyStep
+from ace.steps.apply import ApplyStep, used_skills
 from ace.steps.deduplicate import DeduplicateStep
 from ace.steps.reflect import ReflectStep
 from ace.steps.tag import tags_key
 from ace.steps.update import UpdateStep
-from ace.steps.used_skills import used_skills
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext

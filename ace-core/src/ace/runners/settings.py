@@ -17,7 +17,7 @@ from ace.protocols.observers import StepEnded, StepStarted, emit, is_observed
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.stores import find_store, has_scheme
-from ace.steps.save_skillbook import SaveSkillbookStep
+from ace.steps.checkpoint import SaveSkillbookStep
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
@@ -207,8 +207,8 @@ class LearningSettings:
         """
         with_method("reflector", reflector, "reflect")
         with_method("skill_manager", skill_manager, "update_skills")
+        from ace.steps.checkpoint import SaveSkillbookStep
         from ace.steps.copy_guard import CopyGuard
-        from ace.steps.save_skillbook import SaveSkillbookStep
         from ace.steps.tail import learning_tail
 
         steps = learning_tail(

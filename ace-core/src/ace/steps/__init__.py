@@ -9,21 +9,17 @@ from ace.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ace.steps.agent import AgentStep
     from ace.steps.apply import ApplyStep
-    from ace.steps.checkpoint import CheckpointStep
+    from ace.steps.checkpoint import CheckpointStep, ExportSkillbookMarkdownStep, PersistStep, SaveSkillbookStep
     from ace.steps.copy_guard import CopyGuard, GuardedKind
     from ace.steps.deduplicate import DeduplicateStep
-    from ace.steps.end_of_run import EndOfRun
     from ace.steps.evaluate import EvaluateStep
-    from ace.steps.export_markdown import ExportSkillbookMarkdownStep
     from ace.steps.known import KnownStep
     from ace.steps.load_traces import LoadTracesStep
     from ace.steps.observability import ObservabilityStep
-    from ace.steps.persist import PersistStep
     from ace.steps.prove import ProveStep
     from ace.steps.reflect import ReflectStep
-    from ace.steps.save_skillbook import SaveSkillbookStep
     from ace.steps.tag import TagStep
-    from ace.steps.tail import learning_tail
+    from ace.steps.tail import EndOfRun, learning_tail
     from ace.steps.update import UpdateStep
 
 __all__ = [
@@ -57,17 +53,17 @@ __getattr__, __dir__ = lazy_exports(
         "CheckpointStep": "checkpoint",
         "CopyGuard": "copy_guard",
         "DeduplicateStep": "deduplicate",
-        "EndOfRun": "end_of_run",
+        "EndOfRun": "tail",
         "EvaluateStep": "evaluate",
-        "ExportSkillbookMarkdownStep": "export_markdown",
+        "ExportSkillbookMarkdownStep": "checkpoint",
         "GuardedKind": "copy_guard",
         "KnownStep": "known",
         "LoadTracesStep": "load_traces",
         "ObservabilityStep": "observability",
-        "PersistStep": "persist",
+        "PersistStep": "checkpoint",
         "ProveStep": "prove",
         "ReflectStep": "reflect",
-        "SaveSkillbookStep": "save_skillbook",
+        "SaveSkillbookStep": "checkpoint",
         "TagStep": "tag",
         "UpdateStep": "update",
         "learning_tail": "tail",

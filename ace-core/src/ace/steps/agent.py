@@ -10,9 +10,7 @@ from ace.calls.role_calls import call_agent
 from ace.context import ACEStepContext, SelectedSkills
 from ace.protocols.errors import EmptyAnswerError
 from ace.protocols.roles import ShowsSkills
-from ace.steps.asking import asking
-from ace.steps.needed import needed
-from ace.steps.stopping import is_learned
+from ace.steps.context_access import is_learned, model_calls_for, needed
 
 if TYPE_CHECKING:
     from ace.protocols.roles import AgentLike, Retrieval
@@ -64,7 +62,7 @@ class AgentStep:
         if isinstance(self.agent, ShowsSkills):  # it may show fewer than it is given
             shown = self.agent.shown_skills(sample.question, skillbook)
             ctx = ctx.replace(metadata={**ctx.metadata, "shown_skill_ids": tuple(skill.id for skill in shown)})
-        with asking(ctx, "Agent"):
+        with model_calls_for(ctx, "Agent"):
             try:
                 output = await call_agent(
                     calling, self.agent, sample.question, sample.context, skillbook, sample=sample

@@ -5,25 +5,23 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ace.arguments import checked_class, whole_number
 from ace.context import ACEStepContext
-from ace.environments import says_only_the_truth
+from ace.json_fields import list_in, mapping_in
 from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
-from ace.steps.asking import run_of
-from ace.steps.copy_guard import CopyGuard
-from ace.steps.needed import needed
-from ace.steps.stopping import is_learned
-from ace.steps.used_skills import used_skills
+from ace.steps.context_access import is_learned, needed, run_of
+from ace.steps.copy_guard import CopyGuard, KnownOfTask, known_of_task
 
 if TYPE_CHECKING:
+    from ace.context import ACEStepContext
     from ace.skillbook import Skillbook, UpdateReport
     from ace.steps.prove import ProofNote
     from ace.updates import UpdateOperation
 
-__all__ = ["MAX_ADDS", "ApplyStep", "KnownOfTask", "known_of_task"]
+__all__ = ["MAX_ADDS", "ApplyStep", "used_skills"]
 
 MAX_ADDS: Final = 50
 """How many skills one answer of a model may add by default. A useful answer adds a few; a derailed one, thousands."""
@@ -123,32 +121,6 @@ def _adds(operation: UpdateOperation) -> bool:
     return isinstance(given, str) and given.strip().upper() == "ADD"
 
 
-class KnownOfTask(NamedTuple):
-    """What is known of the task that the operations were learned from."""
-
-    answers: Sequence[str] = ()
-    """The right answers."""
-    feedback: Sequence[str] = ()
-    """What was said about the agent's answers."""
-
-
-def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
-    """Return the right answers that the sample and its trace name, and the feedback that explains something.
-
-    Args:
-        ctx: The context of the sample.
-    """
-    from ace.implementations.trace_reading import read_trace  # seldom needed, and slow to import
-
-    trace = read_trace(ctx.trace)
-    found = [getattr(ctx.sample, "ground_truth", None), trace["ground_truth"]]
-    answers = [answer for answer in found if isinstance(answer, str)]
-    said = [trace["feedback"] or "", *(each["correction"] for each in trace["corrections"])]
-    return KnownOfTask(
-        answers, [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)]
-    )
-
-
 def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
     """Tell observers what was applied, and what was skipped and why."""
     if not is_observed() or not (report.applied or report.skipped):
@@ -179,3 +151,38 @@ def _tell_proofs(ctx: ACEStepContext, notes: Sequence[ProofNote], report: Update
                 note.reason,
             )
         )
+
+
+def used_skills(ctx: ACEStepContext) -> Mapping[str, list[str]]:
+    """Return the ids of what was `shown` and `cited`; nothing where it is not known what the agent was shown.
+
+    Where no retrieval chose, the agent saw the whole book, and `shown` is missing. Of an agent that runs elsewhere, the
+    metadata of the trace says what it was shown.
+
+    Args:
+        ctx: The context of the sample.
+
+    Example:
+        >>> from ace.context import ACEStepContext
+        >>> from ace.outputs import AgentOutput
+        >>> answer = AgentOutput(reasoning="", final_answer="", skill_ids=["maths-00001"])
+        >>> used_skills(ACEStepContext(agent_output=answer, metadata={"shown_skill_ids": ("maths-00001",)}))
+        {'cited': ['maths-00001'], 'shown': ['maths-00001']}
+    """
+    if ctx.agent_output is None:
+        return _used_in_trace(ctx.trace)
+    cited = {"cited": list(ctx.agent_output.skill_ids)}
+    shown = ctx.metadata.get("shown_skill_ids")
+    return cited if shown is None else {**cited, "shown": list(shown)}
+
+
+def _used_in_trace(trace: object) -> Mapping[str, list[str]]:
+    if not isinstance(trace, Mapping):
+        return {}
+    metadata = mapping_in(trace, "metadata")
+    if "shown_skill_ids" not in metadata:
+        return {}
+    return {
+        "cited": [str(each) for each in list_in(trace, "skill_ids")],
+        "shown": [str(each) for each in list_in(metadata, "shown_skill_ids")],
+    }

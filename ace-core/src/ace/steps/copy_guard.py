@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from ace.arguments import checked_class
 from ace.cases import worked_example
+from ace.environments import says_only_the_truth
 from ace.implementations.prompts import WordRun, first_repeated, repeated_share, word_runs
 from ace.redaction import Redactor, SensitiveClass
 
 if TYPE_CHECKING:
+    from ace.context import ACEStepContext
     from ace.updates import UpdateOperation
 
-__all__ = ["CopyGuard", "GuardedKind", "guarded_kinds"]
+__all__ = ["CopyGuard", "GuardedKind", "KnownOfTask", "guarded_kinds", "known_of_task"]
 
 GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data"] | SensitiveClass
 """What a `CopyGuard` looks for. `personal_data` means all classes of `ace.redaction.PERSONAL_DATA`."""
@@ -116,3 +118,29 @@ def _prompt_runs() -> frozenset[WordRun]:
 
     texts = [getattr(prompts, name) for name in prompts.__all__ if name.isupper()]
     return frozenset(run for text in texts for run in word_runs(text, _COPIED_PROMPT_WORDS))
+
+
+class KnownOfTask(NamedTuple):
+    """What is known of the task that the operations were learned from."""
+
+    answers: Sequence[str] = ()
+    """The right answers."""
+    feedback: Sequence[str] = ()
+    """What was said about the agent's answers."""
+
+
+def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
+    """Return the right answers that the sample and its trace name, and the feedback that explains something.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    from ace.implementations.trace_reading import read_trace  # seldom needed, and slow to import
+
+    trace = read_trace(ctx.trace)
+    found = [getattr(ctx.sample, "ground_truth", None), trace["ground_truth"]]
+    answers = [answer for answer in found if isinstance(answer, str)]
+    said = [trace["feedback"] or "", *(each["correction"] for each in trace["corrections"])]
+    return KnownOfTask(
+        answers, [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)]
+    )

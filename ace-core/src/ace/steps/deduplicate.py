@@ -13,7 +13,7 @@ from ace.context import ACEStepContext
 from ace.protocols.errors import LLMError
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
-from ace.steps.asking import asking
+from ace.steps.context_access import model_calls_for
 
 if TYPE_CHECKING:
     from ace.deduplication.operations import ConsolidationOperation
@@ -62,7 +62,7 @@ class DeduplicateStep:
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Act if it is time; the context stays as it is."""
         if ctx.global_sample_index % self.interval == 0:
-            with asking(ctx, "Deduplication", only_same_text=True):  # it is about the skills in the text
+            with model_calls_for(ctx, "Deduplication", only_same_text=True):  # it is about the skills in the text
                 self.consolidate()
         return ctx
 

@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ace.arguments import checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
 from ace.calls.role_calls import call_environment
 from ace.context import ACEStepContext
 from ace.skill import CaseCheck
-from ace.steps.answer_trace import answer_trace
-from ace.steps.needed import needed
-from ace.steps.stopping import is_learned
+from ace.steps.context_access import is_learned, needed
 
 if TYPE_CHECKING:
     from ace.environments import Sample, TaskEnvironment
+    from ace.outputs import AgentOutput
 
-__all__ = ["EvaluateStep"]
+__all__ = ["EvaluateStep", "answer_trace"]
+
+
+def answer_trace(question: str, context: str, ground_truth: str | None, output: AgentOutput) -> dict[str, Any]:
+    """Return what is known of an answer before anybody judges it.
+
+    Args:
+        question: The question or task.
+        context: Whatever the answer could draw on.
+        ground_truth: The right answer, where it is known.
+        output: The answer.
+
+    Example:
+        >>> from ace.outputs import AgentOutput
+        >>> answer_trace("2+2?", "", "4", AgentOutput(reasoning="Add.", final_answer="4"))["answer"]
+        '4'
+    """
+    return {
+        "question": question,
+        "context": context,
+        "ground_truth": ground_truth,
+        "reasoning": output.reasoning,
+        "answer": output.final_answer,
+        "skill_ids": list(output.skill_ids),
+    }
 
 
 @checked_class

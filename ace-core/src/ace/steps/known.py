@@ -13,9 +13,7 @@ from ace.calls.model_calls import redactor_for
 from ace.cases import answer_passes
 from ace.context import ACEStepContext
 from ace.proofs import PROVE_ROLE, CaseProver
-from ace.steps.asking import asking
-from ace.steps.needed import needed
-from ace.steps.stopping import is_learned, stop_if_cancelled
+from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.trace_cases import holds_values, sample_cases, values_to_hold, with_cases
 
 if TYPE_CHECKING:
@@ -77,7 +75,7 @@ class KnownStep:
 
         trace = needed(ctx.trace, "trace", self)
         book = needed(ctx.skillbook, "skillbook", self)
-        with asking(ctx, PROVE_ROLE, allow=self.allow):
+        with model_calls_for(ctx, PROVE_ROLE, allow=self.allow):
             redactor = redactor_for(getattr(self.agent, "llm", None))
             read = await calling.function(lambda: read_trace(trace))
             # An agent that answered in this run is the one that proves what the run teaches.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ace.context import ACEStepContext
-from ace.steps.needed import needed
+from ace.steps.context_access import needed
 
 __all__ = ["LoadTracesStep"]
 

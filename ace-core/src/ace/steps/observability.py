@@ -6,7 +6,7 @@ import json
 import logging
 
 from ace.context import ACEStepContext
-from ace.steps.needed import needed
+from ace.steps.context_access import needed
 
 __all__ = ["ObservabilityStep"]
 

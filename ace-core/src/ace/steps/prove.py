@@ -25,10 +25,9 @@ from ace.protocols.roles import ShowsSkills
 from ace.retrieval import LexicalRanker
 from ace.skill import Skill, SkillCase, join_cases
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
-from ace.steps.asking import asking
+from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
+from ace.steps.copy_guard import CopyGuard, known_of_task
 from ace.steps.known import case_holders
-from ace.steps.needed import needed
-from ace.steps.stopping import is_learned, stop_if_cancelled
 from ace.steps.trace_cases import holds_values, known_cases, sample_cases, values_to_hold, was_corrected
 from ace.updates import UpdateBatch, UpdateOperation
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval
     from ace.skillbook import Skillbook
-    from ace.steps.copy_guard import CopyGuard
 
 __all__ = ["CALLS_PER_SKILL", "ProofNote", "ProveStep", "Unproven"]
 
@@ -183,7 +181,7 @@ class ProveStep:
         stop_if_cancelled()
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
         book = needed(ctx.skillbook, "skillbook", self).skills()
-        with asking(ctx, PROVE_ROLE, allow=self._allow()):
+        with model_calls_for(ctx, PROVE_ROLE, allow=self._allow()):
             proofs = _BatchProofs(self, calling, ctx, book)
             for operation in batch.operations:
                 await proofs.prove(operation)
@@ -545,8 +543,6 @@ class _BatchProofs:
         guard = self._step.guard
         if guard is None:
             return False
-        from ace.steps.apply import known_of_task
-
         known = known_of_task(self._ctx)
         changed = operation if text is None else dataclasses.replace(operation, content=text)
         return guard.problem_with(changed, known.answers, feedback=known.feedback) is not None

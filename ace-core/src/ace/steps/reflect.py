@@ -12,9 +12,7 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where
 from ace.calls.model_calls import redactor_for
 from ace.calls.role_calls import call_reflector
 from ace.context import ACEStepContext
-from ace.steps.asking import asking
-from ace.steps.needed import needed
-from ace.steps.stopping import is_learned, stop_if_cancelled
+from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.trace_cases import is_known, open_cases, with_cases
 
 if TYPE_CHECKING:
@@ -85,7 +83,7 @@ class ReflectStep:
         read = await calling.function(lambda: read_trace(trace))
         if is_known(ctx):
             return ctx.replace(reflection=_nothing_new())
-        with asking(ctx, "Reflector", allow=self.allow):
+        with model_calls_for(ctx, "Reflector", allow=self.allow):
             redactor = redactor_for(getattr(self.reflector, "llm", None))
             ctx = await calling.function(partial(with_cases, ctx, read, redactor))
             cases = {"cases": open_cases(ctx)} if _takes_cases(self.reflector) else {}

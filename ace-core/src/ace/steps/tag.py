@@ -9,9 +9,7 @@ from ace.arguments import checked_class
 from ace.context import ACEStepContext
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
 from ace.skillbook.store import SampleKey
-from ace.steps.asking import run_of
-from ace.steps.needed import needed
-from ace.steps.stopping import is_learned, stop_if_cancelled
+from ace.steps.context_access import is_learned, needed, run_of, stop_if_cancelled
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook

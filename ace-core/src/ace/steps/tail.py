@@ -1,9 +1,11 @@
-"""`learning_tail`: the steps with which every runner ends."""
+"""`learning_tail`: the steps with which every runner ends, and what they do once more when a run is over."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from ace.arguments import checked_arguments
 from ace.context import ACEStepContext
@@ -29,10 +31,46 @@ if TYPE_CHECKING:
     from ace.steps.copy_guard import CopyGuard
     from ace.steps.prove import Unproven
 
-__all__ = ["Prove", "learning_tail"]
+__all__ = ["EndOfRun", "Prove", "end_steps", "learning_tail"]
+
+logger = logging.getLogger(__name__)
 
 Prove = bool | Literal["auto"]
 """Whether skills are proven: `auto` if the agent says that it can be asked again."""
+
+
+@runtime_checkable
+class EndOfRun(Protocol):
+    """A step that has work left when the last sample is through. Runners call it, in the order of the steps."""
+
+    def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
+        """Do what is left.
+
+        Args:
+            last_index: The `global_sample_index` of the last sample.
+            interrupted: Whether the run was interrupted, so that only what saves work is done.
+        """
+        ...
+
+
+def end_steps(
+    steps: Iterable[object], last_index: int, *, interrupted: bool, on_problem: Callable[[Exception], None]
+) -> None:
+    """Let steps do what they have left. One that cannot, such as write a file, does not keep the others from it.
+
+    Args:
+        steps: The steps of a pipeline, in order.
+        last_index: The `global_sample_index` of the last sample.
+        interrupted: Whether the run was interrupted.
+        on_problem: Told of what a step raises.
+    """
+    for step in steps:
+        if isinstance(step, EndOfRun):
+            try:
+                step.end_run(last_index, interrupted=interrupted)
+            except Exception as error:
+                logger.error("%s could not end the run: %s", type(step).__name__, error)
+                on_problem(error)
 
 
 @checked_arguments()

@@ -18,9 +18,7 @@ from ace.protocols.errors import attribute_of, encodable
 from ace.redaction import Redactor
 from ace.retrieval import words
 from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
-from ace.steps.asking import asking
-from ace.steps.needed import needed
-from ace.steps.stopping import is_learned, stop_if_cancelled
+from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.trace_cases import is_known, open_cases, redacted_case
 from ace.updates import UpdateBatch, UpdateOperation
 
@@ -87,7 +85,7 @@ class UpdateStep:
             return ctx.replace(skill_manager_output=UpdateBatch())
         reflection = needed(ctx.reflection, "reflection", self)
         client = getattr(self.skill_manager, "llm", None)
-        with asking(ctx, "SkillManager", allow=self.allow):
+        with model_calls_for(ctx, "SkillManager", allow=self.allow):
             redactor = redactor_for(client)
             # A question may be of any length, and an event loop must not wait for it.
             question = encodable(await calling.function(partial(redactor.redact, question_of(ctx))))

@@ -115,7 +115,7 @@ class Learn(LearningCommand):
         from ace.implementations import agent_for, reflector_for, skill_manager_for
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.runners import TraceAnalyser
-        from ace.steps.save_skillbook import SaveSkillbookStep
+        from ace.steps.checkpoint import SaveSkillbookStep
 
         return TraceAnalyser.from_roles(
             reflector=reflector_for(client),

@@ -116,7 +116,7 @@ class Train(LearningCommand):
         from ace.implementations import agent_for, reflector_for, skill_manager_for
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.runners import ACE
-        from ace.steps.save_skillbook import SaveSkillbookStep
+        from ace.steps.checkpoint import SaveSkillbookStep
 
         is_saved_here = not place.keeps_history and not self.validation.validate
         return ACE.from_roles(

@@ -1,0 +1,109 @@
+"""What the steps of the learning core read from the context of a sample, and for whom they call a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from ace.calls.model_calls import call_scope, current_call_scope
+from ace.pipeline import PipelineCancelled, cancel_token_var
+from ace.skillbook.store import SampleKey
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+
+__all__ = ["is_learned", "model_calls_for", "needed", "run_of", "stop_if_cancelled"]
+
+T = TypeVar("T")
+
+
+def needed(value: T | None, field: str, step: object) -> T:
+    """Return the value of a field that a step cannot do without.
+
+    Args:
+        value: The value.
+        field: The name of the field.
+        step: The step that reads it.
+
+    Raises:
+        ValueError: The value is None.
+
+    Example:
+        >>> needed("a trace", "trace", object())
+        'a trace'
+    """
+    if value is None:
+        raise ValueError(
+            f"{type(step).__name__} needs the context field {field!r}, which is None; "
+            "an earlier step or the runner has to set it"
+        )
+    return value
+
+
+def is_learned(ctx: ACEStepContext) -> bool:
+    """Tell whether an earlier call of the run has written what the sample teaches.
+
+    Such a sample comes again only for the steps behind `ApplyStep`, which the run may have been killed in.
+
+    Args:
+        ctx: The context of the sample; runners put `already_learned` into its metadata.
+    """
+    return bool(ctx.metadata.get("already_learned"))
+
+
+def stop_if_cancelled() -> None:
+    """End the sample here if its run was cancelled.
+
+    The engine does this before foreground steps only. A run that is stopped shall not call models for all the
+    samples that wait in the background.
+
+    Raises:
+        PipelineCancelled: The run was cancelled.
+    """
+    token = cancel_token_var.get()
+    if token is not None and token.is_cancelled:
+        raise PipelineCancelled("the run was stopped before this sample was learned")
+
+
+@contextmanager
+def model_calls_for(
+    ctx: ACEStepContext, role: str, *, only_same_text: bool = False, allow: Collection[str] = ()
+) -> Iterator[None]:
+    """Have the model calls inside the block counted, and recorded, for this sample and role.
+
+    Args:
+        ctx: The context of the sample; runners put `sample_key`, `trace_id` and `attempts` into its metadata.
+        role: The name of the role.
+        only_same_text: Whether a recorded answer counts for no other request than its own, see `RecordedAnswers`.
+        allow: The classes of sensitive text that are not redacted, besides those that the run allows.
+
+    Example:
+        >>> from ace.context import ACEStepContext
+        >>> from ace.protocols.model_calls import current_call_scope
+        >>> with model_calls_for(ACEStepContext(metadata={"trace_id": "log.jsonl#3"}), "Reflector"):
+        ...     current_call_scope().trace_id
+        'log.jsonl#3'
+    """
+    scope = replace(
+        current_call_scope(),
+        allow=current_call_scope().allow | frozenset(allow),
+        trace_id=str(ctx.metadata.get("trace_id", "")),
+        attempts=ctx.metadata.get("attempts", {}),
+    )
+    key = ctx.metadata.get("sample_key")
+    if isinstance(key, SampleKey):
+        scope = replace(scope, run_id=key.run, epoch=key.epoch, sample=key.sample)
+    with call_scope(scope.asked_by(role, only_same_text=only_same_text)):
+        yield
+
+
+def run_of(ctx: ACEStepContext) -> str:
+    """Return the name of the run that a sample belongs to; empty outside a run.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    key = ctx.metadata.get("sample_key")
+    return key.run if isinstance(key, SampleKey) else ""
