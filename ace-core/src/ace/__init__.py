@@ -8,7 +8,7 @@ Example:
     2
 """
 
-from ace.lazy_exports import lazy_exports
+from ace.lazy_exports import lazy_exports as _lazy_exports
 from ace.lazy_plugins import set_filler
 
 # Type checkers take it for true; importing it from `typing` would load a dozen modules.
@@ -230,7 +230,7 @@ __all__ = [
 __version__: str
 """The version of the installed distribution ``ace-core``."""
 
-_find, __dir__ = lazy_exports(
+_find, __dir__ = _lazy_exports(
     "ace",
     {
         "ACE": "runners",
@@ -325,6 +325,7 @@ _find, __dir__ = lazy_exports(
 
 _PACKAGES = frozenset(
     {
+        "calls",
         "cases",
         "cli",
         "collection_pause",

@@ -81,7 +81,7 @@ def model_calls_for(
 
     Example:
         >>> from ace.context import ACEStepContext
-        >>> from ace.protocols.model_calls import current_call_scope
+        >>> from ace.calls.model_calls import current_call_scope
         >>> with model_calls_for(ACEStepContext(metadata={"trace_id": "log.jsonl#3"}), "Reflector"):
         ...     current_call_scope().trace_id
         'log.jsonl#3'
