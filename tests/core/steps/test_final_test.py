@@ -268,3 +268,43 @@ def test_no_answer_is_kept_with_what_must_not_be_stored(caplog: pytest.LogCaptur
     assert "Ida" in evidence and "would be answered 'Ida, " in caplog.text
     for text in (evidence, book.dumps(), str(consolidated), caplog.text):
         assert "jane.roe" not in text and "sk-proj" not in text
+
+
+class Choosing(Answering):
+    """An agent of a caller that shows three skills."""
+
+    def shown_skills(self, question: str, skillbook: Any) -> Sequence[Any]:
+        """Return the skills that share a word with the question."""
+        words = set(question.rstrip("?").split())
+        return [skill for skill in skillbook.skills() if words & set(skill.content.rstrip(".").split())][:3]
+
+    def generate(self, *, question: str, context: str, skillbook: Any, **_: Any) -> AgentOutput:
+        """Answer with the skills that are shown."""
+        texts = "\n".join(skill.content for skill in self.shown_skills(question, skillbook))
+        return AgentOutput(reasoning="", final_answer=self._answer(question, texts))
+
+
+def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_although_its_proof_took_all_calls() -> None:
+    book = Skillbook()
+    old = book.add_skill("x", "Shelf of ware one is S-1.", cases=[ONE])
+    book.put_cases(old.id, [ONE])
+    asked: list[str] = []
+
+    def answer(question: str, texts: str) -> str:
+        asked.append(question)
+        if "one" in question:
+            return "S-1" if "S-2" not in texts or worked_example(ONE) in texts else "S-2"
+        # The rule passes alone, fails in the book, and passes with its example: three calls of four.
+        return "S-2" if "S-1" not in texts or worked_example(TWO) in texts else "S-9"
+
+    step = ProveStep(Choosing(answer), skillbook=book)
+    added = UpdateOperation("ADD", section="x", content="Shelf of ware two, S-2.", cases=(TWO,))
+    batch = UpdateBatch("", [added])
+    ApplyStep(book)(step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch)))
+    assert not [question for question in asked if "one" in question], "the proof left a call for it"
+    step.end_run(1)
+    repaired = book.get_skill(old.id)
+    assert repaired is not None
+    assert worked_example(ONE) in repaired.content
+    assert {skill.proof for skill in book.skills()} == {"proven"}
+    assert SkillTests(book, Choosing(answer)).run().share == 1.0

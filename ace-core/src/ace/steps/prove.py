@@ -109,7 +109,8 @@ class ProveStep:
         retries: How often, for each operation; by default once, and never with a small model, which answers the same
             again.
         regression_cases: The most cases of other skills that are asked after a change, the most similar ones first.
-            They share the calls of `calls_per_skill`; cases that were not asked are part of the final test.
+            They share the calls of `calls_per_skill`. Those for which no call is left are part of the final test if
+            they belong to the run, or if the agent chooses its skills and a skill of the run is now shown with them.
         calls_per_skill: How many model calls the proof of one skill may take, that of the final test included. A
             change that breaks a case takes two more.
         unproven: `keep` keeps a skill that fails its case whatever its text, `drop` drops it.
@@ -204,9 +205,10 @@ class ProveStep:
         if interrupted or not self.final_test or book is None:
             return
         asked = {**asked, **_asked_in(book, scope.run_id)}
+        older = _older_cases(self.prover, book.skills(), asked, self.regression_cases)
         try:
             with call_scope(dataclasses.replace(scope, allow=scope.allow | self._allow()).asked_by(PROVE_ROLE)):
-                _FinalTest(self.prover, book, asked, last_index).run()
+                _FinalTest(self.prover, book, {**asked, **older}, last_index).run()
         except PipelineCancelled as stopped:
             logger.info("The final test was stopped: %s", stopped)
         except LLMError as error:
@@ -715,6 +717,33 @@ def _asked_in(book: Skillbook, run_id: str) -> dict[str, str]:
     for note in sorted(notes, key=lambda note: note.get("index", 0)):
         asked.update(note.get("cases", {}))
     return asked
+
+
+def _older_cases(prover: CaseProver, skills: Sequence[Skill], asked: Mapping[str, str], most: int) -> dict[str, str]:
+    """Return the cases of earlier runs that a skill of this run may have broken, as cases that were not asked yet.
+
+    The proof of a skill may leave no call for them. With an agent that sees the whole book, every skill is shown with
+    every case, so there they would be too many.
+    """
+    if not prover.chooses or not most:
+        return {}
+    found: dict[str, str] = {}
+    older = [skill for skill in skills if any(_may_be_broken(case, asked) for case in skill.cases)]
+    ranker = LexicalRanker()
+    for new in skills:
+        if not any(case.id in asked for case in new.cases):
+            continue
+        for skill in ranker.best(new.content, [skill for skill in older if skill.id != new.id], most):
+            for case in skill.cases:
+                if not _may_be_broken(case, asked) or new.created_at <= case.last_run_at:
+                    continue
+                if any(shown.id == new.id for shown in prover.shown(case.question, skills)):
+                    found[case.id] = ""
+    return found
+
+
+def _may_be_broken(case: SkillCase, asked: Mapping[str, str]) -> bool:
+    return case.id not in asked and case.last_result == "passed"
 
 
 def _round_key(number: int) -> SampleKey | None:
