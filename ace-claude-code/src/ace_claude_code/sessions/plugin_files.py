@@ -13,8 +13,9 @@ __all__ = ["HOOK_MODULE", "is_foreign_plugin", "is_our_plugin", "plugin_files"]
 
 HOOK_MODULE = "ace_claude_code.sessions.hook"
 
-# Claude Code gives a hook at the end of a session only a second or two, unless it asks for more.
-_SECONDS = 30
+# Claude Code gives a hook at the end of a session only a second or two, unless it asks for more; a minute is the most
+# that it grants. A hook takes a tenth of a second, and longer on a busy machine.
+_SECONDS = 60
 
 
 def plugin_files() -> dict[str, str]:
