@@ -305,7 +305,7 @@ class CaseProver:
     async def _judge_says(self, calling: Calling, case: SkillCase, answer: str) -> bool | None:
         if self.judge is None:
             return None
-        from ace.implementations.usable_answers import usable_answer  # pydantic is behind both
+        from ace.implementations.role_answers import usable_answer  # pydantic is behind both
         from ace.outputs import CaseVerdict
 
         prompt = _JUDGE_PROMPT.format(

@@ -8,13 +8,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ace.arguments import checked_class
-from ace.calls import BLOCKING, ON_LOOP, Calling, current_answer_budget, finished, note_model_call, within_seconds
+from ace.calls import (
+    BLOCKING,
+    ON_LOOP,
+    AnswerProblem,
+    Calling,
+    RejectedAnswer,
+    finished,
+    note_model_call,
+    until_usable,
+    within_seconds,
+)
 from ace.protocols import (
     LLMAuthenticationError,
     LLMCallError,
     LLMResponse,
     StructuredAnswer,
-    UnusableAnswerError,
     Usage,
 )
 from ace.providers import UsageAccount, valid_answer
@@ -231,26 +240,23 @@ class LangChainLLMClient:
         settings: dict[str, Any],
     ) -> StructuredAnswer:
         """Ask with the model's own structured output, until an answer validates."""
-        budget = current_answer_budget()
         # With the class itself, some models raise on an answer that does not validate, and it would be lost.
         asking = self.chat_model.with_structured_output(schema_of(response_model), include_raw=True)
-        messages, answers = start, list[str]()
-        while True:
+
+        async def ask(rejected: RejectedAnswer | None) -> tuple[Any, str]:
             started = time.monotonic()
+            messages = start if rejected is None else [*start, _asked_again(rejected)]
             returned = await self._invoked(calling, asking, messages, settings)
             response = self._response(returned["raw"], time.monotonic() - started)
-            text = raw_text(response.text, returned["raw"])
-            answers.append(text)
-            if budget is not None:
-                budget.record(text)
+            return returned, raw_text(response.text, returned["raw"])
+
+        def read(answer: tuple[Any, str]) -> StructuredAnswer:
             try:
-                return validated(returned, response_model)
+                return validated(answer[0], response_model)
             except ValueError as error:
-                problem = str(error)
-            if len(answers) > self.validation_retries or (budget is not None and budget.left == 0):
-                raise UnusableAnswerError(problem, raw_answers=answers)
-            again = f"Your last answer cannot be used: {problem}\nAnswer again.\n\nYour last answer was:\n{text}"
-            messages = [*start, {"role": "user", "content": again}]
+                raise AnswerProblem(str(error)) from error
+
+        return await until_usable(ask, read, text_of=lambda answer: answer[1], max_retries=self.validation_retries)
 
     def _response(self, answer: AIMessage, seconds: float) -> LLMResponse:
         """Return an answer, and count what it took."""
@@ -286,6 +292,13 @@ class LangChainLLMClient:
 
 
 LangChainLiteLLMClient = LangChainLLMClient
+
+
+def _asked_again(rejected: RejectedAnswer) -> dict[str, Any]:
+    again = (
+        f"Your last answer cannot be used: {rejected.problem}\nAnswer again.\n\nYour last answer was:\n{rejected.text}"
+    )
+    return {"role": "user", "content": again}
 
 
 def _chat_model(model: BaseChatModel | str, settings: dict[str, Any]) -> BaseChatModel:

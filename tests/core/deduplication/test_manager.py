@@ -16,7 +16,7 @@ from ace.deduplication.detector import LARGEST_GROUP
 from ace.implementations import SkillManager
 from ace.protocols import DeduplicationManagerLike, SkillConsolidatorLike
 from ace.providers import LiteLLMClient, LiteLLMEmbedder
-from ace.providers.retry_policy import RetryPolicy
+from ace.providers.request_outcomes import RetryPolicy
 from ace.skill import TAGS
 from ace.skillbook import Skillbook
 from tests.support.clients import client_for

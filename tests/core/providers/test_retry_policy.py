@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace.providers.retry_policy import RetryPolicy
+from ace.providers.request_outcomes import RetryPolicy
 
 
 @given(retry=st.integers(1, 10_000), asked=st.none() | st.floats(0, 1e6))

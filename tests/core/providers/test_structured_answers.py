@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace.calls import answer_budget
+from ace.calls import AnswerProblem, answer_budget
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols import UnusableAnswerError
-from ace.providers.structured_answers import AnswerProblem, read_answer
+from ace.providers.structured_answers import read_answer
 from tests.support.clients import client_for
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer, in_turn
 

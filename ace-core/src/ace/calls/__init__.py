@@ -15,14 +15,17 @@ from ace.calls.model_calls import (
     note_model_call,
     redactor_for,
 )
+from ace.calls.usable_answers import AnswerProblem, RejectedAnswer, until_usable
 
 __all__ = [
     "BLOCKING",
     "ON_LOOP",
     "AnswerBudget",
+    "AnswerProblem",
     "CallScope",
     "Calling",
     "RecordedAnswers",
+    "RejectedAnswer",
     "answer_budget",
     "call_scope",
     "current_answer_budget",
@@ -31,5 +34,6 @@ __all__ = [
     "note_model_call",
     "own_twin",
     "redactor_for",
+    "until_usable",
     "within_seconds",
 ]

@@ -15,7 +15,7 @@ from ace.providers.local.catalogue import CATALOGUE, CataloguedModel, catalogued
 from ace.providers.local.errors import RuntimeMissingError
 from ace.providers.local.model_files import kept_file, models_folder
 from ace.providers.local.pull import partial_file, pull_model, space_needed
-from ace.providers.local.runtime import check_runtime
+from ace.providers.local.server import check_runtime
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings

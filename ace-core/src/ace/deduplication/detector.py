@@ -228,7 +228,7 @@ class SimilarityDetector:
 
 def _embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
     """Return what makes vectors under these settings; None compares words."""
-    from ace.providers.wordllama_embedder import WordLlamaEmbedder
+    from ace.providers.embedders import WordLlamaEmbedder
 
     provider = config.embedding_provider
     if provider == "auto":

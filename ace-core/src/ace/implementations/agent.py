@@ -10,7 +10,7 @@ from ace.arguments import checked_arguments, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.implementations.helpers import extract_cited_skill_ids, format_optional
 from ace.implementations.prompts import AGENT_PROMPT, PromptTemplate, skillbook_for_prompt
-from ace.implementations.usable_answers import checked_client, usable_answer
+from ace.implementations.role_answers import checked_client, usable_answer
 from ace.outputs import AgentOutput
 from ace.protocols.errors import EmptyAnswerError, UnusableAnswerError
 from ace.protocols.llm import AnyLLMClient

@@ -10,9 +10,9 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import redactor_for
 from ace.implementations.helpers import format_optional, make_skillbook_excerpt
 from ace.implementations.prompts import REFLECTOR_PROMPT, Fence, PromptTemplate
+from ace.implementations.role_answers import checked_client, usable_answer
 from ace.implementations.trace_reading import StandardTrace, fitted_sections, read_trace, sections_as_text, sections_of
 from ace.implementations.trace_reading.rendering import fit
-from ace.implementations.usable_answers import checked_client, usable_answer
 from ace.outputs import AgentOutput, ReflectorOutput
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader

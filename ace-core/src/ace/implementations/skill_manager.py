@@ -12,8 +12,8 @@ from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import redactor_for
 from ace.implementations.helpers import format_optional
 from ace.implementations.prompts import SKILL_MANAGER_PROMPT, Fence, PromptTemplate, skillbook_for_prompt
+from ace.implementations.role_answers import checked_client, usable_answer
 from ace.implementations.trace_reading.rendering import cut_middle
-from ace.implementations.usable_answers import checked_client, usable_answer
 from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader

@@ -32,10 +32,10 @@ from ace.implementations.prompts import (
     word_runs,
 )
 from ace.implementations.reflector import Execution, Reflector
+from ace.implementations.role_answers import usable_answer
 from ace.implementations.skill_manager import SkillManager
 from ace.implementations.trace_reading import StandardTrace, read_trace
 from ace.implementations.trace_reading.rendering import cut_middle, fit
-from ace.implementations.usable_answers import usable_answer
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput, SkillManagerOutput
 from ace.outputs.lenient_fields import LenientOutput, Raw, Text
 from ace.protocols.llm import AnyLLMClient

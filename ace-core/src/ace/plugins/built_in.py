@@ -28,7 +28,7 @@ def ace_llm_clients() -> Iterator[LLMClientSpec]:
     """Give the models on this machine: `local/` and a name of the catalogue, or the path of a GGUF file."""
     yield LLMClientSpec(
         name="local",
-        target="ace.providers.local.model_string:client_of_model_string",
+        target="ace.providers.local.client:client_of_model_string",
         summary="Models on this machine, with ace-core[local]",
     )
 
@@ -38,11 +38,11 @@ def ace_embedders() -> Iterator[EmbedderSpec]:
     """Give the embedding models that LiteLLM knows, and word vectors that need no key."""
     yield EmbedderSpec(
         name="litellm",
-        target="ace.providers.litellm_embedder:LiteLLMEmbedder",
+        target="ace.providers.embedders:LiteLLMEmbedder",
         summary="Vectors of any embedding model that LiteLLM knows",
     )
     yield EmbedderSpec(
         name="local",
-        target="ace.providers.wordllama_embedder:WordLlamaEmbedder",
+        target="ace.providers.embedders:WordLlamaEmbedder",
         summary="Word vectors on this machine, with ace-core[embeddings]",
     )

@@ -14,10 +14,11 @@ from ace.arguments import checked_arguments
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import current_answer_budget
 from ace.calls.secrets import known_secrets, redact
-from ace.protocols.errors import LLMError, UnusableAnswerError
+from ace.calls.usable_answers import AnswerProblem, RejectedAnswer, until_usable
+from ace.protocols.errors import LLMError
 from ace.protocols.llm import AnyLLMClient, LLMResponse, StructuredAnswer, Usage
-from ace.providers.json_answers import json_objects
-from ace.providers.litellm_import import load_litellm, quieten_logger
+from ace.providers.litellm_library import load_litellm, quieten_logger
+from ace.providers.structured_answers import json_objects
 
 __all__ = ["InstructorClient", "wrap_with_instructor"]
 
@@ -136,7 +137,10 @@ class InstructorClient:
         conversation = _Conversation(self.client, settings, self.max_retries)
         complete = conversation.complete if calling is BLOCKING else conversation.acomplete
         create = instructor.from_litellm(complete, mode=_mode(instructor, self.mode))
-        while True:
+
+        async def ask(rejected: RejectedAnswer | None) -> StructuredAnswer | AnswerProblem:
+            if rejected is not None:  # instructor gives up at once on some answers, such as very long broken ones
+                messages.append({"role": "user", "content": f"Your last answer could not be read: {rejected.problem}"})
             try:
                 created = create.chat.completions.create(
                     messages=messages,
@@ -150,10 +154,12 @@ class InstructorClient:
                 return _with_raw(answer, conversation.answers[-1])
             if conversation.call_error is not None:
                 raise conversation.call_error
-            if conversation.is_over:
-                raise UnusableAnswerError(problem, raw_answers=conversation.answers)
-            # instructor gives up at once on some answers, such as very long broken ones.
-            messages.append({"role": "user", "content": f"Your last answer could not be read: {problem}"})
+            return AnswerProblem(problem)
+
+        def text_of(answer: StructuredAnswer | AnswerProblem) -> str:
+            return conversation.answers[-1] if conversation.answers else ""
+
+        return await until_usable(ask, _read, text_of=text_of, max_retries=self.max_retries)
 
 
 @checked_arguments()
@@ -173,6 +179,12 @@ def wrap_with_instructor(client: AnyLLMClient, mode: str = "MD_JSON", *, max_ret
     return InstructorClient(client, mode=mode, max_retries=max_retries)
 
 
+def _read(answer: StructuredAnswer | AnswerProblem) -> StructuredAnswer:
+    if isinstance(answer, AnswerProblem):
+        raise answer
+    return answer
+
+
 class _Conversation:
     """The completion function that instructor calls: one structured answer, with its retries."""
 
@@ -180,21 +192,14 @@ class _Conversation:
         self.client = client
         self.settings = settings
         self.max_retries = max_retries
-        self.budget = current_answer_budget()
         self.answers: list[str] = []
         self.call_error: LLMError | None = None
 
     @property
     def retries_left(self) -> int:
         """How often instructor may ask again after the next answer."""
-        own = self.max_retries - len(self.answers)
-        return own if self.budget is None else max(0, min(own, self.budget.left - 1))
-
-    @property
-    def is_over(self) -> bool:
-        """Whether no further answer may be asked for."""
-        used_up = self.budget is not None and self.budget.left == 0
-        return used_up or len(self.answers) > self.max_retries
+        own, budget = self.max_retries - len(self.answers), current_answer_budget()
+        return own if budget is None else max(0, min(own, budget.left - 1))
 
     def complete(self, *, messages: Sequence[Mapping[str, Any]], **mode_settings: Any) -> Any:
         """Send the messages through our client and return a response as OpenAI's library has it."""
@@ -213,8 +218,9 @@ class _Conversation:
             self.call_error = error
             raise
         self.answers.append(response.text)
-        if self.budget is not None:
-            self.budget.record(response.text)
+        budget = current_answer_budget()
+        if budget is not None:
+            budget.record(response.text)
         return response.raw if hasattr(response.raw, "choices") else _chat_completion(response.text, mode_settings)
 
     async def _send(

@@ -1,28 +1,122 @@
-"""`LiteLLMClient`: reaches any model that LiteLLM knows, with retries, fallbacks and an account."""
+"""`LiteLLMClient`: reaches any model that LiteLLM knows, with retries, fallbacks and an account, and its settings."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from ace.arguments import checked_arguments
+from ace.arguments import checked_arguments, checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import current_call_scope, keep_response, note_model_call, recorded_response
 from ace.calls.secrets import known_secrets
+from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
 from ace.providers import litellm_library
-from ace.providers.litellm_config import LiteLLMConfig, Message
-from ace.providers.model_chain import ModelChain
-from ace.providers.structured_answers import valid_answer
+from ace.providers.litellm_library import is_on_own_server, placeholder_key
+from ace.providers.request_outcomes import Answered, Failed, RetryPolicy, UsageAccount
+from ace.providers.structured_answers import accepted_schema, valid_answer
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["LiteLLMClient", "LiteLLMConfig", "Message"]
+__all__ = ["LiteLLMClient", "LiteLLMConfig", "Message", "ModelChain"]
+
+Message = Mapping[str, Any]
+
+
+@checked_class
+@dataclass(frozen=True, slots=True)
+class LiteLLMConfig:
+    """Settings of a `LiteLLMClient`."""
+
+    model: str
+    """A LiteLLM model string, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`."""
+    api_base: str | None = None
+    """The address of your own server; None uses that of the provider."""
+    api_key: str | None = field(default=None, repr=False)
+    """The key; None takes it from the environment. It never shows in a repr."""
+    max_tokens: int | None = 2048
+    """The maximum length of an answer, in tokens; None leaves it to the provider."""
+    temperature: float | None = 0.0
+    """The sampling temperature; None leaves it to the provider."""
+    timeout: float = 120.0
+    """How long one request may take until its answer is complete, in seconds."""
+    max_retries: int = 3
+    """How often a request is repeated after 408, 429, 5xx, a reset or a timeout."""
+    retry_delay: float = 0.5
+    """The maximum delay before the first retry, in seconds; it doubles each time."""
+    longest_retry_delay: float = 30.0
+    """The maximum delay before any retry, in seconds."""
+    validation_retries: int = 2
+    """How often a structured answer that does not validate is asked for again."""
+    fallbacks: Sequence[str | LiteLLMConfig] = ()
+    """Models to try in turn when this one fails: model strings, or whole settings."""
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Further arguments of `litellm.completion`, such as `{"seed": 1}`."""
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise ValueError("model must be a LiteLLM model string, such as 'gpt-4o-mini'")
+        if self.timeout <= 0:
+            raise ValueError(f"timeout must be more than 0 seconds, got {self.timeout!r}")
+        if self.validation_retries < 0:
+            raise ValueError(f"validation_retries must not be negative, got {self.validation_retries!r}")
+        object.__setattr__(self, "fallbacks", tuple(self.fallbacks))
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The settings on retries as one object."""
+        return RetryPolicy(self.max_retries, self.retry_delay, self.longest_retry_delay)
+
+    def chain(self) -> list[LiteLLMConfig]:
+        """Return these settings and those of the fallbacks, in the order in which they are tried.
+
+        A fallback given as a model string shares address and key only with a model whose string begins alike:
+        `openai/one` with `openai/two`, `gpt-4o` with `gpt-4o-mini`. So no key reaches the server of another provider.
+        """
+        return [self, *(self._fallback(entry) for entry in self.fallbacks)]
+
+    def _fallback(self, entry: str | LiteLLMConfig) -> LiteLLMConfig:
+        if isinstance(entry, LiteLLMConfig):
+            return entry
+        if _family(entry) == _family(self.model):
+            return replace(self, model=entry, fallbacks=())
+        return replace(self, model=entry, fallbacks=(), api_base=None, api_key=None)
+
+    def request(self, messages: Sequence[Message], overrides: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of `litellm.completion` for these messages.
+
+        Args:
+            messages: Chat messages.
+            overrides: Settings for this call, which win.
+        """
+        request: dict[str, Any] = {
+            "model": self.model,
+            "messages": [dict(message) for message in messages],
+            "api_base": self.api_base,
+            "api_key": self.api_key or placeholder_key(self.model, self.api_base),
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "timeout": self.timeout,
+            # Some models take no temperature; their calls must not fail for our default.
+            "drop_params": True,
+            **self.options,
+            **overrides,
+        }
+        return {name: value for name, value in request.items() if value is not None}
+
+
+def _family(model: str) -> str:
+    """Return the prefix that names the provider, or the first letters of a plain name, which differ by provider."""
+    prefix, slash, _ = model.partition("/")
+    return f"{prefix}/" if slash else "".join(itertools.takewhile(str.isalpha, model))
 
 
 class LiteLLMClient:
@@ -268,3 +362,151 @@ def _messages(prompt: str, settings: dict[str, Any]) -> list[Message]:
     system = settings.pop("system", None)
     start: list[Message] = [{"role": "system", "content": system}] if system else []
     return [*start, {"role": "user", "content": prompt}]
+
+
+_logger = logging.getLogger("ace.providers.litellm")
+_REFUSED = (400, 415, 422, 501)
+_REFUSES_SCHEMA = re.compile(r"response.?format|schema|grammar|structured", re.IGNORECASE)
+_SCHEMA_NOT_KEPT = 500
+"""What llama.cpp answers when it cannot read what it has constrained itself; the next answer may be fine."""
+
+
+class ModelChain:
+    """A model and its fallbacks, with the account of all their requests. It may be used from several threads.
+
+    Args:
+        configs: The settings of each model, in the order in which they are tried.
+
+    Raises:
+        ValueError: A setting for retries is out of range.
+    """
+
+    def __init__(self, configs: Sequence[LiteLLMConfig]) -> None:
+        self.configs = tuple(configs)
+        for config in self.configs:
+            # Bad numbers are told at construction, not in the middle of a run.
+            _ = config.retry_policy
+        self.account = UsageAccount()
+        self._takes_no_schema: set[int] = set()
+
+    async def ask(
+        self,
+        calling: Calling,
+        messages: Sequence[Message],
+        overrides: Mapping[str, Any],
+        response_model: type[BaseModel] | None,
+    ) -> tuple[str, LLMResponse]:
+        """Return the model that answered, and its answer.
+
+        Args:
+            calling: How requests are made and waited for.
+            messages: Chat messages.
+            overrides: Settings for this call.
+            response_model: What the answer has to validate as; own servers are asked to hold the model to it.
+
+        Raises:
+            LLMAuthenticationError: The key is missing or was refused.
+            LLMCallError: No model answered.
+        """
+        attempts = 0
+        failed = Failed("no request was made", None)
+        for place, config in enumerate(self.configs):
+            outcome, made = await self._ask_held(calling, place, config.request(messages, overrides), response_model)
+            attempts += made
+            if isinstance(outcome, Answered):
+                return config.model, outcome.response
+            failed = outcome
+            if place + 1 < len(self.configs):
+                following = self.configs[place + 1].model
+                _logger.warning("model %r failed (%s); trying %r", config.model, failed.reason, following)
+        raise _call_error(failed, self.configs[-1].model, attempts)
+
+    async def _ask_held(
+        self, calling: Calling, place: int, request: Mapping[str, Any], response_model: type[BaseModel] | None
+    ) -> tuple[Answered | Failed, int]:
+        """Ask one model, held to the schema of the answer where its server can do that."""
+        if (
+            response_model is None
+            or "response_format" in request
+            or place in self._takes_no_schema
+            or not is_on_own_server(request["model"], request.get("api_base"))
+        ):
+            return await self._ask_until_answered(calling, place, request)
+        held = {**request, "response_format": accepted_schema(response_model)}
+        outcome, made = await self._ask_until_answered(calling, place, held, at_once=(_SCHEMA_NOT_KEPT, *_REFUSED))
+        is_refusal = isinstance(outcome, Failed) and _is_refusal_of_schema(outcome)
+        if isinstance(outcome, Answered) or not (is_refusal or outcome.status_code == _SCHEMA_NOT_KEPT):
+            return outcome, made
+        outcome, more = await self._ask_until_answered(calling, place, request, before=made - 1)
+        if isinstance(outcome, Answered) and is_refusal:
+            self._takes_no_schema.add(place)
+        return outcome, more + 1
+
+    async def _ask_until_answered(
+        self,
+        calling: Calling,
+        place: int,
+        request: Mapping[str, Any],
+        *,
+        before: int = 0,
+        at_once: Sequence[int] = (),
+    ) -> tuple[Answered | Failed, int]:
+        """Send a request until it is answered or another attempt cannot help.
+
+        Args:
+            calling: How requests are made and waited for.
+            place: Which model of the chain it is for.
+            request: The arguments of `litellm.completion`.
+            before: The attempts that were made already.
+            at_once: The statuses of failures that are not tried again.
+        """
+        config = self.configs[place]
+        policy = config.retry_policy
+        attempt = before
+        while True:
+            attempt += 1
+            outcome: Answered | Failed = await calling.method(litellm_library, "send", request)
+            if isinstance(outcome, Answered):
+                self.account.add(outcome.response.usage)
+                return outcome, attempt
+            self.account.add(Usage(failed_requests=1))
+            worth_it = not outcome.is_authentication and policy.is_worth_retrying(outcome.status_code)
+            if not worth_it or attempt > policy.max_retries or outcome.status_code in at_once:
+                return outcome, attempt
+            delay = policy.delay(attempt, outcome.retry_after)
+            _logger.info(
+                "model %r: %s; retry %d of %d in %.2f s",
+                config.model,
+                outcome.reason,
+                attempt,
+                policy.max_retries,
+                delay,
+            )
+            await calling.sleep(delay)
+
+
+def _is_refusal_of_schema(failed: Failed) -> bool:
+    return failed.status_code in _REFUSED and _REFUSES_SCHEMA.search(failed.reason) is not None
+
+
+def _call_error(failed: Failed, model: str, attempts: int) -> LLMCallError:
+    requests = f"{attempts} request" if attempts == 1 else f"{attempts} requests"
+    if not failed.is_authentication:
+        return LLMCallError(
+            f"model {model!r} gave no answer after {requests}: {failed.reason}",
+            model=model,
+            status_code=failed.status_code,
+            attempts=attempts,
+            problem=failed.problem,
+        )
+    if failed.missing_variables:
+        what_to_do = f"set the environment variable {' or '.join(failed.missing_variables)}"
+    else:
+        what_to_do = "check the key"
+    return LLMAuthenticationError(
+        f"model {model!r}: the key is missing or was refused; {what_to_do}. Reason: {failed.reason}",
+        model=model,
+        status_code=failed.status_code,
+        attempts=attempts,
+        missing_variables=failed.missing_variables,
+    )

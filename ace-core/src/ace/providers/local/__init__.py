@@ -8,8 +8,7 @@ from ace.providers.local.client import LocalLLMClient
 from ace.providers.local.errors import LocalModelError, ModelNotPulledError, RuntimeMissingError
 from ace.providers.local.model_files import ModelFile, model_file, models_folder
 from ace.providers.local.pull import pull_model
-from ace.providers.local.runtime import check_runtime
-from ace.providers.local.server import close_servers
+from ace.providers.local.server import check_runtime, close_servers
 
 __all__ = [
     "CATALOGUE",

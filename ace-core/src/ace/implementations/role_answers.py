@@ -1,4 +1,4 @@
-"""Ask a model until its answer can be used, within a fixed number of answers."""
+"""The answer of a model to what a role asks: usable, recorded where a run records answers, and without keys."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ace.calls.model_calls import (
 )
 from ace.calls.role_calls import call_client
 from ace.calls.secrets import known_secrets, redact
+from ace.calls.usable_answers import AnswerProblem, RejectedAnswer, until_usable
 from ace.protocols.errors import LLMCallError, UnusableAnswerError
 from ace.protocols.llm import AnyLLMClient, StructuredAnswer, Usage
 
@@ -68,31 +69,37 @@ async def usable_answer(
         LLMCallError: The model could not be reached.
         RoleError: The client returned something else than an answer of this class.
     """
-    asked = prompt
+
+    async def ask(rejected: RejectedAnswer | None) -> StructuredAnswer:
+        asked = prompt if rejected is None else _asked_again(prompt, rejected.problem)
+        return await _structured_answer(calling, llm, asked, response_model)
+
+    def read(answer: StructuredAnswer) -> StructuredAnswer:
+        shown = _without_keys(answer, known_secrets(llm))
+        problem = problem_with(shown)
+        if problem is not None:
+            raise AnswerProblem(problem)
+        return shown
+
     with answer_budget(max_retries + 1) as budget, call_scope(_scope_of(role)):
-        while True:
-            left_before = budget.left
-            try:
-                answer = await _structured_answer(calling, llm, asked, response_model)
-            except UnusableAnswerError as error:
-                raw_answers = budget.answers or error.raw_answers
-                raise UnusableAnswerError(error.problem, raw_answers=raw_answers, role=role) from error
-            except LLMCallError as error:
-                error.role = error.role or role
+        try:
+            return await until_usable(ask, read, text_of=_raw_text, max_retries=max_retries, role=role)
+        except UnusableAnswerError as error:
+            if error.role:
                 raise
-            if budget.left == left_before:
-                # A client that knows nothing of budgets.
-                budget.record(_raw_text(answer))
-            answer = _without_keys(answer, known_secrets(llm))
-            problem = problem_with(answer)
-            if problem is None:
-                return answer
-            if budget.left == 0:
-                raise UnusableAnswerError(problem, raw_answers=budget.answers, role=role)
-            asked = (
-                f"{prompt.rstrip()}\n\n# Your last answer\n\n"
-                f"Your last answer could not be used: {problem}. Give a better one.\n"
-            )
+            # The client has asked again by itself, and no answer validates.
+            raw_answers = budget.answers or error.raw_answers
+            raise UnusableAnswerError(error.problem, raw_answers=raw_answers, role=role) from error
+        except LLMCallError as error:
+            error.role = error.role or role
+            raise
+
+
+def _asked_again(prompt: str, problem: str) -> str:
+    return (
+        f"{prompt.rstrip()}\n\n# Your last answer\n\n"
+        f"Your last answer could not be used: {problem}. Give a better one.\n"
+    )
 
 
 def _scope_of(role: str) -> CallScope:
