@@ -143,7 +143,7 @@ def test_the_exit_message_of_a_runner_counts_its_samples_and_nothing_else(count:
     code = f"""
         import time
         from ace import TraceAnalyser
-        from ace.testing.scripted_roles import ScriptedReflector, ScriptedSkillManager
+        from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
 
         class SlowReflector(ScriptedReflector):
             def reflect(self, *args, **kwargs):

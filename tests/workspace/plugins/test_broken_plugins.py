@@ -160,7 +160,7 @@ def test_an_interrupted_import_names_the_plugin(environment: Environment) -> Non
 
 def test_a_slow_import_names_the_plugin(environment: Environment) -> None:
     code = (
-        "import ace.plugins.plugin_code as code; code.SLOW_AFTER = 0.05\n"
+        "import ace.plugins.loading as code; code.SLOW_AFTER = 0.05\n"
         "from ace.plugins import get_runner; print(get_runner('sleeps').__name__)"
     )
     done = environment.command("python", "-I", "-c", code, environ={"SLEEP": "1"})

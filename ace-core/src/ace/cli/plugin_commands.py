@@ -128,7 +128,7 @@ def add_plugin_commands(app: App, arguments: Sequence[str], built_in: Collection
     Raises:
         PluginError: The command that is called cannot be imported.
     """
-    from ace.plugins.commands import load_command, plugin_commands
+    from ace.plugins.access import load_command, plugin_commands
 
     for command in plugin_commands():
         shown = command.name.replace("_", "-")
@@ -180,7 +180,7 @@ def plugin_called(arguments: Sequence[str]) -> str | None:
     Args:
         arguments: What follows `ace`.
     """
-    from ace.plugins.commands import plugin_commands
+    from ace.plugins.access import plugin_commands
 
     names = {command.name for command in plugin_commands()}
     return next((name for name in names if arguments and arguments[0].replace("-", "_") == name), None)
@@ -233,8 +233,8 @@ def names_of_broken_plugins(built_in: Collection[str]) -> list[str]:
     Args:
         built_in: The names of commands that plugins cannot take.
     """
+    from ace.plugins.access import plugin_commands
     from ace.plugins.catalogue import catalogue
-    from ace.plugins.commands import plugin_commands
 
     broken = {
         plugin.installed.name

@@ -11,6 +11,7 @@ from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ace.plugins.access import get_execute_step, get_llm_client, get_runner, get_trace_converter
+    from ace.plugins.catalogue import PluginInfo, list_plugins, temporary
     from ace.plugins.discovery import Discovery, InstalledPlugin, discover
     from ace.plugins.errors import (
         MissingFrameworkError,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         UnknownPluginError,
     )
     from ace.plugins.hooks import hookimpl
-    from ace.plugins.listing import PluginInfo, list_plugins
     from ace.plugins.specs import (
         CommandSpec,
         EmbedderSpec,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         StoreSpec,
         TraceConverterSpec,
     )
-    from ace.plugins.temporary_plugin import temporary
 
 __all__ = [
     "CommandSpec",
@@ -77,7 +76,7 @@ __getattr__, __dir__ = lazy_exports(
         "PluginApiError": "errors",
         "PluginConflictError": "errors",
         "PluginError": "errors",
-        "PluginInfo": "listing",
+        "PluginInfo": "catalogue",
         "PluginLoadError": "errors",
         "RunnerSpec": "specs",
         "StoreSpec": "specs",
@@ -89,7 +88,7 @@ __getattr__, __dir__ = lazy_exports(
         "get_runner": "access",
         "get_trace_converter": "access",
         "hookimpl": "hooks",
-        "list_plugins": "listing",
-        "temporary": "temporary_plugin",
+        "list_plugins": "catalogue",
+        "temporary": "catalogue",
     },
 )

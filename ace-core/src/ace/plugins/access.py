@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ace.plugins.catalogue import catalogue
@@ -9,13 +13,20 @@ from ace.plugins.errors import PluginLoadError, UnknownPluginError
 from ace.plugins.specs import CommandSpec, ExecuteStepSpec, LLMClientSpec, RunnerSpec, Spec, TraceConverterSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ace.pipeline import StepProtocol
     from ace.plugins.loading import LoadedPlugin
     from ace.protocols import ModelClientFactory
+    from ace.runners import IntegrationRunner
 
-__all__ = ["get_execute_step", "get_llm_client", "get_runner", "get_trace_converter", "only"]
+__all__ = [
+    "get_execute_step",
+    "get_llm_client",
+    "get_runner",
+    "get_trace_converter",
+    "load_command",
+    "only",
+    "plugin_commands",
+]
 
 SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
@@ -25,6 +36,8 @@ _KINDS: dict[type[Spec], str] = {
     LLMClientSpec: "LLM client",
     CommandSpec: "command",
 }
+
+_lock = threading.Lock()
 
 
 def get_runner(name: str) -> Any:  # the class is the plugin's own; its constructors differ
@@ -37,8 +50,6 @@ def get_runner(name: str) -> Any:  # the class is the plugin's own; its construc
         UnknownPluginError: There is no such plugin, or it gives no runner.
         PluginError: It cannot be loaded; see `ace.plugins`.
     """
-    from ace.plugins.composed import composed_runner
-
     plugin = catalogue().find(name).load()
     own = plugin.specs_of(RunnerSpec)
     if own:
@@ -46,7 +57,7 @@ def get_runner(name: str) -> Any:  # the class is the plugin's own; its construc
     steps, converters = plugin.specs_of(ExecuteStepSpec), plugin.specs_of(TraceConverterSpec)
     if not steps or not converters:
         raise _not_given(plugin, "runner, and no execute step with a trace converter, to compose one of them")
-    return composed_runner(plugin.name, _called_later(plugin, steps[0]), _called_later(plugin, converters[0]))
+    return _composed_runner(plugin.name, _called_later(plugin, steps[0]), _called_later(plugin, converters[0]))
 
 
 def get_execute_step(name: str) -> Callable[..., StepProtocol[Any]]:
@@ -120,3 +131,65 @@ def _called_later(plugin: LoadedPlugin, spec: Spec) -> Any:
 def _not_given(plugin: LoadedPlugin, what: str) -> UnknownPluginError:
     given = ", ".join(plugin.specs)
     return UnknownPluginError(f"{plugin.targets.owner} gives no {what}; it gives: {given}")
+
+
+def _composed_runner(
+    name: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
+) -> type[IntegrationRunner]:
+    """Return the runner class of a plugin; the same one each time.
+
+    Args:
+        name: The name of the plugin.
+        execute_step: The class of its execute step; it gets what `from_roles` is given beside the roles.
+        to_trace: The class of its trace converter.
+    """
+    with _lock:  # else two threads could be given two classes
+        return _composed(name, execute_step, to_trace)
+
+
+@cache
+def _composed(
+    name: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
+) -> type[IntegrationRunner]:
+    from ace.runners import IntegrationRunner
+
+    class ComposedRunner(IntegrationRunner):
+        integration = name
+
+    ComposedRunner.execute_step = staticmethod(execute_step)
+    ComposedRunner.to_trace = staticmethod(to_trace)
+    ComposedRunner.__name__ = ComposedRunner.__qualname__ = f"{name.title().replace('_', '')}Runner"
+    ComposedRunner.__doc__ = f"Runs tasks with the plugin {name!r} and learns from them."
+    return ComposedRunner
+
+
+@dataclass(frozen=True, slots=True)
+class _PluginCommand:
+    """A subcommand, as the help shows it."""
+
+    name: str
+    """The name of the plugin."""
+    summary: str
+    """One line."""
+
+
+def plugin_commands() -> list[_PluginCommand]:
+    """Return the subcommands of all plugins, by name. No plugin is imported; their sources are read."""
+    return [
+        _PluginCommand(plugin.installed.name, plugin.source.command_summary or plugin.installed.summary)
+        for plugin in catalogue().giving("commands")
+        if plugin.source is not None
+    ]
+
+
+def load_command(name: str) -> Callable[..., Any]:
+    """Import the subcommand of a plugin: a typed function or a cyclopts `App`.
+
+    Args:
+        name: The name of the plugin, with hyphens or underscores.
+
+    Raises:
+        PluginError: It cannot be loaded; the text names plugin, distribution, version and cause.
+    """
+    found: Callable[..., Any] = only(name, CommandSpec)
+    return found

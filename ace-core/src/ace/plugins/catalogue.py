@@ -1,4 +1,4 @@
-"""The plugins of this process: what is installed, what is loaded, what is wrong with it."""
+"""The plugins of this process: what is installed or temporary, what is loaded, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, final
 
-from ace.plugins.api_version import check_api
-from ace.plugins.discovery import RESERVED, Discovery, InstalledPlugin, discover
-from ace.plugins.errors import PluginError, PluginLoadError, UnknownPluginError
-from ace.plugins.plugin_code import loading_lock
-from ace.plugins.selection import normalised
+from ace.plugins.discovery import RESERVED, Discovery, InstalledPlugin, discover, normalised
+from ace.plugins.errors import (
+    MissingFrameworkError,
+    PluginApiError,
+    PluginConflictError,
+    PluginError,
+    PluginLoadError,
+    UnknownPluginError,
+)
+from ace.plugins.loading import check_api, load_hooks, loading_lock
 
 if TYPE_CHECKING:
     from ace.plugins.hook_source import HookSource
     from ace.plugins.loading import LoadedPlugin
 
-__all__ = ["Catalogue", "CataloguedPlugin", "catalogue"]
+__all__ = ["Catalogue", "CataloguedPlugin", "PluginInfo", "catalogue", "described", "list_plugins", "temporary"]
 
 _logger = logging.getLogger(__name__)
 
@@ -90,7 +96,7 @@ class CataloguedPlugin:
     def known_problem(self) -> PluginError | None:
         """Return what is wrong with it, as far as that can be known without importing it."""
         from ace.plugins.hook_source import is_there
-        from ace.plugins.requirements import check_requirements
+        from ace.plugins.loading import check_requirements
 
         problem = self.loading_problem()
         if problem is not None or self.source is None:
@@ -223,7 +229,7 @@ def catalogue() -> Catalogue:
     global _catalogue  # one for the process, made when it is first needed
     with _lock:
         if _catalogue is None:
-            from ace.plugins.metadata import read_entry_points
+            from ace.plugins.discovery import read_entry_points
 
             entry_points, damaged = read_entry_points()
             _catalogue = Catalogue(discover(entry_points, os.environ), damaged)
@@ -237,3 +243,120 @@ def _switched_off(plugin: InstalledPlugin) -> str:
         f"plugin {plugin.name!r} of {plugin.origin} is switched off by ACE_PLUGINS or ACE_PLUGINS_DISABLED; "
         "change them to use it"
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginInfo:
+    """What is known of a plugin."""
+
+    name: str
+    """The name of its entry point."""
+    kinds: tuple[str, ...]
+    """What it gives, such as `runners`; empty if that cannot be known without importing it."""
+    distribution: str
+    """The distribution that it comes with."""
+    version: str
+    """The version of that distribution."""
+    api: int | None
+    """Its `ACE_API`; None if that is not known."""
+    status: str
+    """`ok`, `not loaded`, `disabled`, `conflict`, `incompatible`, `missing framework` or `error`."""
+    summary: str
+    """One line on it."""
+    problem: str = ""
+    """What is wrong with it."""
+
+
+_STATUSES: Sequence[tuple[type[PluginError], str]] = (
+    (PluginConflictError, "conflict"),
+    (PluginApiError, "incompatible"),
+    (MissingFrameworkError, "missing framework"),
+)
+
+
+def list_plugins(name: str | None = None) -> list[PluginInfo]:
+    """Return what is installed, by name. Metadata and source are read, nothing is imported.
+
+    Args:
+        name: Only the plugins of this name; several have it where they conflict.
+
+    Raises:
+        UnknownPluginError: There is no plugin of this name.
+
+    Example:
+        >>> isinstance(list_plugins(), list)
+        True
+    """
+    return [described(plugin) for plugin in catalogue().named(name)]
+
+
+def described(plugin: CataloguedPlugin, error: PluginError | None = None) -> PluginInfo:
+    """Return what is known of one plugin.
+
+    Args:
+        plugin: The plugin.
+        error: What has been found to be wrong with it.
+    """
+    installed = plugin.installed
+    source = plugin.source
+    found = error if error is not None else plugin.known_problem()
+    if not installed.is_enabled:
+        found = None
+    return PluginInfo(
+        name=installed.name,
+        kinds=plugin.kinds or (),
+        distribution=installed.distribution,
+        version=installed.version,
+        api=None if source is None else source.api,
+        status=_status(plugin, found),
+        summary=" ".join(installed.summary.split()),
+        problem="" if found is None else str(found),
+    )
+
+
+def _status(plugin: CataloguedPlugin, error: PluginError | None) -> str:
+    if not plugin.installed.is_enabled:
+        return "disabled"
+    if error is None:
+        return "ok" if plugin.is_loaded else "not loaded"
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), "error")
+
+
+@contextmanager
+def temporary(plugin: object, *, name: str) -> Iterator[None]:
+    """Have a plugin in this process within a `with` block. It hides an installed one of the same name.
+
+    Args:
+        plugin: A hook module, or another object with `ACE_API` and hooks.
+        name: Its name, as its entry point would have it.
+
+    Raises:
+        PluginError: It is not right; the text says what is wrong.
+
+    Example:
+        >>> from ace.plugins import RunnerSpec, get_runner, hookimpl
+        >>> class Hooks:
+        ...     ACE_API = 1
+        ...
+        ...     @hookimpl
+        ...     def ace_runners(self):
+        ...         yield RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
+        >>> with temporary(Hooks(), name="acme"):
+        ...     get_runner("acme").__name__
+        'TraceAnalyser'
+    """
+    from ace.plugins.registering import forget
+
+    module = str(getattr(plugin, "__name__", type(plugin).__qualname__))
+    installed = InstalledPlugin(name=name, module=module, distribution="temporary", version="")
+    loaded = load_hooks(plugin, name, f"plugin {name!r} of {module}")
+    there = CataloguedPlugin(installed, loaded)
+    for hidden in catalogue().plugins():
+        if hidden.installed.name == name:
+            forget(hidden)
+    try:
+        with catalogue().including(there):
+            forget(there)
+            yield
+    finally:
+        forget(there)

@@ -20,9 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ace.plugins.catalogue import CataloguedPlugin, catalogue
+from ace.plugins.catalogue import CataloguedPlugin, PluginInfo, catalogue, described
 from ace.plugins.errors import PluginError, PluginLoadError
-from ace.plugins.listing import PluginInfo, described
 from ace.plugins.specs import (
     CommandSpec,
     EmbedderSpec,

@@ -1,19 +1,96 @@
-"""Finds the plugins that are installed. Nothing is imported."""
+"""Finds the plugins that are installed, and which of them the environment allows. Nothing is imported."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ace.plugins.errors import PluginConflictError, PluginError, PluginLoadError
-from ace.plugins.selection import Selection, normalised
+from ace.plugins.hooks import ENTRY_POINT_GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from importlib_metadata import Distribution
 
-__all__ = ["BUILT_IN_NAMES", "RESERVED", "Discovery", "EntryPointLike", "InstalledPlugin", "discover"]
+__all__ = [
+    "BUILT_IN_NAMES",
+    "RESERVED",
+    "Discovery",
+    "EntryPointLike",
+    "InstalledPlugin",
+    "discover",
+    "is_strict",
+    "normalised",
+    "read_entry_points",
+]
+
+
+def normalised(name: str) -> str:
+    """Return the name of a plugin or a distribution in the form in which names are compared.
+
+    Example:
+        >>> normalised(" Browser_Use ")
+        'browser-use'
+    """
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+def is_strict(environ: Mapping[str, str]) -> bool:
+    """Tell whether what is wrong with any plugin shall be raised (`ACE_PLUGINS_STRICT=1`)."""
+    return environ.get("ACE_PLUGINS_STRICT", "").strip().lower() in ("1", "true", "yes", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """The plugins that are wanted, by names of plugins or distributions.
+
+    Example:
+        >>> chosen = _Selection.of({"ACE_PLUGINS_DISABLED": "ace-langchain, nonsense"})
+        >>> chosen.allows("langchain", "ace-langchain"), chosen.allows("acme", "ace-acme")
+        (False, True)
+        >>> chosen.unmatched([("langchain", "ace-langchain")])
+        [('ACE_PLUGINS_DISABLED', 'nonsense')]
+    """
+
+    only: tuple[str, ...] | None
+    """`ACE_PLUGINS`: None allows all of them, an empty one none."""
+    disabled: tuple[str, ...]
+    """`ACE_PLUGINS_DISABLED`."""
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> _Selection:
+        """Read the selection from environment variables."""
+        only = environ.get("ACE_PLUGINS")
+        return cls(None if only is None else _names(only), _names(environ.get("ACE_PLUGINS_DISABLED", "")))
+
+    def allows(self, name: str, distribution: str) -> bool:
+        """Tell whether a plugin may be imported.
+
+        Args:
+            name: Its name.
+            distribution: The distribution that it comes with.
+        """
+        own = {normalised(name), normalised(distribution)}
+        if own & set(map(normalised, self.disabled)):
+            return False
+        return self.only is None or bool(own & set(map(normalised, self.only)))
+
+    def unmatched(self, known: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the names that mean nothing here, each after the variable that holds it.
+
+        Args:
+            known: Names of plugins, each with its distribution.
+        """
+        names = {normalised(name) for pair in known for name in pair}
+        wanted = [("ACE_PLUGINS", name) for name in self.only or ()]
+        wanted += [("ACE_PLUGINS_DISABLED", name) for name in self.disabled]
+        return [(variable, name) for variable, name in wanted if normalised(name) not in names]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
 
 BUILT_IN_NAMES: Final = ("ace", "litellm", "local", "sqlite")
 """What ace itself gives under these names, no plugin can give."""
@@ -104,7 +181,7 @@ def discover(entry_points: Iterable[EntryPointLike], environ: Mapping[str, str])
         >>> discover([], {"ACE_PLUGINS": "acme"}).warnings
         ("ACE_PLUGINS names 'acme', and there is no plugin or distribution of that name",)
     """
-    selection = Selection.of(environ)
+    selection = _Selection.of(environ)
     found = [
         replace(plugin, is_enabled=selection.allows(plugin.name, plugin.distribution))
         for plugin in _each_once(entry_points)
@@ -165,3 +242,52 @@ def _conflict(name: str, claimants: Sequence[InstalledPlugin]) -> PluginConflict
         f"plugin {name!r} is claimed by {who}, so neither is imported; "
         f"uninstall one of them, or switch one off: ACE_PLUGINS_DISABLED={disabled}"
     )
+
+
+def read_entry_points() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
+    """Return the entry points of plugins, and a sentence on each distribution whose own cannot be read."""
+    from importlib_metadata import entry_points  # seldom needed by what else is read here, and slow to import
+
+    try:
+        found: list[EntryPointLike] = list(entry_points(group=ENTRY_POINT_GROUP))
+        for entry_point in found:
+            _check(entry_point)
+    except Exception:
+        # Damaged metadata raise all kinds of errors, and do not say whose they are.
+        return _read_one_by_one()
+    return found, ()
+
+
+def _read_one_by_one() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
+    from importlib_metadata import distributions
+
+    found: list[EntryPointLike] = []
+    warnings: list[str] = []
+    seen: set[str] = set()
+    for distribution in distributions():
+        gives_plugins = ENTRY_POINT_GROUP in (distribution.read_text("entry_points.txt") or "")
+        try:
+            name = normalised(distribution.name)
+            own: list[EntryPointLike] = list(distribution.entry_points.select(group=ENTRY_POINT_GROUP))
+            for entry_point in own:
+                _check(entry_point)
+            if name not in seen:  # of one that is on the path twice, the first is imported
+                found += own
+            seen.add(name)
+        except Exception:
+            if gives_plugins:
+                warnings.append(_warning(distribution))
+    return found, warnings
+
+
+def _check(entry_point: EntryPointLike) -> None:
+    if entry_point.dist is not None and not (entry_point.dist.name and entry_point.dist.version):
+        raise ValueError("the name or the version is missing")
+
+
+def _warning(distribution: Distribution) -> str:
+    try:
+        who = distribution.name
+    except Exception:  # the name may be what cannot be read
+        who = f"a distribution in {str(distribution.locate_file(''))!r}"
+    return f"the plugins of {who} are skipped, since its metadata is damaged; install it again"

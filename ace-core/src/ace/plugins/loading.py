@@ -1,28 +1,231 @@
-"""Loads one plugin: imports its hook module, calls its hooks, and checks what they yield."""
+"""Loads one plugin: imports its hook module, calls its hooks, checks what they yield, and imports that when it is used.
+
+All code of plugins runs inside of `_plugin_code`, which attributes its errors to the plugin. It runs under
+`loading_lock` where plugins are loaded and registered, on the thread that first needs the plugin.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+import logging
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import pluggy
 
 from ace.plugins import hooks, specs
-from ace.plugins.api_version import check_api
-from ace.plugins.errors import PluginLoadError
+from ace.plugins.errors import MissingFrameworkError, PluginApiError, PluginError, PluginLoadError
 from ace.plugins.hooks import HOOKS, hook_names, undecorated_hook, unknown_hook
-from ace.plugins.plugin_code import plugin_code
 from ace.plugins.specs import Spec
-from ace.plugins.targets import Targets
 
 if TYPE_CHECKING:
     from ace.plugins.discovery import InstalledPlugin
 
-__all__ = ["LoadedPlugin", "import_hooks", "load", "load_hooks"]
+__all__ = [
+    "ACCEPTED_API",
+    "LoadedPlugin",
+    "check_api",
+    "check_requirements",
+    "import_hooks",
+    "load",
+    "load_hooks",
+    "loading_lock",
+]
+
+_logger = logging.getLogger(__name__)
+
+loading_lock: Final = threading.RLock()
+"""Held while plugins are loaded and registered. It is one lock for all, so that no two threads wait for each other: a
+plugin that is being loaded may look into a registry, and a registry that is looked into loads plugins."""
+
+SLOW_AFTER: Final = 5.0
+"""Seconds after which the user is told which plugin the program is waiting for."""
+
+CURRENT_API: Final = 1
+"""The number that a hook module written today states as `ACE_API`."""
+ACCEPTED_API: Final = (1,)
+"""The numbers that are understood: the current one and the one before it, once there is one."""
 
 SomeSpec = TypeVar("SomeSpec", bound=Spec)
+
+
+@contextlib.contextmanager
+def _plugin_code(failure: str, doing: str, hint: str = "") -> Iterator[None]:
+    """Import a module of a plugin, or call one of its hooks, inside the block.
+
+    A plugin may raise anything, `GeneratorExit` and exceptions derived from `BaseException` included; all of it
+    becomes a `PluginLoadError`. `KeyboardInterrupt` is raised as it is, since the user may have pressed Ctrl-C, with a
+    note that says what was interrupted.
+
+    Args:
+        failure: Begins the error: who failed, and at what.
+        doing: What happens in the block, for the messages about a slow plugin and an interrupted one.
+        hint: Ends the error.
+
+    Raises:
+        PluginLoadError: The block raised.
+
+    Example:
+        >>> with _plugin_code("plugin 'acme' of acme 1.0: ace_runners failed", "calling ace_runners of plugin 'acme'"):
+        ...     raise GeneratorExit
+        Traceback (most recent call last):
+        ...
+        ace.plugins.errors.PluginLoadError: plugin 'acme' of acme 1.0: ace_runners failed: GeneratorExit
+    """
+    timer = threading.Timer(SLOW_AFTER, _logger.warning, ("%s has taken %g seconds so far", doing, SLOW_AFTER))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except PluginError:
+        raise
+    except KeyboardInterrupt as interrupt:
+        interrupt.add_note(f"while {doing}")
+        raise
+    except BaseException as error:
+        from ace.protocols.errors import error_text  # not above: `ace --help` needs no protocols
+
+        said = ": ".join(filter(None, (type(error).__name__, error_text(error))))
+        raise PluginLoadError(f"{failure}: {said}{hint}") from error
+    finally:
+        timer.cancel()
+
+
+def check_api(api: object, owner: str) -> None:
+    """Check the number that a hook module states as `ACE_API`.
+
+    Args:
+        api: What it states; None if it states nothing.
+        owner: The plugin and its distribution, for errors.
+
+    Raises:
+        PluginApiError: This ace-core does not understand it.
+
+    Example:
+        >>> check_api(CURRENT_API, "plugin 'acme' of ace-acme 1.0")
+    """
+    if type(api) is int and api in ACCEPTED_API:
+        return
+    if api is None:
+        said, fix = "its hook module states no ACE_API", f"write ACE_API = {CURRENT_API} into it"
+    elif type(api) is not int:
+        said, fix = f"ACE_API must be a whole number, got {api!r}", f"write ACE_API = {CURRENT_API}"
+    elif api > CURRENT_API:
+        said, fix = f"it is written for plugin API {api}, newer than {CURRENT_API}", "update ace-core"
+    else:
+        said, fix = f"it is written for plugin API {api}, older than {min(ACCEPTED_API)}", "update the plugin"
+    raise PluginApiError(f"{owner}: {said}; {fix}")
+
+
+def check_requirements(requires: Iterable[str], *, needed_by: str) -> None:
+    """Compare requirements with what is installed; nothing is imported.
+
+    Args:
+        requires: PEP 508 requirements.
+        needed_by: Who needs them, for the error: a plugin and its distribution.
+
+    Raises:
+        MissingFrameworkError: One of them is not met.
+        PluginLoadError: One of them is not written as it must be.
+
+    Example:
+        >>> check_requirements(["pluggy>=1"], needed_by="plugin 'acme'")
+        >>> check_requirements(["pluggy>=99"], needed_by="plugin 'acme' of ace-acme 1.0")
+        Traceback (most recent call last):
+        ...
+        ace.plugins.errors.MissingFrameworkError: plugin 'acme' of ace-acme 1.0 needs 'pluggy>=99', and pluggy ... is \
+installed; run: pip install 'pluggy>=99'
+    """
+    from importlib_metadata import PackageNotFoundError, version
+    from packaging.requirements import Requirement
+
+    for text in requires:
+        try:
+            requirement = Requirement(text)
+            is_needed = requirement.marker is None or requirement.marker.evaluate()
+        except ValueError as error:  # of the requirement or of its marker
+            raise PluginLoadError(f"{needed_by}: a requirement is written as in PEP 508, not {text!r}") from error
+        if not is_needed:
+            continue
+        try:
+            installed = version(requirement.name)
+        except PackageNotFoundError:
+            found = "which is not installed"
+        else:
+            if requirement.specifier.contains(installed, prereleases=True):
+                continue
+            found = f"and {requirement.name} {installed} is installed"
+        missing = MissingFrameworkError(f"{needed_by} needs {text!r}, {found}; run: pip install {text!r}")
+        missing.name = requirement.name
+        raise missing
+
+
+@final
+class _Targets:
+    """What the specs of one plugin name, as far as it is imported.
+
+    Args:
+        owner: The plugin and its distribution, for errors.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self._found: dict[str, object] = {}
+        self._lock = threading.RLock()
+
+    def resolve(self, reference: str, requires: tuple[str, ...] = ()) -> object:
+        """Return what a reference names. One that failed is tried again: what was missing may be there by then.
+
+        Args:
+            reference: `package.module:attribute`.
+            requires: What it needs.
+
+        Raises:
+            MissingFrameworkError: Something that it needs is not installed.
+            PluginLoadError: It could not be imported, or is not there.
+        """
+        with self._lock:
+            if reference not in self._found:
+                check_requirements(requires, needed_by=self.owner)
+                self._found[reference] = self._imported(reference)
+            return self._found[reference]
+
+    def _imported(self, reference: str) -> object:
+        module, _, attributes = reference.partition(":")
+        with _plugin_code(
+            f"{self.owner}: {reference!r} cannot be imported",
+            f"importing {reference!r} of {self.owner}",
+            "; `ace plugins --check` shows where",
+        ):
+            try:
+                found: object = import_module(module)
+            except ModuleNotFoundError as error:
+                raise self._missing_module(reference, error) from error
+            for attribute in attributes.split("."):
+                try:
+                    found = getattr(found, attribute)
+                except AttributeError as error:
+                    raise PluginLoadError(
+                        f"{self.owner}: {reference!r} does not exist: the module {module!r} has no {attributes!r}; "
+                        "the spec or the module is wrong"
+                    ) from error
+        return found
+
+    def _missing_module(self, reference: str, error: ModuleNotFoundError) -> PluginError:
+        own = reference.partition(".")[0].partition(":")[0]
+        if error.name is None or error.name.partition(".")[0] == own:
+            return PluginLoadError(
+                f"{self.owner}: {reference!r} cannot be imported: {error}; the spec or the package is wrong"
+            )
+        missing = MissingFrameworkError(
+            f"{self.owner}: {reference!r} needs the module {error.name!r}, which is not installed; "
+            "the spec should name its distribution in requires"
+        )
+        missing.name = error.name
+        return missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +235,7 @@ class LoadedPlugin:
     name: str
     specs: Mapping[str, tuple[Spec, ...]]
     """What it gives, by kind."""
-    targets: Targets
+    targets: _Targets
 
     def specs_of(self, kind: type[SomeSpec]) -> list[SomeSpec]:
         """Return its specs of one class."""
@@ -66,7 +269,7 @@ def import_hooks(plugin: InstalledPlugin) -> object:
     """
     module, _, attributes = plugin.module.partition(":")
     owner = _owner(plugin)
-    with plugin_code(
+    with _plugin_code(
         f"{owner}: its hook module {plugin.module!r} cannot be imported",
         f"importing the hook module of {owner}",
         f"; uninstall or update it, or switch it off: ACE_PLUGINS_DISABLED={plugin.name}",
@@ -104,7 +307,7 @@ def load_hooks(hook_module: object, name: str, owner: str, *, own_names: bool = 
         raise PluginLoadError(f"{owner}: it provides nothing; the hooks are {hook_names()}, each under @hookimpl")
     if own_names:
         _check_names(given, name, owner)
-    return LoadedPlugin(name, given, Targets(owner))
+    return LoadedPlugin(name, given, _Targets(owner))
 
 
 def _register(manager: pluggy.PluginManager, hook_module: object, name: str, owner: str) -> None:
@@ -131,7 +334,7 @@ def _check_decorators(hook_module: object, owner: str) -> None:
 def _yielded(manager: pluggy.PluginManager, kind: str, owner: str) -> tuple[Spec, ...]:
     """Call one hook and check what it yields."""
     wanted: type[Spec] = getattr(specs, HOOKS[kind])
-    with plugin_code(f"{owner}: ace_{kind} failed", f"calling ace_{kind} of {owner}"):
+    with _plugin_code(f"{owner}: ace_{kind} failed", f"calling ace_{kind} of {owner}"):
         found = [spec for result in getattr(manager.hook, f"ace_{kind}")() for spec in _iterable(result, kind, wanted)]
     for spec in found:
         if type(spec) is not wanted:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from ace.plugins.discovery import is_strict
 from ace.plugins.errors import PluginConflictError, PluginError
-from ace.plugins.plugin_code import loading_lock
-from ace.plugins.selection import is_strict
+from ace.plugins.loading import loading_lock
 from ace.plugins.specs import EmbedderSpec, LLMClientSpec, ObserverSpec, Spec, StoreSpec, TraceConverterSpec
 
 if TYPE_CHECKING:
     from ace.plugins.catalogue import CataloguedPlugin
     from ace.plugins.loading import LoadedPlugin
+    from ace.protocols.trace_converters import TraceConverter
 
 __all__ = ["fill", "forget"]
 
@@ -26,6 +28,9 @@ _warned: set[tuple[CataloguedPlugin, str]] = set()
 _undo: dict[CataloguedPlugin, list[Callable[[], None]]] = {}
 _built_in: LoadedPlugin | None = None
 _built_in_kinds: set[str] = set()
+
+_HEAD_SIZE: Final = 64 * 1024
+"""How many bytes of a file a recogniser gets to see."""
 
 
 def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
@@ -119,10 +124,9 @@ def _register(plugin: LoadedPlugin, spec: Spec) -> Callable[[], None]:
 
 
 def _register_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> Callable[[], None]:
-    from ace.plugins.conversion import trace_converter
     from ace.protocols.trace_converters import register_trace_converter, unregister_trace_converter
 
-    register_trace_converter(trace_converter(plugin, spec))
+    register_trace_converter(_trace_converter(plugin, spec))
     return lambda: unregister_trace_converter(spec.name)
 
 
@@ -168,3 +172,55 @@ _REGISTRARS: dict[type[Spec], Callable[[LoadedPlugin, Any], Callable[[], None]]]
     EmbedderSpec: _register_embedder,
     ObserverSpec: _register_observer,
 }
+
+
+def _trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceConverter:
+    """Return a converter that imports what it needs when it is first used.
+
+    Args:
+        plugin: The plugin.
+        spec: One of its specs.
+    """
+    from ace.protocols.trace_converters import TraceConverter
+
+    def recognises(trace: object) -> float:
+        if spec.accepts is not None and spec.accepts in _class_names(trace):
+            return 1.0
+        if spec.recognises is None:
+            return 0.0
+        score: Any = plugin.targets.resolve(spec.recognises)
+        return float(score(_head_of(trace) if isinstance(trace, Path) else trace))
+
+    def convert(trace: object) -> Mapping[str, object]:
+        from ace.context import ACEStepContext
+
+        converted = plugin.resolve(spec)()(ACEStepContext(sample=trace, trace=trace)).trace
+        if not isinstance(converted, Mapping):
+            raise TypeError(
+                f"{plugin.targets.owner}: {spec.target!r} must put the standard trace dict on ctx.trace, "
+                f"not a {type(converted).__name__}"
+            )
+        return converted
+
+    def parts(value: object) -> Sequence[tuple[str | None, object]]:
+        assert spec.parts is not None
+        function: Any = plugin.targets.resolve(spec.parts)
+        return [(key, part) for key, part in function(value)]
+
+    return TraceConverter(
+        name=spec.name, recognises=recognises, convert=convert, parts=None if spec.parts is None else parts
+    )
+
+
+def _head_of(path: Path) -> bytes:
+    """Return the beginning of a file; empty if it cannot be read, which the reader of the file reports."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_HEAD_SIZE)
+    except OSError:
+        return b""
+
+
+def _class_names(value: object) -> list[str]:
+    """Return the classes of a value, as a spec writes them; nothing has to be imported to compare them."""
+    return [f"{kind.__module__}:{kind.__qualname__}" for kind in type(value).__mro__]

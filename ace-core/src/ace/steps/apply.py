@@ -16,7 +16,6 @@ from ace.steps.context_access import is_learned, needed, run_of
 from ace.steps.copy_guard import CopyGuard, KnownOfTask, known_of_task
 
 if TYPE_CHECKING:
-    from ace.context import ACEStepContext
     from ace.skillbook import Skillbook, UpdateReport
     from ace.steps.prove import ProofNote
     from ace.updates import UpdateOperation

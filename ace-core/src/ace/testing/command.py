@@ -33,10 +33,8 @@ from ace.protocols.observers import (
     StepStarted,
     observing,
 )
-from ace.testing.demands import demand, resolved, spec_of
-from ace.testing.scripted_roles import ScriptedReflector, ScriptedSkillManager
-from ace.testing.suite import Conformance
-from ace.testing.without_framework import run_without
+from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
+from ace.testing.suite import Conformance, demand, resolved, run_without, spec_of
 
 __all__ = ["CommandConformance", "ObserverConformance"]
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ace.context import ACEStepContext, SkillbookView
 from ace.implementations.trace_reading.plain import to_plain
-from ace.pipeline import CancellationToken, PipelineCancelled, StepProtocol
+from ace.pipeline import CancellationToken, PipelineCancelled, StepProtocol, cancel_token_var
 from ace.plugins import ExecuteStepSpec
 from ace.skillbook import Skillbook
-from ace.testing.demands import demand, resolved, spec_of
 from ace.testing.scripted_model import (
     FailingModel,
     MeetingModel,
@@ -26,8 +28,11 @@ from ace.testing.scripted_model import (
     code_word,
     code_words,
 )
-from ace.testing.step_calls import call_all_at_once, call_step, cancelled_by, is_asynchronous
-from ace.testing.suite import Conformance, must_be_given
+from ace.testing.suite import Conformance, demand, must_be_given, resolved, spec_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 __all__ = ["ExecuteStepConformance", "MakeStep", "MakeTask"]
 
@@ -67,7 +72,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
     def test_sync_or_async_as_declared(self, plugin_name: str, make_step: MakeStep) -> None:
         """The step is asynchronous if and only if the spec says so."""
         declared = spec_of(plugin_name, ExecuteStepSpec).is_async
-        found = is_asynchronous(make_step(ScriptedModel()))
+        found = _is_asynchronous(make_step(ScriptedModel()))
         demand(declared == found, f"the spec says is_async={declared}, and the step has is_async={found}")
 
     def test_result_as_declared(self, plugin_name: str, make_step: MakeStep, make_task: MakeTask) -> None:
@@ -76,13 +81,13 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         if spec.produces is None:
             pytest.fail("the spec names no produces='package.module:Class'", pytrace=False)
         kind: Any = resolved(plugin_name, spec.produces)
-        result = call_step(make_step(ScriptedModel()), context(make_task(code_word(1)))).trace
+        result = _call_step(make_step(ScriptedModel()), context(make_task(code_word(1)))).trace
         demand(type(result) is kind, f"the spec says produces={spec.produces!r}, and the result is a {type(result)}")
 
     def test_skills_are_injected(self, make_step: MakeStep, make_task: MakeTask) -> None:
         """The model is shown the skills."""
         model = ScriptedModel()
-        call_step(make_step(model), context(make_task(code_word(1))))
+        _call_step(make_step(model), context(make_task(code_word(1))))
         demand(model.prompts, "the step never asked its model; make_step must hand the ScriptedModel on")
         demand(any(SKILL in prompt for prompt in model.prompts), "the model was not shown the skills")
 
@@ -92,7 +97,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         ctx = context(make_task(code_word(1)), book)
         before, skills = _fields(ctx), book.to_dict()
         step = make_step(ScriptedModel())
-        after = call_step(step, ctx)
+        after = _call_step(step, ctx)
         changed = [name for name, value in _fields(ctx).items() if value is not before[name]]
         demand(not changed, f"it changed its own context: {', '.join(changed)}; return ctx.replace(...)")
         kept = dict(ctx.metadata).items() <= dict(after.metadata).items()
@@ -105,7 +110,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
     def test_failure_is_recorded(self, make_step: MakeStep, make_task: MakeTask) -> None:
         """If the framework fails, the step returns a result with `success=False` and the error."""
         try:
-            result = call_step(make_step(FailingModel()), context(make_task(code_word(1)))).trace
+            result = _call_step(make_step(FailingModel()), context(make_task(code_word(1)))).trace
         except Exception as error:
             raised = f"{type(error).__name__}: {error}"
             pytest.fail(f"it raised what the framework raised ({raised}); record it in the result", pytrace=False)
@@ -118,7 +123,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         """Eight tasks in one step at the same time do not mix."""
         words = [code_word(number) for number in range(1, AT_ONCE + 1)]
         step = make_step(MeetingModel(AT_ONCE))
-        after = call_all_at_once(step, [context(make_task(word)) for word in words])
+        after = _call_all_at_once(step, [context(make_task(word)) for word in words])
         for word, ctx in zip(words, after, strict=True):
             found = code_words(repr(to_plain(ctx.trace)))
             demand(found == [word], f"the result of the task with {word} holds {found}: the tasks got mixed up")
@@ -127,9 +132,9 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         """A run that is cancelled meanwhile ends in `PipelineCancelled`, not in a result."""
         token, over = CancellationToken(), threading.Event()
         step = make_step(TokenCancellingModel(token, over))
-        with cancelled_by(token):
+        with _cancelled_by(token):
             try:
-                call_step(step, context(make_task(code_word(1))))
+                _call_step(step, context(make_task(code_word(1))))
             except (PipelineCancelled, asyncio.CancelledError):
                 return
             finally:
@@ -141,7 +146,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         over = threading.Event()
         model = TaskCancellingModel(over)
         step = make_step(model)
-        if not is_asynchronous(step):
+        if not _is_asynchronous(step):
             pytest.skip("the step is not asynchronous")
         try:
             asyncio.run(_watched(step, context(make_task(code_word(1))), model, over))
@@ -193,3 +198,56 @@ async def _watched(
         await task
     finally:
         over.set()
+
+
+def _is_asynchronous(step: StepProtocol[Any]) -> bool:
+    """Tell whether a step is called asynchronously."""
+    return inspect.iscoroutinefunction(type(step).__call__)
+
+
+def _call_step(step: StepProtocol[Any], ctx: ACEStepContext) -> ACEStepContext:
+    """Call a step once.
+
+    Args:
+        step: The step.
+        ctx: What it gets.
+    """
+    returned: Any = step(ctx)
+    result: ACEStepContext = asyncio.run(_awaited(returned)) if inspect.isawaitable(returned) else returned
+    return result
+
+
+def _call_all_at_once(step: StepProtocol[Any], contexts: Sequence[ACEStepContext]) -> list[ACEStepContext]:
+    """Call one step for all contexts at the same time.
+
+    Args:
+        step: The step.
+        contexts: What it gets.
+    """
+    if _is_asynchronous(step):
+        return asyncio.run(_all_awaited(step, contexts))
+    with ThreadPoolExecutor(len(contexts)) as pool:
+        return list(pool.map(lambda ctx: _call_step(step, ctx), contexts))
+
+
+@contextmanager
+def _cancelled_by(token: CancellationToken) -> Iterator[None]:
+    """Have a token in the place where steps look for that of the run.
+
+    Args:
+        token: The token.
+    """
+    before = cancel_token_var.set(token)
+    try:
+        yield
+    finally:
+        cancel_token_var.reset(before)
+
+
+async def _awaited(returned: Awaitable[Any]) -> Any:
+    return await returned
+
+
+async def _all_awaited(step: StepProtocol[Any], contexts: Sequence[ACEStepContext]) -> list[ACEStepContext]:
+    returned: list[Any] = [step(ctx) for ctx in contexts]
+    return list(await asyncio.gather(*returned))

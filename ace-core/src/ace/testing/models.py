@@ -14,9 +14,8 @@ from pydantic import BaseModel
 
 from ace.plugins import EmbedderSpec, LLMClientSpec
 from ace.protocols import LLMError, LLMResponse, UnusableAnswerError
-from ace.testing.demands import demand, resolved, spec_of
 from ace.testing.scripted_model import FailingModel, MeetingModel, ScriptedModel, code_word, code_words
-from ace.testing.suite import Conformance, must_be_given
+from ace.testing.suite import Conformance, demand, must_be_given, resolved, spec_of
 
 __all__ = ["EmbedderConformance", "LLMClientConformance", "MakeClient"]
 

@@ -11,14 +11,11 @@ import pytest
 
 from ace import __version__
 from ace.plugins import PluginError
-from ace.plugins.api_version import ACCEPTED_API, check_api
 from ace.plugins.catalogue import CataloguedPlugin
 from ace.plugins.checking import resolution_problems
 from ace.plugins.hook_source import read_hook_source
-from ace.plugins.loading import LoadedPlugin, import_hooks, load_hooks
-from ace.testing.demands import demand, installed_plugins, loaded_plugin
-from ace.testing.suite import Conformance
-from ace.testing.without_framework import last_line, run_without
+from ace.plugins.loading import ACCEPTED_API, LoadedPlugin, check_api, import_hooks, load_hooks
+from ace.testing.suite import Conformance, demand, installed_plugins, last_line, loaded_plugin, run_without
 
 __all__ = ["PluginConformance"]
 

@@ -13,11 +13,9 @@ from ace.plugins import PluginError, get_runner
 from ace.runners import ACERunner
 from ace.skillbook import Skillbook
 from ace.steps import learning_tail
-from ace.testing.demands import demand, loaded_plugin
 from ace.testing.execute_step import MakeTask, task_with
-from ace.testing.scripted_model import ScriptedModel, code_word
-from ace.testing.scripted_roles import ScriptedReflector, ScriptedSkillManager, lesson_of
-from ace.testing.suite import Conformance, must_be_given
+from ace.testing.scripted_model import ScriptedModel, ScriptedReflector, ScriptedSkillManager, code_word, lesson_of
+from ace.testing.suite import Conformance, demand, loaded_plugin, must_be_given
 
 __all__ = ["MakeRunner", "RunnerConformance"]
 

@@ -26,9 +26,7 @@ from ace.skillbook.store import (
     VersionConflictError,
 )
 from ace.skillbook.stores import find_store
-from ace.testing.demands import demand, resolved, spec_of
-from ace.testing.suite import Conformance, must_be_given
-from ace.testing.without_framework import last_line
+from ace.testing.suite import Conformance, demand, last_line, must_be_given, resolved, spec_of
 
 __all__ = ["MakeLocation", "StoreConformance"]
 

@@ -12,9 +12,16 @@ import pytest
 from ace.context import ACEStepContext
 from ace.plugins import ExecuteStepSpec, TraceConverterSpec
 from ace.protocols import find_trace_converter
-from ace.testing.demands import demand, loaded_plugin, resolved, spec_of
-from ace.testing.suite import Conformance, must_be_given
-from ace.testing.without_framework import last_line, run_without
+from ace.testing.suite import (
+    Conformance,
+    demand,
+    last_line,
+    loaded_plugin,
+    must_be_given,
+    resolved,
+    run_without,
+    spec_of,
+)
 
 __all__ = ["TraceConverterConformance"]
 
