@@ -36,8 +36,7 @@ from ace.implementations.role_answers import usable_answer
 from ace.implementations.skill_manager import SkillManager
 from ace.implementations.trace_reading import StandardTrace, read_trace
 from ace.implementations.trace_reading.rendering import cut_middle, fit
-from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput, SkillManagerOutput
-from ace.outputs.lenient_fields import LenientOutput, Raw, Text
+from ace.outputs import AgentOutput, ExtractedLearning, LenientOutput, Raw, ReflectorOutput, SkillManagerOutput, Text
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.retrieval import LexicalRanker, words
