@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ace.arguments import checked_arguments
 from ace.evaluation.call_costs import Spent
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
     from ace.skill import SkillCase
 
-__all__ = ["VERDICTS", "CaseTest", "SkillTestReport", "SkillVerdict", "Verdict", "junit_xml"]
+__all__ = ["CaseTest", "SkillTestReport", "SkillVerdict", "Verdict", "junit_xml"]
 
 Verdict = Literal["proven", "interfered", "failing", "unneeded", "unproven"]
 """What a test says about a skill; see `SkillVerdict.verdict`."""
-VERDICTS: Final = get_args(Verdict)
 
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

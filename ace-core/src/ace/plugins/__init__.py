@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ace.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ace.plugins.access import get_execute_step, get_llm_client, get_runner, get_trace_converter
-    from ace.plugins.catalogue import PluginInfo, list_plugins, temporary
+    from ace.plugins.access import get_execute_step, get_llm_client, get_runner, get_trace_converter, temporary
+    from ace.plugins.catalogue import PluginInfo, list_plugins
     from ace.plugins.discovery import Discovery, InstalledPlugin, discover
     from ace.plugins.errors import (
         MissingFrameworkError,
@@ -89,6 +89,6 @@ __getattr__, __dir__ = lazy_exports(
         "get_trace_converter": "access",
         "hookimpl": "hooks",
         "list_plugins": "catalogue",
-        "temporary": "catalogue",
+        "temporary": "access",
     },
 )

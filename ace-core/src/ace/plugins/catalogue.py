@@ -21,13 +21,13 @@ from ace.plugins.errors import (
     PluginLoadError,
     UnknownPluginError,
 )
-from ace.plugins.loading import check_api, load_hooks, loading_lock
+from ace.plugins.loading import check_api, loading_lock
 
 if TYPE_CHECKING:
     from ace.plugins.hook_source import HookSource
     from ace.plugins.loading import LoadedPlugin
 
-__all__ = ["Catalogue", "CataloguedPlugin", "PluginInfo", "catalogue", "described", "list_plugins", "temporary"]
+__all__ = ["Catalogue", "CataloguedPlugin", "PluginInfo", "catalogue", "described", "list_plugins"]
 
 _logger = logging.getLogger(__name__)
 
@@ -320,43 +320,3 @@ def _status(plugin: CataloguedPlugin, error: PluginError | None) -> str:
     if error is None:
         return "ok" if plugin.is_loaded else "not loaded"
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), "error")
-
-
-@contextmanager
-def temporary(plugin: object, *, name: str) -> Iterator[None]:
-    """Have a plugin in this process within a `with` block. It hides an installed one of the same name.
-
-    Args:
-        plugin: A hook module, or another object with `ACE_API` and hooks.
-        name: Its name, as its entry point would have it.
-
-    Raises:
-        PluginError: It is not right; the text says what is wrong.
-
-    Example:
-        >>> from ace.plugins import RunnerSpec, get_runner, hookimpl
-        >>> class Hooks:
-        ...     ACE_API = 1
-        ...
-        ...     @hookimpl
-        ...     def ace_runners(self):
-        ...         yield RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
-        >>> with temporary(Hooks(), name="acme"):
-        ...     get_runner("acme").__name__
-        'TraceAnalyser'
-    """
-    from ace.plugins.registering import forget
-
-    module = str(getattr(plugin, "__name__", type(plugin).__qualname__))
-    installed = InstalledPlugin(name=name, module=module, distribution="temporary", version="")
-    loaded = load_hooks(plugin, name, f"plugin {name!r} of {module}")
-    there = CataloguedPlugin(installed, loaded)
-    for hidden in catalogue().plugins():
-        if hidden.installed.name == name:
-            forget(hidden)
-    try:
-        with catalogue().including(there):
-            forget(there)
-            yield
-    finally:
-        forget(there)

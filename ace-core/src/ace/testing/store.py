@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +27,7 @@ from ace.skillbook.store import (
 from ace.skillbook.stores import find_store
 from ace.testing.suite import Conformance, demand, last_line, must_be_given, resolved, spec_of
 
-__all__ = ["MakeLocation", "StoreConformance"]
-
-MakeLocation = Callable[[str], str]
+__all__ = ["StoreConformance"]
 
 AT = "2026-01-01T00:00:00Z"
 AT_ONCE = 4

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ace.calls.secrets import redact
 from ace.cli.console import counted, print_table, print_text, visible
+from ace.cli.skillbooks.history import place_of
 from ace.pipeline import PipelineCancelled
 from ace.proofs import PROVE_ROLE
 from ace.protocols.observers import Event, ModelCalled, SampleEnded, SkillProven, SkillsChanged
@@ -28,7 +29,6 @@ __all__ = [
     "RunCounts",
     "RunReport",
     "SkillCounts",
-    "place_of",
     "print_report",
     "report_as_json",
 ]
@@ -144,16 +144,6 @@ class RunReport:
     def unreadable(self) -> int:
         """How many of the failures could not even be read."""
         return sum(failure.stage == "input" for failure in self.failures)
-
-
-def place_of(trace_id: str) -> str:
-    """Return the place in the name of a recorded trace.
-
-    Example:
-        >>> place_of("5575ae1c4f02063d@logs/a.jsonl#12")
-        'logs/a.jsonl#12'
-    """
-    return trace_id.partition("@")[2] or trace_id
 
 
 @dataclass

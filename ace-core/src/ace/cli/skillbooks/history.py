@@ -26,7 +26,7 @@ from ace.skillbook.events import (
     Updated,
 )
 
-__all__ = ["change_counts", "check_version", "described", "newest_version", "print_undo", "undo_command"]
+__all__ = ["change_counts", "check_version", "described", "newest_version", "place_of", "print_undo", "undo_command"]
 
 
 def newest_version(book: Skillbook, location: str) -> int:
@@ -65,6 +65,16 @@ def check_version(book: Skillbook, location: str, version: int) -> int:
             f"its versions go from 0 to {newest}, and `ace skillbook log` lists them"
         )
     return version
+
+
+def place_of(trace_id: str) -> str:
+    """Return the place in the name of a recorded trace.
+
+    Example:
+        >>> place_of("5575ae1c4f02063d@logs/a.jsonl#12")
+        'logs/a.jsonl#12'
+    """
+    return trace_id.partition("@")[2] or trace_id
 
 
 def undo_command(location: str, version: int | None, otherwise: Sequence[str] = ()) -> str:

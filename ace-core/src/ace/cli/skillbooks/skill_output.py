@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ace.cases import check_for
 from ace.cli.console import print_table, print_text, shown_time
 from ace.cli.errors import UsageError
-from ace.cli.learning.run_report import place_of
 from ace.cli.settings import clock_from_environment
+from ace.cli.skillbooks.history import place_of
 from ace.skill import INVALID, Skill, SkillCase
 from ace.skillbook.json_write import JsonValue, skill_dict
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ace.cli.console import print_json, print_table, shown_time
 from ace.cli.errors import DONE, UsageError
-from ace.cli.learning.run_report import place_of
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import change_counts, newest_version
+from ace.cli.skillbooks.history import change_counts, newest_version, place_of
 from ace.cli.skillbooks.opening import location_of, opened
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.history import HistoryEntry

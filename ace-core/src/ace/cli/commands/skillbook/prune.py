@@ -12,13 +12,13 @@ from cyclopts import Parameter
 
 from ace.cli.console import counted, note, print_json, print_table, print_text
 from ace.cli.errors import DONE, UsageError
+from ace.cli.learning.book_test import BookTest, code_of_stop
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.questions import can_ask, says_yes
 from ace.cli.settings import clock_from_environment, load_settings
 from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
-from ace.cli.skillbooks.testing import BookTest, code_of_stop
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from ace.skillbook.stores import shown_location

@@ -11,12 +11,12 @@ from cyclopts import Parameter
 
 from ace.cli.console import counted, note, print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, check_is_path
+from ace.cli.learning.book_test import BookTest, code_of_stop, settings_against
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.model_choice import chosen_model, place_of_model
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace, check_writable, opened_skillbook, save
-from ace.cli.skillbooks.testing import BookTest, code_of_stop, settings_against
 from ace.durable_file import replace_file
 
 if TYPE_CHECKING:
