@@ -20,7 +20,7 @@ from tests.claude_code import check_world
 from tests.claude_code.conftest import Ace, ServerFor
 from tests.claude_code.stored_world import store, turn
 from tests.claude_code.test_sessions import session, wait_for_the_learner
-from tests.support.scripted_anthropic_server import Reply, Request, ToolUse
+from tests.support.scripted_anthropic_server import Refusal, Reply, Request, ToolUse
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
 
 NOTHING_LEARNED: dict[str, object] = {
@@ -131,6 +131,27 @@ def test_an_outage_uses_up_no_attempt(home: Path, state: Path, status: int) -> N
     assert (first.attempts, second.attempts) == (0, 0)
     assert str(status) in first.error
     assert second.error == ""  # the next ones are not tried while the model is down
+
+
+def test_a_usage_limit_of_claude_code_uses_up_no_attempt(claude: str, home: Path, serving: ServerFor, ace: Ace) -> None:
+    limited = True
+
+    def script(request: Request) -> Reply:
+        return Refusal(429, "You've hit your usage limit") if limited else check_world.play(request)
+
+    serving(script)
+    write_settings(state_folder(), SessionSettings(claude=claude))
+    for name in ("one", "two"):
+        add_job(state_folder(), Job(transcript=str(store(home / "p", name, *turn(name)))))
+    work_off(state_folder())
+    first, second = waiting_jobs(state_folder())
+    assert (first.attempts, second.attempts, second.error) == (0, 0, "")
+    assert "usage limit" in first.error
+    assert "usage limit" in ace("status", "--json", code=1)["problems"][0]
+    limited = False
+    work_off(state_folder())
+    assert waiting_jobs(state_folder()) == []
+    assert sum(each["turns"] for each in ace("status", "--json")["sessions"]) == 2
 
 
 def test_an_address_where_nothing_answers_uses_up_no_attempt(home: Path, state: Path) -> None:

@@ -58,6 +58,30 @@ def test_nothing_is_added_to_a_prompt_that_no_skill_fits(book: Path, project: Pa
         assert shown("prompt", project, prompt=prompt) == ""
 
 
+def test_a_slash_command_is_a_prompt_and_our_own_is_not(book: Path, project: Path) -> None:
+    shown("start", project)
+    assert shown("prompt", project, prompt="/ace-learning:skills show the tides") == ""
+    assert FITTING in shown("prompt", project, prompt="/report the tides in Brest")
+
+
+def test_a_real_slash_command_is_shown_the_skills_that_fit_it(
+    claude: str, home: Path, book: Path, project: Path, serving: ServerFor, ace: Ace
+) -> None:
+    commands = project / ".claude" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "report.md").write_text("Write a report about $ARGUMENTS.", encoding="utf-8")
+    server = serving(lambda request: [Text("At 14h30, by [tides-00201].")])
+    ace("install", "--claude", claude, "--budget-tokens", "500")
+    session(claude, project, prompt="/report the tides in Brest")
+    assert any(FITTING in request.text for request in server.requests)
+    [transcript] = (home / ".claude" / "projects").glob("*/*.jsonl")
+    [turn] = transcript_to_turn_traces(transcript)
+    metadata = turn["metadata"]
+    assert isinstance(metadata, dict)
+    assert str(turn["question"]).startswith("/report the tides in Brest")
+    assert "tides-00201" in metadata["shown_skill_ids"]
+
+
 def test_few_skills_are_added_to_a_prompt(book: Path, project: Path) -> None:
     shown("start", project)
     assert shown("prompt", project, prompt="Which habit of the house?").count("- [") == 5

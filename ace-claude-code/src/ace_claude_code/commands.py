@@ -276,7 +276,7 @@ def _use_of(skill: LearnedSkill) -> str:
 def _print_spend(status: SessionStatus) -> None:
     limit = "" if status.budget_usd is None else f" of {status.budget_usd:g}"
     for when, spent, most in (("today", status.spent_today, limit), ("in 30 days", status.spent_in_30_days, "")):
-        if spent.calls:
+        if spent.calls or most:
             unpriced = f"; the price of {spent.unpriced_calls} calls is not known" if spent.unpriced_calls else ""
             print_text(
                 f"Spent {when}: {spent.cost_usd:.4f}{most} USD, {spent.calls} calls, {spent.input_tokens:,} tokens in, "

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 __all__ = [
+    "OWN_COMMAND",
     "config_folder",
     "learned_path",
     "make_state_folder",
@@ -21,6 +22,8 @@ __all__ = [
     "transcripts_folder",
 ]
 
+OWN_COMMAND = "/ace-learning:"
+"""How a prompt begins that is a slash command of our plugin."""
 _LONGEST_NAME = 200
 _NO_LETTER = re.compile(r"[^A-Za-z0-9]")
 

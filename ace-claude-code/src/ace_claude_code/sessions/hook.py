@@ -15,7 +15,7 @@ from pathlib import Path
 from ace.json_fields import text_in
 from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.sessions.detached import start_learner
-from ace_claude_code.sessions.home import skillbook_path, state_folder
+from ace_claude_code.sessions.home import OWN_COMMAND, skillbook_path, state_folder
 from ace_claude_code.sessions.jobs import Job, add_job, waiting_jobs
 from ace_claude_code.sessions.open_sessions import (
     PRIVATE_VARIABLE,
@@ -113,7 +113,7 @@ def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
     prompt = text_in(event, "prompt")
     session = open_session(state, text_in(event, "session_id"))
     path = skillbook_path(state, key_of_project(_folder_of(event)))
-    if session is None or not path.exists() or prompt.startswith("/"):
+    if session is None or not path.exists() or prompt.startswith(OWN_COMMAND):
         return
     from ace.retrieval import LexicalRanker
     from ace.skillbook import Skillbook, SkillbookError

@@ -24,7 +24,7 @@ from ace.steps import GuardedKind
 from ace_claude_code.conversation import read_conversation
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
 from ace_claude_code.records import TranscriptError, read_records
-from ace_claude_code.sessions.home import learned_path, skillbook_path
+from ace_claude_code.sessions.home import OWN_COMMAND, learned_path, skillbook_path
 from ace_claude_code.sessions.jobs import Job, note_failure, remove_job
 from ace_claude_code.sessions.learned import NoteLearnedStep
 from ace_claude_code.sessions.learner_model import own_model
@@ -51,7 +51,6 @@ _TRIVIAL_WORDS = frozenset(
 _MOST_TRIVIAL_WORDS = 6
 # `reasoning` has the texts of the steps once more, each after what kind of step it is.
 _FIELDS_WITH_TEXT = ("question", "context", "reasoning", "answer", "feedback", "steps", "corrections")
-_OWN_COMMAND = "/ace-learning:"
 
 
 class SessionAnalyser(TraceAnalyser):
@@ -327,7 +326,7 @@ def _is_trivial(trace: Record) -> bool:
     steps = [step for step in list_in(trace, "steps") if isinstance(step, dict)]
     if any(step["kind"] in ("call", "result") for step in steps):
         return False
-    if text_in(trace, "question").startswith(_OWN_COMMAND):
+    if text_in(trace, "question").startswith(OWN_COMMAND):
         return True
     words = re.findall(r"\w+", text_in(trace, "question").lower())
     return len(words) <= _MOST_TRIVIAL_WORDS and all(word in _TRIVIAL_WORDS for word in words)
