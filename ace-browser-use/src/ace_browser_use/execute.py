@@ -11,9 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ace import extract_cited_skill_ids
-from ace.arguments import checked_class, renamed
 from ace.context import ACESample, ACEStepContext, SkillbookView
+from ace.integrations import checked_class, extract_cited_skill_ids, renamed
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_browser_use.agent_settings import check_agent_arguments, checked_model, for_one_agent
 from ace_browser_use.framework import load

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ace import Skillbook, wrap_skillbook_for_external_agent
-from ace.arguments import checked_class
+from ace import Skillbook
 from ace.context import ACEStepContext, SelectedSkills, SkillbookView
+from ace.integrations import checked_class, wrap_skillbook_for_external_agent
 from ace.json_fields import Record, list_in, mapping_in
 from ace.skill import Skill
 from ace.updates import UpdateBatch, UpdateOperation

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any, Final
 
-from ace import extract_cited_skill_ids
-from ace.arguments import checked_arguments, checked_class
-from ace.cases import corrections_in
 from ace.context import ACESample, ACEStepContext
+from ace.integrations import checked_arguments, checked_class, corrections_in, extract_cited_skill_ids
 from ace.redaction import Redactor
 from ace.traces import StandardTraceDict, TraceCorrection, steps_as_text, trace_step
 from ace_browser_use.history import read_history

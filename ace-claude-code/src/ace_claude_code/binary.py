@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ace.arguments import checked_arguments
+from ace.integrations import checked_arguments
 
 __all__ = ["BINARY_VARIABLE", "ClaudeNotFoundError", "find_claude", "knows_option"]
 

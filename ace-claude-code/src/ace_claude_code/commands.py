@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from ace.cli import CommandContext
-from ace.cli.console import is_terminal, note, print_json, print_table, print_text
-from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
+from ace.integrations import (
+    DONE,
+    INTERRUPTED,
+    WITH_FAILURES,
+    UsageError,
+    check_is_path,
+    is_terminal,
+    note,
+    print_json,
+    print_table,
+    print_text,
+)
 from ace.steps import GuardedKind
 
 if TYPE_CHECKING:
@@ -230,7 +240,7 @@ def learn(
         as_json: Print one JSON object.
         context: Gives the settings and the model.
     """
-    from ace.cli.learning.interruption import run_interruptibly
+    from ace.integrations import run_interruptibly
     from ace.pipeline import CancellationToken
     from ace_claude_code.binary import ClaudeNotFoundError
     from ace_claude_code.sessions.by_hand import NothingToLearnError, learn_by_hand

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ace import extract_cited_skill_ids
-from ace.arguments import checked_class
 from ace.context import ACEStepContext
-from ace.implementations import SKILLBOOK_USAGE_INSTRUCTIONS
+from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, checked_class, extract_cited_skill_ids
 from ace.protocols import SkillbookReader
 from ace_claude_code.binary import find_claude, knows_option
 from ace_claude_code.earlier_cost import earlier_cost

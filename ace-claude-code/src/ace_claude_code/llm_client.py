@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from ace.arguments import checked_class
 from ace.calls import current_call_scope, note_model_call, redactor_for
+from ace.integrations import checked_class
 from ace.json_fields import Record, mapping_in, text_in
 from ace.protocols import LLMCallError, LLMResponse, StructuredAnswer, Usage
 from ace.providers import UsageAccount, ask_until_valid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ace.arguments import checked_class
+from ace.integrations import checked_class
 
 __all__ = ["ClaudeCodeLLMConfig"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ace.arguments import checked_arguments, checked_class
 from ace.context import ACEStepContext
-from ace.implementations import SKILLBOOK_USAGE_INSTRUCTIONS
+from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, checked_arguments, checked_class
 from ace.marked_block import write_marked_block
 from ace.protocols import SkillbookReader
 

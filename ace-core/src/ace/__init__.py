@@ -335,6 +335,7 @@ _PACKAGES = frozenset(
         "environments",
         "evaluation",
         "implementations",
+        "integrations",
         "json_fields",
         "lazy_exports",
         "marked_block",

@@ -7,7 +7,9 @@ if TYPE_CHECKING:
 __all__ = ["lazy_exports"]
 
 
-def lazy_exports(package: str, homes: "Mapping[str, str]") -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
+def lazy_exports(
+    package: str, homes: "Mapping[str, str]", *, below: str = ""
+) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return the `__getattr__` and the `__dir__` of a package.
 
     A name is looked up once; from then on it is an attribute of the package.
@@ -15,6 +17,7 @@ def lazy_exports(package: str, homes: "Mapping[str, str]") -> "tuple[Callable[[s
     Args:
         package: The `__name__` of the package. Its `__all__` is what `dir` shows.
         homes: The public names, each with the module that has it, relative to the package.
+        below: The package that the modules are relative to, if it is another one.
 
     Example:
         In the `__init__.py` of a package, `__getattr__, __dir__ = lazy_exports(__name__, {"Table": "tables"})`.
@@ -35,7 +38,7 @@ def lazy_exports(package: str, homes: "Mapping[str, str]") -> "tuple[Callable[[s
         # Imported here: importlib would more than double what `import ace` loads.
         from importlib import import_module
 
-        found: object = getattr(import_module(f"{package}.{home}"), name)
+        found: object = getattr(import_module(f"{below or package}.{home}"), name)
         vars(_module(package))[name] = found
         return found
 

@@ -9,9 +9,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ace import extract_cited_skill_ids
-from ace.arguments import checked_class, renamed
 from ace.context import ACEStepContext, SkillbookView
+from ace.integrations import checked_class, extract_cited_skill_ids, renamed
 from ace.pipeline import PipelineCancelled, cancel_token_var
 from ace_langchain.calling import CALLS, Call, call_runnable, watched
 from ace_langchain.chains import (

@@ -7,18 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ace.arguments import checked_class
-from ace.calls import (
-    BLOCKING,
-    ON_LOOP,
-    AnswerProblem,
-    Calling,
-    RejectedAnswer,
-    finished,
-    note_model_call,
-    until_usable,
-    within_seconds,
-)
+from ace.calls import BLOCKING, ON_LOOP, AnswerProblem, Calling, RejectedAnswer, finished, note_model_call, until_usable
+from ace.integrations import checked_class, within_seconds
 from ace.protocols import (
     LLMAuthenticationError,
     LLMCallError,

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ace.arguments import checked_arguments
+from ace.integrations import checked_arguments
 from ace.protocols import SkillbookReader
 from ace_langchain.framework import load
 from ace_langchain.injection import restored

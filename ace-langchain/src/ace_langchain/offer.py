@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import final
 
-from ace import Skillbook, wrap_skillbook_for_external_agent
+from ace import Skillbook
 from ace.context import SelectedSkills, SkillbookView
+from ace.integrations import wrap_skillbook_for_external_agent
 from ace.protocols import SkillbookReader
 
 __all__ = ["SkillOffer", "offered_skills", "offering", "skills_text"]

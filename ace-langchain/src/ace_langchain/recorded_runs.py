@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ace import extract_cited_skill_ids
+from ace.integrations import extract_cited_skill_ids
 from ace.traces import TraceStep, trace_step
 from ace_langchain.messages import PlainMessage, mapping, messages_in, parsed, plain_json, plain_message, text_of
 from ace_langchain.outcome import outcome_of

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ace import extract_cited_skill_ids
-from ace.arguments import checked_arguments
+from ace.integrations import checked_arguments, extract_cited_skill_ids
 from ace.traces import TraceStep
 from ace_langchain.messages import PlainMessage, is_message, messages_in, plain_message, text_of
 from ace_langchain.otlp import is_genai_span, is_otlp, key_of_span, parts_of_spans, spans_in

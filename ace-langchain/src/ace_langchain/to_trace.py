@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ace.arguments import checked_arguments
-from ace.cases import corrections_in
 from ace.context import ACESample, ACEStepContext
+from ace.integrations import checked_arguments, corrections_in
 from ace.traces import StandardTraceDict, TraceStep, steps_as_text
 from ace_langchain.result import LangChainResult
 from ace_langchain.steps import steps_of_messages

@@ -60,7 +60,7 @@ def problems_of_last_run(state: Path) -> list[str]:
 
 def _learn_unattended(state: Path) -> int:
     """Learn while the lock is held; what goes wrong is noted for `ace openclaw status`, since no one is watching."""
-    from ace.cli.errors import UsageError
+    from ace.integrations import UsageError
     from ace.protocols import LLMError
     from ace.skillbook import SkillbookError
 

@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from ace.cli import CommandContext
-from ace.cli.console import note, print_json, print_table, print_text
-from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
+from ace.integrations import (
+    DONE,
+    INTERRUPTED,
+    WITH_FAILURES,
+    UsageError,
+    check_is_path,
+    note,
+    print_json,
+    print_table,
+    print_text,
+)
 from ace.steps import GuardedKind
 
 if TYPE_CHECKING:
@@ -186,7 +195,7 @@ def learn(
         as_json: Print one JSON object.
         context: Gives the settings and the model.
     """
-    from ace.cli.learning.interruption import run_interruptibly
+    from ace.integrations import run_interruptibly
     from ace.pipeline import CancellationToken
     from ace_openclaw.home import state_folder
     from ace_openclaw.learning import learn_sessions

@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ace.cli.errors import UsageError
 from ace.durable_file import file_lock
+from ace.integrations import ModelCalled, SampleEnded, UsageError, observing
 from ace.marked_block import MarkedBlockError
 from ace.pipeline import CancellationToken
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
-from ace.protocols.observers import ModelCalled, SampleEnded, observing
 from ace.runners import SpendLedger
 from ace.skill import Provenance
 from ace.steps import GuardedKind

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
-from ace.arguments import checked_arguments
 from ace.calls import own_twin
 from ace.context import ACEStepContext
+from ace.integrations import checked_arguments
 from ace.json_fields import Record, text_in
 from ace.pipeline import PipelineCancelled
 from ace.runners import ACERunner, LearningOptions, LearningSettings, StepOptions, has_run, learning_client

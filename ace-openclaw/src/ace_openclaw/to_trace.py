@@ -7,10 +7,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from ace import extract_cited_skill_ids
-from ace.arguments import checked_arguments
-from ace.cases import corrections_in
 from ace.context import ACEStepContext
+from ace.integrations import checked_arguments, corrections_in, extract_cited_skill_ids
 from ace.json_fields import text_in
 from ace.traces import TraceCorrection, TraceStep, failed_steps, steps_as_text
 from ace_openclaw.account import ended_at, metrics_of

@@ -95,7 +95,7 @@ def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSett
     path = skillbook_path(state, key_of_project(_folder_of(event)))
     if not path.exists():
         return
-    from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
+    from ace.integrations import extract_cited_skill_ids, wrap_skillbook_for_external_agent
     from ace.skillbook import Skillbook, SkillbookError
 
     try:

@@ -42,7 +42,7 @@ def _left(state: Path, tried: set[str]) -> list[Job]:
 def _do(job: Job, state: Path, settings: SessionSettings) -> bool:
     """Learn from a session, and tell whether the model can be used for the next one."""
     from ace.cli import CommandContext
-    from ace.cli.errors import UsageError
+    from ace.integrations import UsageError
     from ace.pipeline import CancellationToken
     from ace.protocols import LLMCallError
     from ace_claude_code.binary import ClaudeNotFoundError

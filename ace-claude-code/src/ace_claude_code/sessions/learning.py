@@ -12,10 +12,10 @@ from typing import ClassVar, final, get_args
 
 from ace.cli import CommandContext
 from ace.context import ACEStepContext
+from ace.integrations import observing
 from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
-from ace.protocols.observers import observing
 from ace.redaction import Redactor, SensitiveClass
 from ace.runners import LearningOptions, RunOptions, SpendLedger, TraceAnalyser, has_run, spend_of_days
 from ace.skill import Provenance
@@ -263,7 +263,7 @@ def opened_learner(
     Raises:
         UsageError: A setting is wrong, or the model cannot be called. The text says which, and what to do.
     """
-    from ace.cli.learning.log_lines import warnings_shown
+    from ace.integrations import warnings_shown
 
     settings = context.settings(
         model=installed.model or None, api_base=installed.api_base or None, allow=",".join(allow) or None

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ace.arguments import checked_arguments
+from ace.integrations import checked_arguments
 from ace.json_fields import Record, text_in
 from ace_openclaw.reading.captured import is_captured_turn, sessions_of_captured_turns
 from ace_openclaw.reading.compressed import decompressed

@@ -1,0 +1,88 @@
+"""What integrations with agent frameworks share, in one place: an integration imports it from here.
+
+- the skills in a prompt, and which of them an answer cites: `wrap_skillbook_for_external_agent`,
+  `extract_cited_skill_ids`;
+- the corrections in a conversation: `corrections_in`;
+- a framework that has to answer in time: `within_seconds`;
+- checked arguments, and old names of them: `checked_arguments`, `checked_class`, `renamed`;
+- commands: what they print (`note`, `print_text`, `print_table`, `print_json`), how they end (`DONE`, `WITH_FAILURES`,
+  `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`, `warnings_shown`);
+- reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`.
+
+Nothing is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ace.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ace.arguments import checked_arguments, checked_class, renamed
+    from ace.calls import within_seconds
+    from ace.cases import corrections_in
+    from ace.cli.console import is_terminal, note, print_json, print_table, print_text
+    from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
+    from ace.cli.learning.interruption import run_interruptibly
+    from ace.cli.learning.log_lines import warnings_shown
+    from ace.implementations import SKILLBOOK_USAGE_INSTRUCTIONS
+    from ace.implementations.helpers import extract_cited_skill_ids
+    from ace.implementations.prompts import wrap_skillbook_for_external_agent
+    from ace.protocols.observers import ModelCalled, SampleEnded, observing
+
+__all__ = [
+    "DONE",
+    "INTERRUPTED",
+    "SKILLBOOK_USAGE_INSTRUCTIONS",
+    "WITH_FAILURES",
+    "ModelCalled",
+    "SampleEnded",
+    "UsageError",
+    "check_is_path",
+    "checked_arguments",
+    "checked_class",
+    "corrections_in",
+    "extract_cited_skill_ids",
+    "is_terminal",
+    "note",
+    "observing",
+    "print_json",
+    "print_table",
+    "print_text",
+    "renamed",
+    "run_interruptibly",
+    "warnings_shown",
+    "within_seconds",
+    "wrap_skillbook_for_external_agent",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "DONE": "cli.errors",
+        "INTERRUPTED": "cli.errors",
+        "ModelCalled": "protocols.observers",
+        "SKILLBOOK_USAGE_INSTRUCTIONS": "implementations",
+        "SampleEnded": "protocols.observers",
+        "UsageError": "cli.errors",
+        "WITH_FAILURES": "cli.errors",
+        "check_is_path": "cli.errors",
+        "checked_arguments": "arguments",
+        "checked_class": "arguments",
+        "corrections_in": "cases",
+        "extract_cited_skill_ids": "implementations.helpers",
+        "is_terminal": "cli.console",
+        "note": "cli.console",
+        "observing": "protocols.observers",
+        "print_json": "cli.console",
+        "print_table": "cli.console",
+        "print_text": "cli.console",
+        "renamed": "arguments",
+        "run_interruptibly": "cli.learning.interruption",
+        "warnings_shown": "cli.learning.log_lines",
+        "within_seconds": "calls",
+        "wrap_skillbook_for_external_agent": "implementations.prompts",
+    },
+    below="ace",
+)
