@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from typing import Protocol, final, runtime_checkable
 
 from ace.arguments import checked_class
@@ -11,6 +12,8 @@ from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance
 from ace.skill import Skill
 
 __all__ = ["FindsBest", "HasSkills", "RanksSkills", "TopSkills"]
+
+_is_pinned = attrgetter("pinned")
 
 
 class HasSkills(Protocol):
@@ -84,9 +87,9 @@ class TopSkills:
     def __call__(self, question: str, skillbook: HasSkills) -> list[Skill]:
         """Return the chosen skills: the pinned ones in the order of the book, then the others, the best first."""
         skills = skillbook.skills()
-        pinned = [skill for skill in skills if skill.pinned or skill.section in self.pinned_sections]
-        if not pinned:
+        if not self.pinned_sections and not any(map(_is_pinned, skills)):  # as in most books; so it costs least
             return self._best(question, skills, self.limit)
+        pinned = [skill for skill in skills if skill.pinned or skill.section in self.pinned_sections]
         chosen = {skill.id for skill in pinned}
         others = [skill for skill in skills if skill.id not in chosen]
         left = self.limit - len(pinned)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from operator import attrgetter
 from typing import NamedTuple, final
 
 from ace.retrieval import helpfulness, proven_relevance
@@ -17,6 +18,7 @@ TokenCounter = Callable[[str], int]
 Ranker = Callable[[str, Sequence[Skill]], Sequence[float]]
 """From a question and skills to one relevance each; 0 means none."""
 
+_is_pinned = attrgetter("pinned")
 _FIRST_TRY = 16
 _LATE_TRIES = 32
 
@@ -37,15 +39,17 @@ def estimate_tokens(text: str) -> int:
 def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[Skill]:
     """Return the skills: pinned ones, then the most relevant and helpful; equals stay in the order of the book."""
     if query is None:
-        return sorted(skills, key=lambda skill: (not skill.pinned, -helpfulness(skill)))
+        return _pinned_skills_first(sorted(skills, key=lambda skill: -helpfulness(skill)))
     scores = ranker(query, skills)
     if len(scores) != len(skills):
         raise ValueError(f"the ranker gave {len(scores)} scores for {len(skills)} skills")
-    keys = [
-        (not skill.pinned, -proven_relevance(score, skill), -helpfulness(skill))
-        for score, skill in zip(scores, skills, strict=True)
-    ]
-    return [skills[index] for index in sorted(range(len(skills)), key=keys.__getitem__)]
+    keys = [(-proven_relevance(score, skill), -helpfulness(skill)) for score, skill in zip(scores, skills, strict=True)]
+    return _pinned_skills_first([skills[index] for index in sorted(range(len(skills)), key=keys.__getitem__)])
+
+
+def _pinned_skills_first(skills: list[Skill]) -> list[Skill]:
+    """Return the skills, pinned ones first; else they stay in their order."""
+    return sorted(skills, key=lambda skill: not skill.pinned) if any(map(_is_pinned, skills)) else skills
 
 
 def fitting(
@@ -182,7 +186,7 @@ class PromptCache:
         if self._lines is None:
             self._pinned = {skill.section for skill in skills.values() if skill.pinned and skill.is_active}
             self._lines = {
-                name: lines_of(_in_shown_order([skills[id] for id in members], pinned=name in self._pinned))
+                name: lines_of(_pinned_skills_first([skills[id] for id in members]))
                 for name, members in state.sections.items()
             }
             return self._lines
@@ -204,11 +208,6 @@ class PromptCache:
                 text = self._texts[name] = self._format.section(name, joined)
             texts.append(text)
         return texts
-
-
-def _in_shown_order(skills: list[Skill], *, pinned: bool) -> list[Skill]:
-    """Return the skills of a section, pinned ones first, if there are any."""
-    return sorted(skills, key=lambda skill: not skill.pinned) if pinned else skills
 
 
 class SourceSummary(NamedTuple):
