@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from ace.arguments import checked_class
-from ace.lazy_plugins import fill
+from ace.registry import Registry
 
 if TYPE_CHECKING:
     from ace.skill import Skill, SkillCase
@@ -196,10 +195,6 @@ class SkillConsolidatorLike(Protocol):
         ...
 
 
-_lock = threading.Lock()
-_factories: dict[str, EmbedderFactory] = {}
-
-
 class EmbedderFactory(Protocol):
     """Makes an embedder."""
 
@@ -212,6 +207,9 @@ class EmbedderFactory(Protocol):
         ...
 
 
+_embedders = Registry[EmbedderFactory]("embedders", "an embedder")
+
+
 def register_embedder(name: str, factory: EmbedderFactory) -> None:
     """Make an embedder known.
 
@@ -222,10 +220,7 @@ def register_embedder(name: str, factory: EmbedderFactory) -> None:
     Raises:
         ValueError: The name is taken.
     """
-    with _lock:
-        if _factories.get(name, factory) is not factory:
-            raise ValueError(f"an embedder named {name!r} is already registered; choose another name")
-        _factories[name] = factory
+    _embedders.register(name, factory)
 
 
 def unregister_embedder(name: str) -> None:
@@ -234,15 +229,12 @@ def unregister_embedder(name: str) -> None:
     Args:
         name: Its name.
     """
-    with _lock:
-        _factories.pop(name, None)
+    _embedders.unregister(name)
 
 
 def embedder_names() -> list[str]:
     """Return the names of the embedders, sorted."""
-    fill("embedders")
-    with _lock:
-        return sorted(_factories)
+    return sorted(_embedders.all())
 
 
 def find_embedder(name: str) -> EmbedderFactory | None:
@@ -255,9 +247,4 @@ def find_embedder(name: str) -> EmbedderFactory | None:
         >>> find_embedder("nonsense") is None
         True
     """
-    for built_in in (True, False):
-        fill("embedders", name=None if built_in else name, built_in=built_in)
-        with _lock:
-            if name in _factories:
-                return _factories[name]
-    return None
+    return _embedders.get(name, built_in=True)

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Protocol
 
-from ace.lazy_plugins import fill
 from ace.protocols.llm import LLMClientLike
+from ace.registry import Registry
 
 __all__ = [
     "ModelClientFactory",
@@ -18,9 +17,6 @@ __all__ = [
     "register_model_prefix",
     "unregister_model_prefix",
 ]
-
-_lock = threading.Lock()
-_factories: dict[str, ModelClientFactory] = {}
 
 
 class ModelClientFactory(Protocol):
@@ -36,6 +32,9 @@ class ModelClientFactory(Protocol):
         ...
 
 
+_prefixes = Registry[ModelClientFactory]("llm_clients", "a model prefix")
+
+
 def register_model_prefix(prefix: str, factory: ModelClientFactory) -> None:
     """Make a prefix known.
 
@@ -48,10 +47,7 @@ def register_model_prefix(prefix: str, factory: ModelClientFactory) -> None:
     """
     if not prefix or "/" in prefix:
         raise ValueError(f"a model prefix must be a name without a slash, got {prefix!r}")
-    with _lock:
-        if prefix in _factories and _factories[prefix] is not factory:
-            raise ValueError(f"the model prefix {prefix!r} is already registered; choose another one")
-        _factories[prefix] = factory
+    _prefixes.register(prefix, factory)
 
 
 def unregister_model_prefix(prefix: str) -> None:
@@ -60,15 +56,12 @@ def unregister_model_prefix(prefix: str) -> None:
     Args:
         prefix: The prefix.
     """
-    with _lock:
-        _factories.pop(prefix, None)
+    _prefixes.unregister(prefix)
 
 
 def model_prefixes() -> list[str]:
     """Return the registered prefixes, sorted."""
-    fill("llm_clients")
-    with _lock:
-        return sorted(_factories)
+    return sorted(_prefixes.all())
 
 
 def find_model_prefix(model: str) -> tuple[ModelClientFactory, str] | None:
@@ -84,8 +77,5 @@ def find_model_prefix(model: str) -> tuple[ModelClientFactory, str] | None:
         PluginError: There is a plugin of this name, and it cannot be loaded.
     """
     prefix, slash, rest = model.partition("/")
-    if slash:
-        fill("llm_clients", name=prefix)
-    with _lock:
-        factory = _factories.get(prefix) if slash else None
+    factory = _prefixes.get(prefix) if slash else None
     return None if factory is None else (factory, rest)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from ace.lazy_plugins import fill
 from ace.protocols.errors import error_text
+from ace.registry import Registry
 
 __all__ = [
     "Event",
@@ -228,14 +228,12 @@ _lock = threading.Lock()
 _numbers = itertools.count(1)
 _failures: dict[str, int] = {}
 """How often each observer has failed since the last run ended, under `_lock`."""
-# Replaced, never changed: who emits reads it without the lock.
-_observers: tuple[tuple[str, Observer], ...] = ()
+_observers = Registry[Observer]("observers", "an observer")
 
 
 def is_observed() -> bool:
     """Return whether there is an observer. Emitters ask first, so that an event without an observer is not created."""
-    fill("observers")
-    return bool(_observers)
+    return bool(_observers.all())
 
 
 def emit(event: Event) -> None:
@@ -248,8 +246,7 @@ def emit(event: Event) -> None:
     Args:
         event: What happened.
     """
-    fill("observers")
-    for name, observer in _observers:
+    for name, observer in _observers.all().items():
         try:
             observer(event)
         except KeyboardInterrupt:
@@ -294,16 +291,7 @@ def register_observer(name: str, observer: Observer) -> None:
     Raises:
         ValueError: Another observer has the name.
     """
-    global _observers
-    with _lock:
-        for known, other in _observers:
-            if known == name:
-                if other == observer:
-                    return
-                raise ValueError(
-                    f"an observer named {name!r} is already registered; unregister it first or choose another name"
-                )
-        _observers = (*_observers, (name, observer))
+    _observers.register(name, observer)
 
 
 def unregister_observer(name: str) -> None:
@@ -312,9 +300,8 @@ def unregister_observer(name: str) -> None:
     Args:
         name: Its name.
     """
-    global _observers
+    _observers.unregister(name)
     with _lock:
-        _observers = tuple(item for item in _observers if item[0] != name)
         _failures.pop(name, None)
 
 

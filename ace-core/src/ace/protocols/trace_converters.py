@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ace.lazy_plugins import fill
 from ace.protocols.errors import error_text
+from ace.registry import Registry
 
 __all__ = [
     "AmbiguousTraceError",
@@ -26,8 +25,6 @@ __all__ = [
 ]
 
 _logger = logging.getLogger(__name__)
-_lock = threading.Lock()
-_converters: dict[str, TraceConverter] = {}
 
 
 class AmbiguousTraceError(ValueError):
@@ -53,6 +50,9 @@ class TraceConverter:
     `TraceConverterSpec.parts`. None if each file is one trace."""
 
 
+_converters = Registry[TraceConverter]("trace_converters", "a trace converter")
+
+
 def register_trace_converter(converter: TraceConverter) -> None:
     """Make a converter known.
 
@@ -62,14 +62,7 @@ def register_trace_converter(converter: TraceConverter) -> None:
     Raises:
         ValueError: Another converter has the same name.
     """
-    with _lock:
-        known = _converters.get(converter.name)
-        if known is not None and known != converter:
-            raise ValueError(
-                f"a trace converter named {converter.name!r} is already registered; "
-                "unregister it first or choose another name"
-            )
-        _converters[converter.name] = converter
+    _converters.register(converter.name, converter)
 
 
 def unregister_trace_converter(name: str) -> None:
@@ -78,15 +71,12 @@ def unregister_trace_converter(name: str) -> None:
     Args:
         name: The name of the converter.
     """
-    with _lock:
-        _converters.pop(name, None)
+    _converters.unregister(name)
 
 
 def trace_converters() -> list[TraceConverter]:
     """Return the registered converters, sorted by name."""
-    fill("trace_converters")
-    with _lock:
-        return [_converters[name] for name in sorted(_converters)]
+    return _converters.sorted()
 
 
 def find_trace_converter(trace: object) -> TraceConverter | None:

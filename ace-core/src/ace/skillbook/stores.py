@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_plus
 
 from ace.lazy_plugins import fill
+from ace.registry import Registry
 
 if TYPE_CHECKING:
     from ace.skillbook.store import SkillbookStore
@@ -42,8 +43,7 @@ _SECRET_WORD: Final = re.compile(
     re.IGNORECASE,
 )
 
-_lock = threading.Lock()
-_kinds: dict[str, StoreKind] = {}
+_lock = threading.Lock()  # held while a kind is compared with the others and registered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,9 @@ class StoreKind:
     """`.db` for files whose name ends so."""
 
 
+_kinds = Registry[StoreKind]("stores", "a store")
+
+
 def register_store(kind: StoreKind) -> None:
     """Make a kind of store known.
 
@@ -70,7 +73,7 @@ def register_store(kind: StoreKind) -> None:
         ValueError: Its name, a scheme or a suffix is taken, or the suffix is that of a file without history.
     """
     with _lock:
-        for known in _kinds.values():
+        for known in _kinds.known.values():
             if known == kind:
                 return
             taken = _taken(kind, known)
@@ -78,7 +81,7 @@ def register_store(kind: StoreKind) -> None:
                 raise ValueError(f"the stores {known.name!r} and {kind.name!r} both claim {taken!r}")
         if set(kind.suffixes) & set(FILE_SUFFIXES):
             raise ValueError(f"the store {kind.name!r} claims one of {', '.join(FILE_SUFFIXES)}, which are plain files")
-        _kinds[kind.name] = kind
+        _kinds.register(kind.name, kind)
 
 
 def unregister_store(name: str) -> None:
@@ -87,15 +90,12 @@ def unregister_store(name: str) -> None:
     Args:
         name: The name of the kind.
     """
-    with _lock:
-        _kinds.pop(name, None)
+    _kinds.unregister(name)
 
 
 def store_kinds() -> list[StoreKind]:
     """Return the kinds of stores that are known, sorted by name."""
-    fill("stores")
-    with _lock:
-        return [_kinds[name] for name in sorted(_kinds)]
+    return _kinds.sorted()
 
 
 def find_store(location: str | Path) -> StoreKind | None:
@@ -176,10 +176,9 @@ def _shown_parameter(found: re.Match[str]) -> str:
 def _fitting(location: str) -> StoreKind | None:
     scheme = location.partition("://")[0] if has_scheme(location) else None
     suffix = Path(location).suffix.lower()
-    with _lock:
-        for kind in _kinds.values():
-            if scheme in kind.schemes if scheme is not None else suffix in kind.suffixes:
-                return kind
+    for kind in _kinds.known.values():
+        if scheme in kind.schemes if scheme is not None else suffix in kind.suffixes:
+            return kind
     return None
 
 
