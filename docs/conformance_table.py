@@ -17,6 +17,7 @@ SUITES = (
     testing.ObserverConformance,
     testing.StoreConformance,
     testing.CommandConformance,
+    testing.IntegrationConformance,
 )
 
 HEAD = """\

@@ -12,6 +12,7 @@ import pytest
 from ace.pipeline import PipelineCancelled
 from ace.testing import (
     ExecuteStepConformance,
+    IntegrationConformance,
     PluginConformance,
     RunnerConformance,
     ScriptedModel,
@@ -84,6 +85,17 @@ class TestTraceConverter(Shared, TraceConverterConformance):
             "state": {"url": "http://127.0.0.1/", "title": "Harbour", "tabs": [], "interacted_element": []},
         }
         return ({"history": [step]},)
+
+
+@pytest.mark.usefixtures("chromium")
+class TestIntegration(Shared, IntegrationConformance):
+    @pytest.fixture
+    def make_step(self, llm_for: LLMFor) -> Callable[..., BrowserExecuteStep]:
+        return lambda model, **options: BrowserExecuteStep(llm_for(model), profile(), **options)
+
+    @pytest.fixture
+    def successful_result(self) -> BrowserResult:
+        return BrowserResult("Book a berth.", success=True, output="Berth 4.", cited_skill_ids=("cookies-00001",))
 
 
 @pytest.mark.usefixtures("chromium")

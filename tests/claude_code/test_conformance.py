@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ace.pipeline import PipelineCancelled
 from ace.testing import (
     ExecuteStepConformance,
+    IntegrationConformance,
     PluginConformance,
     RunnerConformance,
     ScriptedModel,
@@ -73,6 +75,25 @@ class TestTraceConverter(Shared, TraceConverterConformance):
     def stored_records(self) -> tuple[object, ...]:
         more = {"sessionId": "s1", "version": "2.1.329"}
         return ([user("2+2?", "u1", **more), assistant("4", "a1", "u1", **more)],)
+
+
+class TestIntegration(Shared, IntegrationConformance):
+    @pytest.fixture
+    def make_step(self, claude: str, project: Path, serving: ServerFor) -> Callable[..., ClaudeCodeExecuteStep]:
+        def make(model: ScriptedModel, **options: Any) -> ClaudeCodeExecuteStep:
+            serve(serving, model)
+            return ClaudeCodeExecuteStep(project, claude=claude, **options)
+
+        return make
+
+    @pytest.fixture
+    def successful_result(self) -> ClaudeCodeResult:
+        said = "4, by [maths-00001]."
+        end = {"type": "result", "subtype": "success", "is_error": False, "result": said}
+        events = ({"type": "system", "subtype": "init", "session_id": "s1"}, assistant(said, "a1"), end)
+        return ClaudeCodeResult(
+            "2+2?", success=True, output=said, returncode=0, events=events, skill_ids=("maths-00001",)
+        )
 
 
 class TestRunner(Shared, RunnerConformance):

@@ -13,7 +13,7 @@ import ace
 from ace.implementations import read_trace
 from ace.plugins import get_execute_step, get_llm_client, get_runner, get_trace_converter, list_plugins
 from ace_claude_code import ClaudeCode, ClaudeCodeExecuteStep, ClaudeCodeLLMClient, ClaudeCodeResult
-from ace_claude_code.recognise import score
+from ace_claude_code.recognise import recognise
 from tests.claude_code.samples import DATA, STREAMS, TRANSCRIPTS, lines
 from tests.support.subprocesses import run_python
 
@@ -33,7 +33,7 @@ def test_everything_is_reached_by_the_name_of_the_plugin() -> None:
 @pytest.mark.parametrize("path", sorted(DATA.rglob("*.jsonl")), ids=lambda path: str(path.relative_to(DATA)))
 def test_every_sample_is_recognised_by_its_head_its_path_and_its_records(path: Path) -> None:
     head = path.read_bytes()[:65536]
-    assert score(head) == score(path) == score(str(path)) == score(lines(path)) > 0.8
+    assert recognise(head) == recognise(path) == recognise(str(path)) == recognise(lines(path)) > 0.8
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_every_sample_is_recognised_by_its_head_its_path_and_its_records(path: P
     ],
 )
 def test_records_of_others_are_not_claimed(trace: object) -> None:
-    assert score(trace) == 0.0
+    assert recognise(trace) == 0.0
 
 
 def test_the_reader_of_traces_takes_results_paths_texts_and_records() -> None:

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from ace.testing import (
     ExecuteStepConformance,
+    IntegrationConformance,
     PluginConformance,
     RunnerConformance,
     ScriptedModel,
@@ -62,6 +63,16 @@ class TestTraceConverter(Shared, TraceConverterConformance):
             [{"type": "human", "data": {"content": "2+2?"}}, {"type": "ai", "data": {"content": "4"}}],
             LangChainResult("2+2?", "4", "simple", success=True).to_dict(),
         )
+
+
+class TestIntegration(Shared, IntegrationConformance):
+    @pytest.fixture
+    def make_step(self) -> Callable[..., Any]:
+        return lambda model, **options: LangChainExecuteStep(agent_with(model), **options)
+
+    @pytest.fixture
+    def successful_result(self) -> LangChainResult:
+        return LangChainResult("2+2?", "4", "simple", success=True, skill_ids=("maths-00001",))
 
 
 class TestRunner(Shared, RunnerConformance):

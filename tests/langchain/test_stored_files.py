@@ -25,7 +25,7 @@ from ace.cli.errors import UsageError
 from ace.cli.inputs import gather_traces, readable_records
 from ace.implementations import read_trace
 from ace_langchain import LangChainLLMClient, records_in, result_to_trace
-from ace_langchain.stored import parts_of, recognises
+from ace_langchain.stored import parts_of, recognise
 from tests.langchain import harbour
 from tests.langchain.models import add, calls, divide, in_turn
 from tests.langchain.test_learning import chat_model
@@ -253,7 +253,7 @@ def test_runs_of_langsmith_as_its_client_returns_them(runs: list[Json]) -> None:
     root = next(run for run in live.values() if run.parent_run_id is None and not run.error)
     root.feedback_stats = {"user_score": {"n": 2, "avg": 0.5, "comments": ["Too short."]}}
     for record in (root, root.model_dump(mode="json"), [run for run in live.values() if run.trace_id == root.trace_id]):
-        assert recognises(record) == 0.9
+        assert recognise(record) == 0.9
         trace = result_to_trace(record)
         assert steps_of(trace) == SUM
         assert 'user_score: 0.5 (average of 2)\nuser_score: ["Too short."]' in trace["feedback"]
@@ -294,7 +294,7 @@ def test_snapshots_of_a_thread(tmp_path: Path, watched: Any) -> None:
     stored = json.loads(dumps(snapshot._asdict()))
     served = {"values": {"messages": messages_to_dict(FIRST)}, "next": [], "checkpoint": {"thread_id": "7"}}
     for record in (snapshot, stored, json.loads(dumps(snapshot)), history, json.loads(dumps(history))):
-        assert recognises(record) == 0.9
+        assert recognise(record) == 0.9
         assert steps_of(result_to_trace(record)) == SUM
     for number, records in enumerate(([stored], [snapshot], [each._asdict() for each in history])):
         for form in ("json", "jsonl"):
@@ -396,11 +396,11 @@ def test_what_is_claimed_can_be_converted(tmp_path: Path, runs: list[Json], watc
         read_trace(record)
         read_trace([record])
         for key, part in parts_of(record):
-            assert key is None or recognises(part)
+            assert key is None or recognise(part)
     mixed = write(tmp_path / "mixed.jsonl", [*odd, {"question": "4+4?", "answer": "8"}, *runs], "jsonl")
     assert "4+4?" in {trace["question"] for trace in learned(mixed)}
     (tmp_path / "cut.json").write_text(cut)
-    assert recognises(cut) > 0
+    assert recognise(cut) > 0
     with pytest.raises(UsageError, match="truncated, or not JSON"):
         gather_traces([str(tmp_path / "cut.json")])
 
@@ -416,14 +416,14 @@ def test_an_export_is_recognised_also_where_a_long_field_comes_before_the_input(
     exported = [{**first, **{name: value for name, value in runs[0].items() if name not in order}}, *runs[1:]]
     path = write(tmp_path / f"runs.{form}", exported, form)
     assert path.read_bytes().find(b'"inputs"') > 65536
-    assert recognises(path.read_bytes()[:65536]) > 0
+    assert recognise(path.read_bytes()[:65536]) > 0
     short = learned(write(tmp_path / f"short.{form}", runs, form))
     assert [trace["question"] for trace in learned(path)] == [trace["question"] for trace in short]
     for stranger in (
         '[{"id": "1", "run_type": "marathon", "start_time": "9:00", "notes": ["',
         '{"id": "1", "run_type": "llm", "x": ["',
     ):
-        assert recognises(stranger) == 0
+        assert recognise(stranger) == 0
 
 
 def test_traces_keep_their_names_when_a_file_grows(tmp_path: Path, runs: list[Json]) -> None:

@@ -22,7 +22,7 @@ from ace import ACEStepContext, Sample
 from ace.cases import answer_passes, cases_of
 from ace.implementations import read_trace
 from ace_langchain import LangChainResult, LangChainToTrace, result_to_trace
-from ace_langchain.stored import recognises
+from ace_langchain.stored import recognise
 from tests.langchain.models import add, calls, divide, in_turn, tokens
 from tests.langchain.steps import run
 
@@ -96,7 +96,7 @@ def test_the_step_adds_the_ground_truth_of_a_sample() -> None:
     ids=["messages", "state", "dicts", "dumped state", "serialised", "text", "bytes", "lines"],
 )
 def test_stored_conversations(record: object) -> None:
-    assert recognises(record) >= 0.7
+    assert recognise(record) >= 0.7
     trace = result_to_trace(record)
     assert (trace["question"], trace["answer"], trace["success"]) == ("2+2?", "By [maths-00001] it is 4.", None)
     assert [(step["kind"], step["name"]) for step in trace["steps"]] == STEPS
@@ -115,7 +115,7 @@ def test_what_an_agent_executor_returned() -> None:
     record = {"input": "2+2?", "output": "4", "intermediate_steps": [(action, "4")]}
     stored = json.loads(json.dumps({**record, "intermediate_steps": [[dumpd(action), "4"]]}))
     for each in (record, stored, {**record, "intermediate_steps": [(action.model_dump(), "4")]}):
-        assert recognises(each) == 0.8
+        assert recognise(each) == 0.8
         trace = result_to_trace(each)
         assert (trace["question"], trace["answer"], trace["skill_ids"]) == ("2+2?", "4", ["maths-00001"])
         assert [(step["kind"], step["content"]) for step in trace["steps"]] == [
@@ -130,8 +130,8 @@ def test_a_stored_result_is_the_same_trace() -> None:
         result = run(create_agent(model, [add]), "2+2?")
         text = json.dumps(result.to_dict())
         stored = json.loads(text)
-        assert recognises(stored) == 0.95
-        assert recognises(text) == 0.95
+        assert recognise(stored) == 0.95
+        assert recognise(text) == 0.95
         assert LangChainResult.from_dict(stored).to_dict() == result.to_dict()
         assert result_to_trace(stored) == result_to_trace(text) == result_to_trace(result)
 
@@ -152,7 +152,7 @@ def test_a_stored_result_is_the_same_trace() -> None:
     ],
 )
 def test_records_of_others_are_left_alone(record: object) -> None:
-    assert recognises(record) == 0.0
+    assert recognise(record) == 0.0
 
 
 def test_a_record_of_others_is_refused() -> None:
@@ -173,9 +173,9 @@ def test_a_text_of_mixed_messages_is_left_to_others() -> None:
         {"type": "human", "content": "2+2?", "additional_kwargs": {}},
         {"type": "ai", "content": "4"},
     ]
-    assert recognises(json.dumps(messages)) == 0.0
+    assert recognise(json.dumps(messages)) == 0.0
     messages[1]["additional_kwargs"] = {}
-    assert recognises(json.dumps(messages)) == 0.9
+    assert recognise(json.dumps(messages)) == 0.9
 
 
 CORRECTED = [

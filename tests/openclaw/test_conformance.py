@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ace.testing import PluginConformance, TraceConverterConformance
+from ace.testing import IntegrationConformance, PluginConformance, TraceConverterConformance
 
 
 def session(stop_reason: str, **more: object) -> list[object]:
@@ -21,6 +21,12 @@ class Shared:
 
 class TestPlugin(Shared, PluginConformance):
     pass
+
+
+class TestIntegration(Shared, IntegrationConformance):
+    @pytest.fixture
+    def successful_result(self) -> object:
+        return session("stop")
 
 
 class TestTraceConverter(Shared, TraceConverterConformance):

@@ -11,7 +11,7 @@ from ace.cases import answer_passes, cases_of
 from ace.context import ACEStepContext
 from ace.implementations.trace_reading import read_trace
 from ace.steps import LoadTracesStep
-from ace_openclaw import OpenClawToTraceStep, events_to_trace, events_to_turn_traces
+from ace_openclaw import OpenClawToTrace, events_to_trace, events_to_turn_traces
 from tests.openclaw.samples import CAPTURED, EXPORTED, V3, V4, V4_ERROR, Event, events_of, metadata_of, said, text
 
 QUESTION, CORRECTION = "Make mean([]) return 0", "Too long. In one sentence, please."
@@ -235,7 +235,7 @@ def test_a_reset_ends_what_the_next_question_can_refer_to() -> None:
 
 def test_the_steps_compose_and_the_converter_finds_the_file() -> None:
     ctx = LoadTracesStep()(ACEStepContext(sample=str(V4)))
-    trace = OpenClawToTraceStep()(ctx).trace
+    trace = OpenClawToTrace()(ctx).trace
     assert isinstance(trace, dict) and trace["question"] == QUESTION
     read = read_trace(V4)
     assert (read["question"], read["skill_ids"]) == (QUESTION, ["testing-00001"])

@@ -34,7 +34,7 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
         name="browser_use",
         target="ace_browser_use.to_trace:BrowserToTrace",
         accepts="ace_browser_use.result:BrowserResult",
-        recognises="ace_browser_use.stored:recognises",
+        recognises="ace_browser_use.stored:recognise",
         summary="Read results and histories of browser-use, live and from their JSON files",
     )
 

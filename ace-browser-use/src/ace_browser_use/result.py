@@ -75,3 +75,8 @@ class BrowserResult:
     """What the sample said beside the task."""
     usage: Mapping[str, int] = field(default_factory=dict)
     """Model calls and tokens, as far as they are reported."""
+
+    @property
+    def skill_ids(self) -> tuple[str, ...]:
+        """`cited_skill_ids`, by the name that results of all integrations have."""
+        return self.cited_skill_ids

@@ -8,17 +8,17 @@ from pathlib import Path
 from ace_browser_use.history import is_history
 from ace_browser_use.result import BrowserResult
 
-__all__ = ["load_history", "recognises"]
+__all__ = ["load_history", "recognise"]
 
 
-def recognises(record: object) -> float:
+def recognise(record: object) -> float:
     """Say how surely a record, or the head of a file, is of browser-use: from 0, not at all, to 1.
 
     Args:
         record: Any object; of a file, its first characters or bytes.
 
     Example:
-        >>> recognises(b'{"history": [{"model_output": null, "result": []'), recognises({"question": "2+2?"})
+        >>> recognise(b'{"history": [{"model_output": null, "result": []'), recognise({"question": "2+2?"})
         (0.9, 0.0)
     """
     if isinstance(record, BrowserResult):

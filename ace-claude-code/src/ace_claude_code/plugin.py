@@ -35,7 +35,7 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
         name="claude_code",
         target="ace_claude_code.to_trace:ClaudeCodeToTrace",
         accepts="ace_claude_code.result:ClaudeCodeResult",
-        recognises="ace_claude_code.recognise:score",
+        recognises="ace_claude_code.recognise:recognise",
         summary="Read runs and stored sessions of Claude Code",
     )
 

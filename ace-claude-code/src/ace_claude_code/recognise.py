@@ -7,21 +7,21 @@ from itertools import islice
 
 from ace.trace_heads import head_records, trace_head
 
-__all__ = ["score"]
+__all__ = ["recognise"]
 
 _LINES_LOOKED_AT = 200
 
 
-def score(trace: object) -> float:
+def recognise(trace: object) -> float:
     """Return how surely a trace is a transcript or a stream of Claude Code, from 0 to 1.
 
     Args:
         trace: A record, or the head of a file: bytes, a text, a path, or parsed records.
 
     Example:
-        >>> score('{"type": "system", "subtype": "init", "session_id": "a", "claude_code_version": "2.1.329"}')
+        >>> recognise('{"type": "system", "subtype": "init", "session_id": "a", "claude_code_version": "2.1.329"}')
         0.95
-        >>> score({"question": "2+2?"}), score("hello")
+        >>> recognise({"question": "2+2?"}), recognise("hello")
         (0.0, 0.0)
     """
     return max(map(_score_of_record, _records(trace)), default=0.0)

@@ -40,7 +40,7 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
         name="langchain",
         target="ace_langchain.to_trace:LangChainToTrace",
         accepts="ace_langchain.result:LangChainResult",
-        recognises="ace_langchain.stored:recognises",
+        recognises="ace_langchain.stored:recognise",
         parts="ace_langchain.stored:parts_of",
         summary="Read results, conversations, states and recorded runs of LangChain and LangGraph",
     )

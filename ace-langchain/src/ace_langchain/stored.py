@@ -27,7 +27,7 @@ from ace_langchain.recorded_runs import (
 from ace_langchain.result import LangChainResult, ToolUse
 from ace_langchain.steps import arguments_text, steps_of_messages, words_of
 
-__all__ = ["parts_of", "read_stored", "recognises", "records_in"]
+__all__ = ["parts_of", "read_stored", "recognise", "records_in"]
 
 _logger = logging.getLogger(__name__)
 _RESULT_FIELDS = frozenset({"task", "output", "result_type", "success"})
@@ -37,14 +37,14 @@ _LINES_LOOKED_AT = 20
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 
 
-def recognises(record: object) -> float:
+def recognise(record: object) -> float:
     """Say how surely a record, or the head of a file, is one of LangChain: from 0, not at all, to 1.
 
     Args:
         record: Any object; of a file, its first characters or bytes.
 
     Example:
-        >>> recognises([{"type": "ai", "data": {"content": "4"}}]), recognises([{"role": "user", "content": "2+2?"}])
+        >>> recognise([{"type": "ai", "data": {"content": "4"}}]), recognise([{"role": "user", "content": "2+2?"}])
         (0.9, 0.0)
     """
     if isinstance(record, LangChainResult):
@@ -75,7 +75,7 @@ def parts_of(value: object) -> list[tuple[str | None, object]]:
     """
     if not isinstance(value, list) or _snapshot(value) is not None:
         return list(_keyed(value))
-    holds_several = all(isinstance(each, list) for each in value) or any(map(recognises, value))
+    holds_several = all(isinstance(each, list) for each in value) or any(map(recognise, value))
     if _are_messages(value) or not holds_several:
         return [(None, value)]
     return [part for each in value for part in parts_of(each)]
@@ -202,7 +202,7 @@ def _records(text: str | bytes) -> list[object]:
 
 def _of_records(records: list[object]) -> LangChainResult:
     """Read all records of a text as one result, as the caller gives one text for one trace."""
-    found = [read_stored(record) for record in records if recognises(record) > 0] or [
+    found = [read_stored(record) for record in records if recognise(record) > 0] or [
         read_stored(record) for record in records[:1]
     ]
     first, last = found[0], found[-1]
@@ -420,7 +420,7 @@ def _score_of_head(head: str | bytes) -> float:
 
 
 def _score_of_document(document: object, *, is_cut: bool = False) -> float:
-    score = recognises(document)
+    score = recognise(document)
     last = document[-1] if isinstance(document, list) and document else document
     if is_cut and not score and isinstance(last, Mapping) and begins_langsmith_run(last):
         return 0.9
@@ -428,7 +428,7 @@ def _score_of_document(document: object, *, is_cut: bool = False) -> float:
         return score
     if all(map(is_message, document[:-1] if is_cut else document)) and len(document) > 1:
         return 0.9
-    several = [recognises(each) for each in document if not is_message(each)]
+    several = [recognise(each) for each in document if not is_message(each)]
     return max(several, default=0.0)
 
 

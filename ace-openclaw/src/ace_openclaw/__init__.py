@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from ace_openclaw.reading.session import SessionReadError, StoredSession
     from ace_openclaw.reading.sources import read_session, read_sessions
     from ace_openclaw.runner import OpenClaw
-    from ace_openclaw.to_trace import OpenClawToTraceStep, events_to_trace, events_to_turn_traces
+    from ace_openclaw.to_trace import OpenClawToTrace, OpenClawToTraceStep, events_to_trace, events_to_turn_traces
 
 __all__ = [
     "LearningReport",
     "OpenClaw",
+    "OpenClawToTrace",
     "OpenClawToTraceStep",
     "SessionReadError",
     "StoredSession",
@@ -34,6 +35,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "LearningReport": "learning_report",
         "OpenClaw": "runner",
+        "OpenClawToTrace": "to_trace",
         "OpenClawToTraceStep": "to_trace",
         "SessionReadError": "reading.session",
         "StoredSession": "reading.session",

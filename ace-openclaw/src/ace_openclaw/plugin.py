@@ -16,8 +16,8 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
     """Yield the step that reads sessions in all their forms."""
     yield TraceConverterSpec(
         name="openclaw",
-        target="ace_openclaw.to_trace:OpenClawToTraceStep",
-        recognises="ace_openclaw.recognise:score",
+        target="ace_openclaw.to_trace:OpenClawToTrace",
+        recognises="ace_openclaw.recognise:recognise",
         summary="Read sessions of OpenClaw",
     )
 

@@ -8,22 +8,22 @@ from itertools import islice
 from ace.trace_heads import head_records, trace_head
 from ace_openclaw.reading.json_lines import without_stray_start
 
-__all__ = ["score"]
+__all__ = ["recognise"]
 
 _LINES_LOOKED_AT = 50
 _ROLES = ("user", "assistant", "toolResult")
 
 
-def score(trace: object) -> float:
+def recognise(trace: object) -> float:
     """Return how surely a trace is of OpenClaw, from 0 to 1.
 
     Args:
         trace: A record, or the head of a file: bytes, a text, a path, or parsed records.
 
     Example:
-        >>> score('{"type": "session", "version": 4, "id": "a", "timestamp": "2026-11-21T07:12:45Z", "cwd": "/"}')
+        >>> recognise('{"type": "session", "version": 4, "id": "a", "timestamp": "2026-11-21T07:12:45Z", "cwd": "/"}')
         0.95
-        >>> score({"question": "2+2?"}), score("hello")
+        >>> recognise({"question": "2+2?"}), recognise("hello")
         (0.0, 0.0)
     """
     head = trace_head(trace, (".jsonl", ".sqlite"))

@@ -18,7 +18,7 @@ from ace_openclaw.outcome import Outcome, outcome_of
 from ace_openclaw.reading.session import StoredSession
 from ace_openclaw.reading.sources import SessionSource, read_session
 
-__all__ = ["OpenClawToTraceStep", "events_to_trace", "events_to_turn_traces"]
+__all__ = ["OpenClawToTrace", "OpenClawToTraceStep", "events_to_trace", "events_to_turn_traces"]
 
 Trace = dict[str, object]
 
@@ -106,7 +106,7 @@ def events_to_turn_traces(events: SessionSource) -> list[Trace]:
     return traces
 
 
-class OpenClawToTraceStep:
+class OpenClawToTrace:
     """The step that turns a session of OpenClaw into the standard trace.
 
     It takes what `LoadTracesStep` reads from a session file, and everything else that `events_to_trace` takes.
@@ -125,7 +125,7 @@ class OpenClawToTraceStep:
         source = ctx.trace
         if not isinstance(source, StoredSession | str | bytes | Iterable) and not hasattr(source, "__fspath__"):
             raise TypeError(
-                f"OpenClawToTraceStep takes the events of a session, not a {type(source).__name__}; "
+                f"OpenClawToTrace takes the events of a session, not a {type(source).__name__}; "
                 "put LoadTracesStep before it"
             )
         trace = events_to_trace(source)
@@ -135,6 +135,10 @@ class OpenClawToTraceStep:
             known = metadata if isinstance(metadata, Mapping) else {}
             trace = {**trace, "metadata": {**known, "skipped_lines": skipped + int(known.get("skipped_lines", 0))}}
         return ctx.replace(trace={**trace, "ground_truth": getattr(ctx.sample, "ground_truth", None)})
+
+
+OpenClawToTraceStep = OpenClawToTrace
+"""The old name of `OpenClawToTrace`."""
 
 
 def _steps(lines: Sequence[Line]) -> list[TraceStep]:

@@ -14,6 +14,7 @@ from acme_agent import AcmeAgent, RunLog
 from ace.plugins import get_runner
 from ace.testing import (
     ExecuteStepConformance,
+    IntegrationConformance,
     PluginConformance,
     RunnerConformance,
     ScriptedModel,
@@ -58,6 +59,16 @@ class TestTraceConverter(Acme, TraceConverterConformance):
         log.add("called", "add", "2 2")
         log.write(tmp_path / "run.json")
         return ({"acme_log": 2, "assignment": "2 + 2?", "entries": [], "answer": None}, tmp_path / "run.json")
+
+
+class TestIntegration(Acme, IntegrationConformance):
+    @pytest.fixture
+    def make_step(self) -> Callable[..., Any]:
+        return lambda model, **options: AcmeExecuteStep(AcmeAgent(model.ask), **options)
+
+    @pytest.fixture
+    def successful_result(self) -> AcmeResult:
+        return AcmeResult("What is 2 + 2?", True, "4, by [maths-00001].", None, (), ("maths-00001",))
 
 
 class TestRunner(Acme, RunnerConformance):

@@ -86,6 +86,18 @@ STORED = (
 
 OTHER_KINDS = (
     Edit(
+        "execute.py",
+        "agent: Callable[[str], str]) -> None:\n",
+        "agent: Callable[[str], str], skill_budget_tokens: int | None = None) -> None:\n"
+        "        self.most_tokens = skill_budget_tokens\n",
+    ),
+    Edit("execute.py", "external_agent(ctx.skillbook)", "external_agent(ctx.skillbook, self.most_tokens)"),
+    Edit(
+        "to_trace.py",
+        '        "schema": 1,\n',
+        '        "schema": 1,\n        "metadata": {"integration": "mutant"},\n',
+    ),
+    Edit(
         "plugin.py",
         "@hookimpl\ndef ace_trace_converters",
         "@hookimpl\ndef ace_llm_clients():\n"
@@ -207,8 +219,23 @@ def command(text: str, *, as_json: Annotated[bool, Parameter(name="--json", nega
         "test_conformance.py",
         "class TestRunner(Mutant, RunnerConformance):\n",
         """from ace.testing import (
-    CommandConformance, EmbedderConformance, LLMClientConformance, ObserverConformance, StoreConformance
+    CommandConformance, EmbedderConformance, IntegrationConformance, LLMClientConformance, ObserverConformance,
+    StoreConformance,
 )
+
+
+class TestIntegration(Mutant, IntegrationConformance):
+    @pytest.fixture
+    def make_step(self):
+        return lambda model, **options: MutantExecuteStep(model, **options)
+
+    @pytest.fixture
+    def successful_result(self):
+        return MutantResult("What is 2 + 2?", success=True, output="4, by [maths-00001].", skill_ids=("maths-00001",))
+
+    @pytest.fixture
+    def has_timeout(self):
+        return False
 
 
 class TestLLMClient(Mutant, LLMClientConformance):

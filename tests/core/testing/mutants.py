@@ -669,6 +669,49 @@ MUTANTS = (
         OTHER_KINDS,
     ),
     Mutant(
+        "IntegrationConformance.test_names_of_parts",
+        "the converter is called Reader",
+        (
+            Edit("plugin.py", ".to_trace:MutantToTrace", ".to_trace:Reader"),
+            Edit(
+                "to_trace.py",
+                "def _standard_trace(",
+                "class Reader(MutantToTrace):\n    pass\n\n\ndef _standard_trace(",
+            ),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "IntegrationConformance.test_options_of_the_step",
+        "the option is called max_skill_tokens",
+        (
+            Edit("execute.py", "skill_budget_tokens: int | None = None", "max_skill_tokens: int | None = None"),
+            Edit("execute.py", "self.most_tokens = skill_budget_tokens", "self.most_tokens = max_skill_tokens"),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "IntegrationConformance.test_skill_budget",
+        "the limit is taken, and ignored",
+        (Edit("execute.py", "self.most_tokens = skill_budget_tokens", "self.most_tokens = None"),),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "IntegrationConformance.test_result",
+        "the result keeps the ids as a text",
+        (
+            Edit("test_conformance.py", 'skill_ids=("maths-00001",)', 'skill_ids="maths-00001"'),
+            Edit("to_trace.py", "list(result.skill_ids)", "[result.skill_ids] if result.skill_ids else []"),
+        ),
+        OTHER_KINDS,
+    ),
+    Mutant(
+        "IntegrationConformance.test_trace",
+        "the metadata name another integration",
+        (Edit("to_trace.py", '"integration": "mutant"', '"integration": "other"'),),
+        OTHER_KINDS,
+    ),
+    Mutant(
         "CommandConformance.test_help",
         "an option has no description",
         (Edit("cli.py", "        as_json: Print one JSON object.\n", ""),),

@@ -24,6 +24,7 @@ OTHERS = (
     testing.ObserverConformance,
     testing.StoreConformance,
     testing.CommandConformance,
+    testing.IntegrationConformance,
 )
 
 

@@ -58,7 +58,7 @@ def ace_trace_converters() -> Iterable[TraceConverterSpec]:
                 name="acme",
                 target="ace_acme.to_trace:AcmeToTrace",
                 accepts="ace_acme.result:AcmeResult",
-                recognises="ace_acme.recognise:score",
+                recognises="ace_acme.recognise:recognise",
             )
     """
     return ()

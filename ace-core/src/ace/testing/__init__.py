@@ -13,6 +13,7 @@ from ace.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from ace.testing.command import CommandConformance, ObserverConformance
     from ace.testing.execute_step import ExecuteStepConformance
+    from ace.testing.integration import IntegrationConformance
     from ace.testing.models import EmbedderConformance, LLMClientConformance
     from ace.testing.plugin import PluginConformance
     from ace.testing.runner import RunnerConformance
@@ -26,6 +27,7 @@ __all__ = [
     "Conformance",
     "EmbedderConformance",
     "ExecuteStepConformance",
+    "IntegrationConformance",
     "LLMClientConformance",
     "ObserverConformance",
     "PluginConformance",
@@ -42,6 +44,7 @@ _find, __dir__ = lazy_exports(
         "Conformance": "suite",
         "EmbedderConformance": "models",
         "ExecuteStepConformance": "execute_step",
+        "IntegrationConformance": "integration",
         "LLMClientConformance": "models",
         "ObserverConformance": "command",
         "PluginConformance": "plugin",

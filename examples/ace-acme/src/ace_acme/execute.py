@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ace import extract_cited_skill_ids, wrap_skillbook_for_external_agent
@@ -20,13 +21,19 @@ class AcmeExecuteStep:
 
     Args:
         agent: The agent. Several runs may use it at once: each has a log of its own.
+        timeout: How long a run may take, in seconds.
+        skill_budget_tokens: The most tokens that the skills may take; None takes all of them.
     """
 
     requires = frozenset({"sample", "skillbook"})
     provides = frozenset({"trace"})
 
-    def __init__(self, agent: AcmeAgent) -> None:
+    def __init__(
+        self, agent: AcmeAgent, *, timeout: float | None = None, skill_budget_tokens: int | None = None
+    ) -> None:
         self.agent = agent
+        self.timeout = timeout
+        self.skill_budget_tokens = skill_budget_tokens
 
     async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
         """Run the task, and record how it went."""
@@ -37,7 +44,9 @@ class AcmeExecuteStep:
         task = ctx.sample.question if isinstance(ctx.sample, ACESample) else str(ctx.sample)
         log, output, error = RunLog(task), "", None
         try:
-            output = await self.agent.work(task, log, briefing=wrap_skillbook_for_external_agent(ctx.skillbook))
+            briefing = wrap_skillbook_for_external_agent(ctx.skillbook, self.skill_budget_tokens)
+            async with asyncio.timeout(self.timeout):
+                output = await self.agent.work(task, log, briefing=briefing)
         except PipelineCancelled:  # (asyncio.CancelledError is no Exception, and passes by itself)
             raise
         except Exception as raised:

@@ -29,6 +29,6 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
         name="acme",
         target="ace_acme.to_trace:AcmeToTrace",
         accepts="ace_acme.result:AcmeResult",
-        recognises="ace_acme.recognise:score",
+        recognises="ace_acme.recognise:recognise",
         summary="Read what Acme agents did",
     )

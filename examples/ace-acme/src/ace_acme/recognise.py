@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["score"]
+__all__ = ["recognise"]
 
 
-def score(record: object) -> float:
+def recognise(record: object) -> float:
     """Return how sure it is that a record, or a file that begins with these bytes, is a log of Acme."""
     if isinstance(record, bytes):
         return 0.9 if record.lstrip().startswith(b'{"acme_log":') else 0.0

@@ -61,4 +61,5 @@ def _standard_trace(result: AcmeResult) -> dict[str, object]:
         "feedback": f"The run failed: {result.error}" if result.error else "The run came to its end.",
         "success": result.success,
         "steps": steps,
+        "metadata": {"integration": "acme"},
     }
