@@ -81,13 +81,13 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         if spec.produces is None:
             pytest.fail("the spec names no produces='package.module:Class'", pytrace=False)
         kind: Any = resolved(plugin_name, spec.produces)
-        result = _call_step(make_step(ScriptedModel()), context(make_task(code_word(1)))).trace
+        result = call_step(make_step(ScriptedModel()), context(make_task(code_word(1)))).trace
         demand(type(result) is kind, f"the spec says produces={spec.produces!r}, and the result is a {type(result)}")
 
     def test_skills_are_injected(self, make_step: MakeStep, make_task: MakeTask) -> None:
         """The model is shown the skills."""
         model = ScriptedModel()
-        _call_step(make_step(model), context(make_task(code_word(1))))
+        call_step(make_step(model), context(make_task(code_word(1))))
         demand(model.prompts, "the step never asked its model; make_step must hand the ScriptedModel on")
         demand(any(SKILL in prompt for prompt in model.prompts), "the model was not shown the skills")
 
@@ -97,7 +97,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         ctx = context(make_task(code_word(1)), book)
         before, skills = _fields(ctx), book.to_dict()
         step = make_step(ScriptedModel())
-        after = _call_step(step, ctx)
+        after = call_step(step, ctx)
         changed = [name for name, value in _fields(ctx).items() if value is not before[name]]
         demand(not changed, f"it changed its own context: {', '.join(changed)}; return ctx.replace(...)")
         kept = dict(ctx.metadata).items() <= dict(after.metadata).items()
@@ -110,7 +110,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
     def test_failure_is_recorded(self, make_step: MakeStep, make_task: MakeTask) -> None:
         """If the framework fails, the step returns a result with `success=False` and the error."""
         try:
-            result = _call_step(make_step(FailingModel()), context(make_task(code_word(1)))).trace
+            result = call_step(make_step(FailingModel()), context(make_task(code_word(1)))).trace
         except Exception as error:
             raised = f"{type(error).__name__}: {error}"
             pytest.fail(f"it raised what the framework raised ({raised}); record it in the result", pytrace=False)
@@ -134,7 +134,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         step = make_step(TokenCancellingModel(token, over))
         with _cancelled_by(token):
             try:
-                _call_step(step, context(make_task(code_word(1))))
+                call_step(step, context(make_task(code_word(1))))
             except (PipelineCancelled, asyncio.CancelledError):
                 return
             finally:
@@ -205,7 +205,7 @@ def _is_asynchronous(step: StepProtocol[Any]) -> bool:
     return inspect.iscoroutinefunction(type(step).__call__)
 
 
-def _call_step(step: StepProtocol[Any], ctx: ACEStepContext) -> ACEStepContext:
+def call_step(step: StepProtocol[Any], ctx: ACEStepContext) -> ACEStepContext:
     """Call a step once.
 
     Args:
@@ -227,7 +227,7 @@ def _call_all_at_once(step: StepProtocol[Any], contexts: Sequence[ACEStepContext
     if _is_asynchronous(step):
         return asyncio.run(_all_awaited(step, contexts))
     with ThreadPoolExecutor(len(contexts)) as pool:
-        return list(pool.map(lambda ctx: _call_step(step, ctx), contexts))
+        return list(pool.map(lambda ctx: call_step(step, ctx), contexts))
 
 
 @contextmanager

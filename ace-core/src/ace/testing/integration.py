@@ -13,11 +13,9 @@ from ace.context import ACEStepContext
 from ace.pipeline import StepProtocol
 from ace.plugins import ExecuteStepSpec, TraceConverterSpec
 from ace.skillbook import Skillbook
-from ace.testing.demands import demand, loaded_plugin, resolved, spec_of
-from ace.testing.execute_step import MakeTask, context, task_with
+from ace.testing.execute_step import MakeTask, call_step, context, task_with
 from ace.testing.scripted_model import ScriptedModel, code_word
-from ace.testing.step_calls import call_step
-from ace.testing.suite import Conformance, must_be_given
+from ace.testing.suite import Conformance, demand, loaded_plugin, must_be_given, resolved, spec_of
 from ace.testing.trace_converter import convert
 
 __all__ = ["IntegrationConformance", "MakeStepWithOptions"]
