@@ -115,7 +115,7 @@ def test_waiting_sessions_are_learned_when_one_starts(home: Path, state: Path) -
         write_settings(state, SessionSettings(model="openai/scripted", api_base=server.api_base))
         add_job(state, Job(transcript=str(store(home / "p", "waiting", *turn("one")))))
         call("start", home / "p" / "new.jsonl", name="new")
-        for _ in range(600):
+        for _ in range(3000):
             if not queued(state):
                 break
             time.sleep(0.1)

@@ -31,7 +31,7 @@ def session(claude: str, project: Path, *arguments: str, prompt: str = check_wor
 
 def wait_for_the_learner(ace: Ace, turns: int) -> dict[str, Any]:
     """Wait until nothing is queued and so many turns are noted; the learner is a process of its own."""
-    for _ in range(600):
+    for _ in range(3000):
         status = ace("status", "--json")
         if not status["waiting"] and sum(each["turns"] for each in status["sessions"]) >= turns:
             return status
@@ -188,7 +188,7 @@ def test_a_model_that_fails_keeps_the_session_in_the_queue(
     ace("install", "--claude", claude)
     session(claude, project)
     log = home / ".claude" / "ace" / "learner.log"
-    for _ in range(600):
+    for _ in range(3000):
         if b"no learning today" in log.read_bytes():
             break
         time.sleep(0.1)

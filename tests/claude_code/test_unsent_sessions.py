@@ -46,7 +46,7 @@ def test_the_learners_model_hears_of_no_session_but_the_one_that_teaches(
 
 def wait_until_all_is_read(ace: Ace) -> None:
     """Wait until the learners that the sessions have started have worked the queue off."""
-    for _ in range(600):
+    for _ in range(3000):
         if not ace("status", "--json")["waiting"]:
             break
         time.sleep(0.1)
