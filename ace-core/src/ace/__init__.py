@@ -346,6 +346,7 @@ _PACKAGES = frozenset(
         "protocols",
         "providers",
         "redaction",
+        "registry",
         "retrieval",
         "runners",
         "skill",

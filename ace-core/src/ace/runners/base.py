@@ -212,7 +212,7 @@ class ACERunner:
             if threading.get_ident() == thread:
                 call()
                 return
-            with contextlib.suppress(RuntimeError):  # the loop is closed: `wait=False`, and nobody is there any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed: with `wait=False`, its owner may have left
                 loop.call_soon_threadsafe(call)
 
         return await self._taken(ON_LOOP, tell, items, epochs, kwargs)

@@ -1,4 +1,26 @@
-"""One call of `run`: its contexts, what becomes of each sample, and what is done at its end."""
+"""One call of `run`: its contexts, what becomes of each sample, and what is done at its end.
+
+Who calls what, and on which thread:
+
+- The runner makes the `RunSession`, calls `run_epoch` for each epoch, and `finish` once. In `run`, that is the thread
+  of the caller. In `arun`, `run_epoch` is awaited on the caller's loop and all else is called on another thread,
+  because it may wait for a disk. With `wait=False`, `finish` is called on a thread of the engine.
+- The engine draws the contexts (`_drawn`) on one thread or task at a time, each when the run has room for it.
+- The engine calls `_foreground_ended` where `on_sample_done` belongs, and `_sample_ended` where the sample ended, on a
+  worker, a thread of the background or its loop: while it runs, the sample still holds its lane.
+- `cancel` may be called on any thread.
+
+Invariants:
+
+- A sample is in `_in_flight` from the end of its foreground to its own end, and in `_begun` from when it is drawn;
+  `wait_for_samples` returns when `_begun` is 0. `_all_ended` protects both.
+- The skillbook is refreshed before the context of a sample is built, so that the sample sees what others have learned.
+- What became of a sample is noted durably before the next sample enters the lane and before `on_sample_end` is called,
+  so a killed run knows of each sample whether it was learned.
+- A skipped sample (learned by an earlier call or another run) never reaches the engine; its result takes its place.
+- Callbacks of the caller are called one at a time. What they raise is logged and does not end the run.
+- Recorded answers are forgotten only after the run has been noted as complete: a resumed run would pay for them again.
+"""
 
 from __future__ import annotations
 

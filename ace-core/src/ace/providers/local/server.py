@@ -127,7 +127,7 @@ def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
     def run() -> None:
         try:
             outcome.set_result(load())
-        except BaseException as error:  # raised to whoever waits
+        except BaseException as error:  # raised where the server is waited for
             outcome.set_exception(error)
 
     loader = threading.Thread(target=run, name="ace-load-model", daemon=True)
