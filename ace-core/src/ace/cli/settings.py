@@ -414,7 +414,7 @@ def load_settings(
 def _take_file(
     path: Path, entries: Mapping[str, _FileValue], values: dict[str, SettingValue], origins: dict[str, str]
 ) -> None:
-    from ace.skillbook.stores import has_scheme
+    from ace.skillbook.locations import has_scheme
 
     for name, (value, line) in entries.items():
         values[name] = value
@@ -461,7 +461,7 @@ def _problem_with_address(address: str) -> str | None:
 
 
 def _problem_with_skillbook(location: str) -> str | None:
-    from ace.skillbook.stores import has_scheme
+    from ace.skillbook.locations import has_scheme
 
     if not has_scheme(location):
         return None

@@ -16,7 +16,8 @@ from ace.protocols.deduplication import DeduplicationConfig
 from ace.protocols.observers import StepEnded, StepStarted, emit, is_observed
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
-from ace.skillbook.stores import find_store, has_scheme
+from ace.skillbook.locations import has_scheme
+from ace.skillbook.stores import find_store
 from ace.steps.checkpoint import SaveSkillbookStep
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from ace.skillbook.selection import SourceSummary
 
 if TYPE_CHECKING:
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
+    from ace.skillbook.locations import has_scheme, shown_location
     from ace.skillbook.store import (
         AlreadyCommittedError,
         Commit,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         StoredEvent,
         VersionConflictError,
     )
-    from ace.skillbook.stores import has_scheme, shown_location
 
 __all__ = [
     "AlreadyCommittedError",
@@ -82,7 +82,7 @@ __getattr__, __dir__ = lazy_exports(
         "StoredBook": "store",
         "StoredEvent": "store",
         "VersionConflictError": "store",
-        "has_scheme": "stores",
-        "shown_location": "stores",
+        "has_scheme": "locations",
+        "shown_location": "locations",
     },
 )

@@ -37,6 +37,7 @@ from ace.skillbook.json_file import JsonFiles, whole_file
 from ace.skillbook.json_read import read_text
 from ace.skillbook.json_write import JsonValue, book_dict, book_json
 from ace.skillbook.line_formats import FORMATS
+from ace.skillbook.locations import has_scheme, shown_location
 from ace.skillbook.operations import (
     AppliedOperation,
     SkippedOperation,
@@ -47,7 +48,7 @@ from ace.skillbook.operations import (
 )
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
 from ace.skillbook.state import BookContents, BookState, state_from, with_citable_ids
-from ace.skillbook.stores import find_store, has_scheme, shown_location
+from ace.skillbook.stores import find_store
 from ace.skillbook.vectors import pack_vector
 from ace.updates import UpdateBatch, UpdateOperation
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 
 class SkillbookError(Exception):

@@ -35,8 +35,8 @@ from ace.skillbook.events import (
     Tagged,
     Updated,
 )
+from ace.skillbook.locations import HIDDEN
 from ace.skillbook.state import BookState, is_citable, looks_like_ours
-from ace.skillbook.stores import HIDDEN
 from ace.updates import OPERATION_TYPES, UpdateOperation
 
 

@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote_plus
 
 from ace.lazy_plugins import fill
 from ace.registry import Registry
+from ace.skillbook.locations import has_scheme, shown_location
 
 if TYPE_CHECKING:
     from ace.skillbook.store import SkillbookStore
@@ -22,26 +21,13 @@ if TYPE_CHECKING:
 __all__ = [
     "StoreKind",
     "find_store",
-    "has_scheme",
     "register_store",
-    "shown_location",
     "store_kinds",
     "unregister_store",
 ]
 
 FILE_SUFFIXES: Final = (".json", ".md", ".markdown", ".txt")
 """Files that are read and written whole; no store can claim them."""
-
-HIDDEN: Final = "[hidden]"
-"""What is shown where a text must not be."""
-
-_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/+)(.*)", re.DOTALL)
-"""A scheme has two letters at least, unlike a drive of Windows; `Path` makes one slash of two."""
-_PARAMETER: Final = re.compile(r"(?<=[?&;#])([^=&;#]*)=([^&;#]*)")
-_SECRET_WORD: Final = re.compile(
-    r"pass|pwd|secret|token|credential|signature|\bsig\b|\bauth(?!or)|(api|access|private|account|shared)[ _.-]?key",
-    re.IGNORECASE,
-)
 
 _lock = threading.Lock()  # held while a kind is compared with the others and registered
 
@@ -123,54 +109,6 @@ def find_store(location: str | Path) -> StoreKind | None:
         names = ", ".join(repr(kind.name) for kind in store_kinds())
         raise ValueError(f"no store is installed for {shown_location(text)!r}; there are: {names}")
     return None
-
-
-def has_scheme(location: str | Path) -> bool:
-    """Tell whether a location begins with a scheme, and is no file.
-
-    Args:
-        location: A file or `scheme://...`.
-
-    Example:
-        >>> has_scheme("acme://team/skills"), has_scheme("skills.db")
-        (True, False)
-    """
-    return isinstance(location, str) and "://" in location
-
-
-def shown_location(location: str | Path) -> str:
-    """Return a location as people may see it: without its password, or anything else that gives access.
-
-    What is before the `@` of an address is hidden, with the user name, and so are the values of parameters such as
-    `password`. Where an unescaped sign makes it unclear what belongs to the password, more is hidden rather than less.
-
-    Args:
-        location: A file or `scheme://...`.
-
-    Example:
-        >>> shown_location("postgresql://ann:s3cret@db/skills?sslmode=require&sslpassword=s3cret")
-        'postgresql://[hidden]@db/skills?sslmode=require&sslpassword=[hidden]'
-        >>> shown_location("acme://team/skills@v2"), shown_location("skills.db")
-        ('acme://team/skills@v2', 'skills.db')
-    """
-    text = str(location)
-    address = _ADDRESS.match(text)
-    if address is None:
-        return text
-    scheme, rest = address.groups()
-    before, at, after = rest.rpartition("@")
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if at and ("@" in authority or ":" in before):
-        rest = f"{HIDDEN}@{after}"
-    return scheme + _PARAMETER.sub(_shown_parameter, rest)
-
-
-def _shown_parameter(found: re.Match[str]) -> str:
-    # The value is searched too: a driver may take a whole connection string as one parameter.
-    is_secret = _SECRET_WORD.search(unquote_plus(found[1])) or re.search(
-        rf"(?:{_SECRET_WORD.pattern})\w*\s*=", unquote_plus(found[2]), re.IGNORECASE
-    )
-    return f"{found[1]}={HIDDEN}" if is_secret else found[0]
 
 
 def _fitting(location: str) -> StoreKind | None:

@@ -17,7 +17,7 @@ from ace.marked_block import MarkedBlockError, read_marked_block
 from ace.skill import Skill, missing_cases
 from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.json_file import whole_file
-from ace.skillbook.stores import has_scheme, shown_location
+from ace.skillbook.locations import has_scheme, shown_location
 
 __all__ = [
     "FileReport",

@@ -18,7 +18,8 @@ from ace.cli.errors import UsageError
 from ace.cli.settings import clock_from_environment, load_settings
 from ace.skillbook import Skillbook, SkillbookError, SkillbookFileError, shown_location
 from ace.skillbook.book import TEXT_SUFFIXES
-from ace.skillbook.stores import find_store, has_scheme
+from ace.skillbook.locations import has_scheme
+from ace.skillbook.stores import find_store
 
 __all__ = [
     "SkillbookPlace",

@@ -9,7 +9,7 @@ from ace.cli.errors import UsageError
 from ace.skill import Skill
 from ace.skillbook import Skillbook
 from ace.skillbook.json_write import JsonValue
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 __all__ = ["bare_id", "chosen_skills", "find_active", "find_skill", "part_of", "unknown_skill"]
 

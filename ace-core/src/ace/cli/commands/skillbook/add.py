@@ -12,7 +12,7 @@ from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import location_of, open_or_start, save, text_or_stdin
 from ace.cli.skillbooks.skill_output import cases_from, skill_as_json
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
 

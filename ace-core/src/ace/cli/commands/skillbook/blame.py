@@ -14,7 +14,7 @@ from ace.cli.skillbooks.skill_output import print_cases, proof_as_json
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.events import Imported
 from ace.skillbook.history import BlameEntry
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
 

@@ -18,7 +18,7 @@ from ace.cli.skillbooks.selection import find_active
 from ace.cli.skillbooks.skill_output import as_option, cases_from, skill_as_json
 from ace.skill import Skill, SkillCase
 from ace.skillbook import Skillbook
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
 

@@ -9,7 +9,7 @@ from ace.cli.skillbooks.history import change_counts, newest_version, place_of
 from ace.cli.skillbooks.opening import location_of, opened
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.history import HistoryEntry
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
 

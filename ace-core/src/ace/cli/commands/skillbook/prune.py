@@ -21,7 +21,7 @@ from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.skill import Skill
 from ace.skillbook import Skillbook
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 if TYPE_CHECKING:
     from ace.evaluation import SkillTestReport

@@ -14,7 +14,7 @@ from ace.cli.skillbooks.history import print_undo, undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.skillbooks.selection import find_active
 from ace.cli.skillbooks.skill_output import skill_as_json
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
 

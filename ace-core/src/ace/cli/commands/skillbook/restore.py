@@ -16,7 +16,7 @@ from ace.cli.skillbooks.selection import find_skill, part_of
 from ace.cli.skillbooks.skill_output import skill_as_json
 from ace.skill import ACTIVE, Skill
 from ace.skillbook import Skillbook
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
 

@@ -15,7 +15,7 @@ from ace.cli.skillbooks.selection import chosen_skills, find_skill, part_of
 from ace.cli.skillbooks.skill_output import print_skill, print_skills, skill_as_json
 from ace.skill import Skill
 from ace.skillbook import Skillbook
-from ace.skillbook.stores import shown_location
+from ace.skillbook.locations import shown_location
 
 if TYPE_CHECKING:
     from ace.runners import SkillUse
