@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, final
+from typing import TYPE_CHECKING, Unpack, final
 
 from ace.arguments import checked_arguments, checked_class
 from ace.context import ACEStepContext
@@ -14,7 +14,7 @@ from ace.evaluation.splits import check_disjoint
 from ace.evaluation.validation_course import TrainingLog, ValidationCourse, ValidationPoint, ValidationSettings
 from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
 from ace.protocols.observers import observing
-from ace.runners import ACE, LearningOptions, LearningSettings
+from ace.runners import ACE, LearningOptions, LearningSettings, RunOptions
 from ace.runners.run_record import recorded_runs
 from ace.runners.settings import recomposed
 from ace.skillbook import Skillbook
@@ -75,10 +75,7 @@ def run_validated(
     course: ValidationCourse,
     samples: Sequence[ACESample],
     epochs: int = 1,
-    *,
-    cancel_token: CancellationToken,
-    max_cost: float | None = None,
-    **arguments: Any,
+    **options: Unpack[RunOptions],
 ) -> list[SampleResult[ACEStepContext]]:
     """Validate the book as it is, run, and validate in between and at the end.
 
@@ -87,9 +84,8 @@ def run_validated(
         course: The validations. An interrupted course is resumed.
         samples: What is learned from.
         epochs: The number of passes over the samples.
-        cancel_token: Stops the run. Its reason tells afterwards what did: `early_stopping` and `max_cost` too.
-        max_cost: US dollars, validation included. When so much is spent, no further sample begins.
-        **arguments: The others of the runner's `run`.
+        **options: The options of the runner's `run`. The `cancel_token` stops the run, and its reason tells afterwards
+            what did: `early_stopping` and `max_cost` too. `max_cost` includes the validations.
 
     Returns:
         What became of the samples; nothing if the run was over before the first of them.
@@ -97,19 +93,23 @@ def run_validated(
     Raises:
         UnfinishedEvaluationError: It was stopped before the book was validated once.
     """
-    paid = course.start(max_cost=max_cost, cancel_token=cancel_token)
+    given = options.get("cancel_token")
+    token = CancellationToken() if given is None else given
+    max_cost = options.get("max_cost")
+    paid = course.start(max_cost=max_cost, cancel_token=token)
     left = None if max_cost is None else max_cost - paid
     if left is not None and left <= 0:
-        cancel_token.cancel("max_cost")
+        token.cancel("max_cost")
     elif course.is_exhausted:
-        cancel_token.cancel("early_stopping")
-    if cancel_token.is_cancelled:
+        token.cancel("early_stopping")
+    if token.is_cancelled:
         return []
+    run: RunOptions = {**options, "max_cost": left, "cancel_token": token}
     own = runner.pipeline
     runner.pipeline = recomposed(own, [*own.steps, ValidateStep(course)])
     try:
         with observing(course.learning_costs):
-            return runner.run(samples, epochs, max_cost=left, cancel_token=cancel_token, **arguments)
+            return runner.run(samples, epochs, **run)
     finally:
         runner.pipeline = own
 

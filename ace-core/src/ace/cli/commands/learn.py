@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from ace.cli.console import note
 from ace.cli.inputs import GatheredTraces, event_files
-from ace.cli.learning.learning_command import LearningCommand, ProofOptions, RunOptions
+from ace.cli.learning.learning_command import LearningCommand, ProofOptions, RunFlags
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
-from ace.cli.settings import Settings, load_settings
+from ace.cli.settings import load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _DEFAULT_MODEL = ModelOptions()
-_DEFAULT_RUN = RunOptions()
+_DEFAULT_RUN = RunFlags()
 
 
 def command(
@@ -35,7 +35,7 @@ def command(
     *,
     skillbook: SkillbookOption = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
-    run: RunOptions = _DEFAULT_RUN,
+    run: RunFlags = _DEFAULT_RUN,
     again: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -129,7 +129,3 @@ class Learn(LearningCommand):
             extra_steps=[] if place.keeps_history else [SaveSkillbookStep(place.location, book)],
             failures_path=place.failures_file,
         )
-
-    def run_arguments(self, settings: Settings) -> dict[str, Any]:
-        """Return the number of workers, if it was said."""
-        return {"workers": settings.workers}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
 from ace.cli.inputs import GatheredTraces
-from ace.cli.learning.learning_command import LearningCommand, ProofOptions, Results, RunOptions
+from ace.cli.learning.learning_command import LearningCommand, ProofOptions, Results, RunFlags
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.sample_files import samples_in
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation, validation_samples
@@ -20,7 +20,7 @@ from ace.environments import Match, Sample, SimpleEnvironment
 
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
-    from ace.runners import ACE, TraceAnalyser
+    from ace.runners import ACE, RunOptions, TraceAnalyser
     from ace.skill import Provenance
     from ace.skillbook import Skillbook
     from ace.steps.copy_guard import GuardedKind
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _DEFAULT_MODEL = ModelOptions()
-_DEFAULT_RUN = RunOptions()
+_DEFAULT_RUN = RunFlags()
 _DEFAULT_VALIDATION = ValidationOptions()
 
 
@@ -39,7 +39,7 @@ def command(
     environment: Match = "contains",
     skillbook: SkillbookOption = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
-    run: RunOptions = _DEFAULT_RUN,
+    run: RunFlags = _DEFAULT_RUN,
     validation: ValidationOptions = _DEFAULT_VALIDATION,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -139,19 +139,19 @@ class Train(LearningCommand):
         inputs: Sequence[Any],
         settings: Settings,
         place: SkillbookPlace,
-        **arguments: Any,
+        **options: Unpack[RunOptions],
     ) -> Results:
         """Run, and validate where that was asked for."""
         if not self.validation.validate:
-            return super().run(runner, inputs, settings, place, **arguments)
+            return super().run(runner, inputs, settings, place, **options)
         from ace.runners import ACE
 
         assert isinstance(runner, ACE)
-        return run_with_validation(runner, inputs, settings, place, self.validation, self.environment, **arguments)
+        return run_with_validation(runner, inputs, settings, place, self.validation, self.environment, **options)
 
-    def run_arguments(self, settings: Settings) -> dict[str, Any]:
-        """Return the number of workers; an agent works alone unless it was said."""
-        return {"workers": settings.workers or 1}
+    def workers(self, settings: Settings) -> int:
+        """Return the number of agents; one works alone unless the user says otherwise."""
+        return settings.workers or 1
 
     def can_resume(self, place: SkillbookPlace) -> bool:
         """Tell whether a run can be resumed; one that is validated needs the log of its validations for that."""

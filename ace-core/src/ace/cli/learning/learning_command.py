@@ -1,11 +1,11 @@
-"""`LearningCommand`: what differs between the commands that learn, and `RunOptions`, which they share."""
+"""`LearningCommand`: what differs between the commands that learn, and `RunFlags`, which they share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 from cyclopts import Parameter
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
     from ace.protocols.llm import LLMClientLike
-    from ace.runners import ACE, TraceAnalyser
+    from ace.runners import ACE, RunOptions, TraceAnalyser
     from ace.skillbook import Skillbook
 
-__all__ = ["LearningCommand", "ProofOptions", "Results", "RunOptions"]
+__all__ = ["LearningCommand", "ProofOptions", "Results", "RunFlags"]
 
 Results = Sequence["SampleResult[ACEStepContext]"]
 
@@ -40,7 +40,7 @@ class ProofOptions(TypedDict):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunFlags:
     """Options of the run."""
 
     epochs: int | None = None
@@ -172,7 +172,7 @@ class LearningCommand(ABC):
         inputs: Sequence[Any],
         settings: Settings,
         place: SkillbookPlace,
-        **arguments: Any,
+        **options: Unpack[RunOptions],
     ) -> Results:
         """Run.
 
@@ -181,17 +181,17 @@ class LearningCommand(ABC):
             inputs: What `inputs` returned.
             settings: The settings of the command line.
             place: Where the skillbook is open.
-            **arguments: Those of the runner's `run`.
+            **options: The options of the runner's `run`.
         """
-        return runner.run(inputs, settings.epochs, **arguments)
+        return runner.run(inputs, settings.epochs, **options)
 
-    def run_arguments(self, settings: Settings) -> dict[str, Any]:
-        """Return further arguments of `run`.
+    def workers(self, settings: Settings) -> int | None:
+        """Return how many inputs are processed at once; None leaves it to the runner.
 
         Args:
             settings: The settings of the command line.
         """
-        return {}
+        return settings.workers
 
     def can_resume(self, place: SkillbookPlace) -> bool:
         """Return whether an interrupted run can be resumed.

@@ -15,7 +15,7 @@ from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, gather_traces, readable_records
 from ace.cli.learning.interruption import run_interruptibly
-from ace.cli.learning.learning_command import LearningCommand, Results, RunOptions
+from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.progress import run_progress_shown
 from ace.cli.learning.run_report import RunCounts, print_report, report_as_json
@@ -54,7 +54,7 @@ class RunPlan:
     command: LearningCommand
     paths: Sequence[str]
     settings: Settings
-    options: RunOptions
+    options: RunFlags
     assume_yes: bool
     as_json: bool
 
@@ -234,6 +234,7 @@ class RunPlan:
             inputs,
             self.settings,
             place,
+            workers=self.command.workers(self.settings),
             lag=self.settings.lag,
             shuffle=self.options.shuffle,
             max_cost=self.settings.max_cost,
@@ -242,7 +243,6 @@ class RunPlan:
             run_id=run.name,
             resume=run.is_resumed,
             once=self.command.learns_once(place),
-            **self.command.run_arguments(self.settings),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from cyclopts import Parameter
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ace.environments import Sample
     from ace.evaluation import ValidationPoint
     from ace.pipeline import SampleResult
-    from ace.runners import ACE
+    from ace.runners import ACE, RunOptions
 
 __all__ = ["ValidationOptions", "run_with_validation", "validation_samples"]
 
@@ -90,7 +90,7 @@ def run_with_validation(
     place: SkillbookPlace,
     options: ValidationOptions,
     environment: Match,
-    **arguments: Any,
+    **run: Unpack[RunOptions],
 ) -> Sequence[SampleResult[ACEStepContext]]:
     """Run with a validation between the samples, and leave the skillbook at its best state.
 
@@ -103,7 +103,7 @@ def run_with_validation(
         place: Where the skillbook is open.
         options: When to validate, and what follows.
         environment: How an answer is judged.
-        **arguments: Those of the runner's `run`.
+        **run: The options of the runner's `run`, with the name of the run.
 
     Raises:
         UsageError: A validation sample cannot be used.
@@ -112,6 +112,8 @@ def run_with_validation(
     from ace.evaluation.trainer import run_validated
     from ace.steps import AgentStep
 
+    run_id = run.get("run_id")
+    assert run_id is not None, "a command names its runs"
     samples = validation_samples(options, inputs, settings.max_input_bytes)
     agent = next(step.agent for step in runner.pipeline.steps if isinstance(step, AgentStep))
     evaluator = Evaluator(
@@ -126,13 +128,13 @@ def run_with_validation(
         samples,
         runner.skillbook,
         ValidationSettings(options.validation_interval, options.gate, options.patience),
-        run_id=arguments["run_id"],
+        run_id=run_id,
         log=TrainingLog(place.validation_log),
         save_path=None if place.keeps_history else place.location,
         on_point=_tell,
     )
     try:
-        results = run_validated(runner, course, inputs, settings.epochs, **arguments)
+        results = run_validated(runner, course, inputs, settings.epochs, **run)
     except UnfinishedEvaluationError:
         note("ace: stopped during the first validation, so nothing was learned")
         return []
