@@ -69,7 +69,7 @@ def test_everything_listed_resolves(name: str) -> None:
 PACKAGES = [
     path.stem
     for path in sorted(Path(ace.__file__).parent.iterdir())
-    if path.suffix in ("", ".py") and not path.name.startswith("_")
+    if (path.suffix == ".py" or (path / "__init__.py").exists()) and not path.name.startswith("_")
 ]
 OWN = {"arguments", "lazy_plugins"}
 """What is for ace alone."""
