@@ -107,7 +107,7 @@ def test_without_a_model_it_is_said_how_to_choose_one(
     done = openclaw("learn")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "ace: no model was chosen, and the default one cannot run here: models on this machine need the package "
+        "ace: no model was chosen, and the default one cannot run here: local models require the package "
         "'xllamacpp'; install it with: pip install 'ace-core[local]'; or choose another one with --model, such as "
         "--model openai/gpt-4o-mini\n"
     )

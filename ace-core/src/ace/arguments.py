@@ -166,7 +166,7 @@ def renamed(old: str, old_value: T | None, new: str, value: T | None) -> T | Non
     if old_value is None:
         return value
     if value is not None:
-        raise TypeError(f"{old} is the old name of {new}: give one of them")
+        raise TypeError(f"{old} is the old name of {new}: pass only one of them")
     warnings.warn(f"{old} is called {new} now; the old name works until 0.2", DeprecationWarning, stacklevel=4)
     return old_value
 

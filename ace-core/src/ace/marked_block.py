@@ -108,7 +108,7 @@ def _block_span(original: bytes) -> tuple[int, int] | None:
     if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].end():
         raise MarkedBlockError(
             f"the file has {len(begins)} begin and {len(ends)} end marks of ace, "
-            f"and a block needs one of each in this order; correct the marks or delete them"
+            f"but a block needs one of each, in this order; correct or delete the marks"
         )
     end = ends[0].end()
     if original[end - 1 : end] == b"\r":

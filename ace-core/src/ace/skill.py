@@ -188,19 +188,19 @@ class SkillCase:
             >>> SkillCase.from_dict({**case.to_dict(), "check": {"kind": "equals", "value": "4"}})
             Traceback (most recent call last):
             ...
-            ValueError: check.kind: this must be one of exact, contains, ..., not 'equals'
+            ValueError: check.kind: must be one of exact, contains, ..., got 'equals'
         """
         if unknown := data.keys() - cls.__dataclass_fields__.keys():
-            raise ValueError(f"{min(unknown)}: this field is unknown")
+            raise ValueError(f"{min(unknown)}: unknown field")
         fields: dict[str, object] = {name: _field(data, name) for name in ("id", "question")}
         for name, value in fields.items():
             if not str(value).strip():
-                raise ValueError(f"{name}: this must not be empty")
+                raise ValueError(f"{name}: must not be empty")
         check = data.get("check")
         if not isinstance(check, Mapping):
-            raise ValueError(f"check: this must be an object, not {shown(check)}")
+            raise ValueError(f"check: must be an object, got {shown(check)}")
         if unknown := check.keys() - CaseCheck.__dataclass_fields__.keys():
-            raise ValueError(f"check.{min(unknown)}: this field is unknown")
+            raise ValueError(f"check.{min(unknown)}: unknown field")
         fields["check"] = case_check_from_fields(
             {
                 "kind": _field(check, "kind", CHECK_KINDS, place="check."),
@@ -381,7 +381,7 @@ def _field(data: Mapping[str, object], name: str, allowed: tuple[str, ...] = (),
         raise ValueError(f"{place}{name}: this field is missing")
     value = data[name]
     if not isinstance(value, str):
-        raise ValueError(f"{place}{name}: this must be a text, not {shown(value)}")
+        raise ValueError(f"{place}{name}: must be a string, got {shown(value)}")
     if allowed and value not in allowed:
-        raise ValueError(f"{place}{name}: this must be one of {', '.join(allowed)}, not {shown(value)}")
+        raise ValueError(f"{place}{name}: must be one of {', '.join(allowed)}, got {shown(value)}")
     return value

@@ -79,7 +79,7 @@ class UpdateOperation:
             {'helpful': 1}
         """
         if not isinstance(data, Mapping):
-            raise ValueError(f"an operation is an object with a 'type', not {shown(data)}")
+            raise ValueError(f"an operation must be an object with a 'type', got {shown(data)}")
         return cls(
             type=_operation_type(data),
             section=_text(data, "section") or "",
@@ -157,9 +157,9 @@ class UpdateBatch:
         else:
             reasoning, operations = "", data
         if operations is None:
-            raise ValueError("a batch needs 'operations', a list that may be empty")
+            raise ValueError("a batch needs a list 'operations', which may be empty")
         if not isinstance(operations, Sequence) or isinstance(operations, str | bytes):
-            raise ValueError(f"'operations' is a list, not {shown(operations)}")
+            raise ValueError(f"'operations' must be a list, got {shown(operations)}")
         return cls(reasoning, tuple(_operation_at(place, item) for place, item in enumerate(operations)))
 
     from_json = from_dict
@@ -186,7 +186,7 @@ def _operation_type(data: Mapping[str, Any]) -> str:
     found = next((data[key] for key in ("type", "operation", "op", "action") if key in data), None)
     name = found.strip().upper() if isinstance(found, str) else found
     if name not in OPERATION_TYPES:
-        raise ValueError(f"the type {shown(found)} is unknown; use {', '.join(OPERATION_TYPES)}")
+        raise ValueError(f"unknown operation type {shown(found)}; use {', '.join(OPERATION_TYPES)}")
     return str(name)
 
 
@@ -199,7 +199,7 @@ def _text(data: Mapping[str, Any], *names: str) -> str | None:
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             return "\n".join(value)
         if not isinstance(value, str):
-            raise ValueError(f"{name!r} is a text, not {shown(value)}")
+            raise ValueError(f"{name!r} must be a string, got {shown(value)}")
         return value
     return None
 
@@ -213,7 +213,7 @@ def _counters(data: Mapping[str, Any]) -> dict[str, object]:
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, Mapping):
-        raise ValueError(f"'metadata' is an object of counters, not {shown(metadata)}")
+        raise ValueError(f"'metadata' must be an object of counters, got {shown(metadata)}")
     counters: dict[str, object] = {name: _counter(metadata[name]) for name in TAGS if metadata.get(name) is not None}
     tag = _text(data, "tag")
     if tag is not None:
@@ -238,7 +238,7 @@ def _count(value: Any, place: str) -> int:
     if isinstance(value, bool):
         return int(value)
     if not isinstance(value, int):
-        raise ValueError(f"{place!r} is a whole number, not {shown(value)}")
+        raise ValueError(f"{place!r} must be a whole number, got {shown(value)}")
     return value
 
 
@@ -246,7 +246,7 @@ def _insight_source(value: Any) -> InsightSource | None:
     if value is None or isinstance(value, InsightSource):
         return value
     if not isinstance(value, Mapping):
-        raise ValueError(f"'insight_source' is an object, not {shown(value)}")
+        raise ValueError(f"'insight_source' must be an object, got {shown(value)}")
     return InsightSource(
         trace_id=_text(value, "trace_id") or "",
         sample_question=_text(value, "sample_question") or "",
@@ -262,7 +262,7 @@ def _cases(value: Any) -> tuple[SkillCase, ...]:
     if value is None:
         return ()
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        raise ValueError(f"'cases' is a list, not {shown(value)}")
+        raise ValueError(f"'cases' must be a list, got {shown(value)}")
     return tuple(_case(place, item) for place, item in enumerate(value))
 
 
@@ -270,7 +270,7 @@ def _case(place: int, item: Any) -> SkillCase:
     if isinstance(item, SkillCase):
         return item
     if not isinstance(item, Mapping):
-        raise ValueError(f"'cases[{place}]' is an object, not {shown(item)}")
+        raise ValueError(f"'cases[{place}]' must be an object, got {shown(item)}")
     try:
         return SkillCase.from_dict(item)
     except ValueError as error:

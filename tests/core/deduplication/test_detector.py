@@ -138,9 +138,12 @@ class WrongVectors:
 @pytest.mark.parametrize(
     ("vectors", "said"),
     [
-        ([[1.0]], "WrongVectors.embed made 1 vectors of 2 texts; it must make one of each"),
-        ([[1.0], [1.0, 2.0]], "WrongVectors.embed made vectors of 1 and 2 numbers; all must have the same number"),
-        ([[], []], "WrongVectors.embed made vectors of 0 numbers"),
+        ([[1.0]], "WrongVectors.embed returned 1 vectors for 2 texts; it must return one for each"),
+        (
+            [[1.0], [1.0, 2.0]],
+            "WrongVectors.embed returned vectors of 1 and 2 numbers; all vectors must have the same length",
+        ),
+        ([[], []], "WrongVectors.embed returned vectors of 0 numbers"),
     ],
 )
 def test_an_embedder_that_makes_wrong_vectors_is_named(vectors: list[list[float]], said: str) -> None:

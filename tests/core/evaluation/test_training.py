@@ -213,7 +213,7 @@ def test_a_limit_of_cost_counts_validation_too() -> None:
 
 
 def test_validation_samples_must_not_be_learned_from() -> None:
-    with served() as server, pytest.raises(ValueError, match="a validation sample is a training sample too"):
+    with served() as server, pytest.raises(ValueError, match="a validation sample is also a training sample"):
         trainer_for(server, ValidationSettings()).train(PRICES, PRICES[:1])
 
 

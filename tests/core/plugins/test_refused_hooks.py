@@ -67,7 +67,7 @@ RUNNER = RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
         (
             runner_hooks([RunnerSpec(name="other", target="a:b")]),
             PluginLoadError,
-            "the name 'other'; it must be that of the entry point, 'acme'",
+            "the name 'other'; it must be the name of the entry point, 'acme'",
         ),
     ],
 )

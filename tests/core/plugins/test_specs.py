@@ -13,12 +13,12 @@ from ace.plugins import ExecuteStepSpec, StoreSpec, TraceConverterSpec
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"schemes": ("acme://",)}, "a scheme is written in small letters, such as 'acme', not 'acme://'"),
-        ({"schemes": ("Acme",)}, "a scheme is written in small letters, such as 'acme', not 'Acme'"),
-        ({"suffixes": ("acme",)}, "a suffix is written in small letters, such as '.acme', not 'acme'"),
-        ({"suffixes": (".ACME",)}, "a suffix is written in small letters, such as '.acme', not '.ACME'"),
+        ({"schemes": ("acme://",)}, "a scheme is written in lower case, such as 'acme', not 'acme://'"),
+        ({"schemes": ("Acme",)}, "a scheme is written in lower case, such as 'acme', not 'Acme'"),
+        ({"suffixes": ("acme",)}, "a suffix is written in lower case, such as '.acme', not 'acme'"),
+        ({"suffixes": (".ACME",)}, "a suffix is written in lower case, such as '.acme', not '.ACME'"),
         ({"schemes": "acme"}, "schemes is written as a tuple of texts, not 'acme'"),
-        ({}, "give schemes or suffixes, or the store cannot be reached"),
+        ({}, "schemes or suffixes must be given, otherwise the store cannot be opened"),
     ],
 )
 def test_a_store_that_no_location_would_reach_is_refused(fields: dict[str, Any], said: str) -> None:

@@ -178,7 +178,7 @@ def test_samples_are_known_by_question_and_answer(tmp_path: Path) -> None:
 def test_a_json_book_does_not_remember(tmp_path: Path) -> None:
     with ScriptedServer(secrets_world.answer) as server:
         runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "s.json")
-        with pytest.raises(ValueError, match=r"only a skillbook in a store remembers.*once=True.*\.db"):
+        with pytest.raises(ValueError, match=r"once=True requires a skillbook in a store.*\.db"):
             runner.run([record(1)], once=True)
         assert server.requests == []
 

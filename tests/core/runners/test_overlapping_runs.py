@@ -204,7 +204,7 @@ def test_fire_and_forget_returns_after_the_last_answer() -> None:
 
 
 def test_lag_and_max_in_flight_exclude_each_other() -> None:
-    with pytest.raises(ValueError, match="give max_in_flight or lag, not both: lag=n is max_in_flight=n\\+1"):
+    with pytest.raises(ValueError, match="pass max_in_flight or lag, not both: lag=n is max_in_flight=n\\+1"):
         ace(Roles()).run([], lag=1, max_in_flight=2)
     with pytest.raises(ValueError, match="max_in_flight must be at least 1 samples, got 0"):
         ace(Roles()).run([], max_in_flight=0)

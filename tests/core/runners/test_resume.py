@@ -145,7 +145,7 @@ def test_runs_that_cannot_be_resumed_are_named(tmp_path: Path) -> None:
         runner.run(traces(1), run_id="monday")
         with pytest.raises(ValueError, match="is a run 'monday' in this store already"):
             runner.run(traces(1), run_id="monday")
-        with pytest.raises(ValueError, match="run_id is the name of a run, and no empty one"):
+        with pytest.raises(ValueError, match="run_id must be a string that is not empty"):
             runner.run(traces(1), run_id=" ")
         assert already(runner.run(traces(2), run_id="monday", resume=True)) == [True, False]
         # With nothing to resume, a run begins: it may have been killed before it noted anything.

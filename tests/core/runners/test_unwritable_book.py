@@ -113,7 +113,7 @@ def test_a_file_that_became_something_else_is_left_alone_and_stops_the_run(tmp_p
 
     with ScriptedServer(script) as server:
         runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
-        with pytest.raises(SkillbookNotWrittenError, match="no valid JSON"):
+        with pytest.raises(SkillbookNotWrittenError, match="not valid JSON"):
             runner.run(traces(9), lag=0)
         assert len(server.requests) == 2
     assert path.read_text(encoding="utf-8") == "my notes"
@@ -160,7 +160,7 @@ def test_a_disk_that_fills_up_stops_the_run_which_goes_on_when_there_is_room(tmp
         requests = [json.dumps(request.body, sort_keys=True) for request in server.requests]
     learned, is_resumable, text = result["told"]
     assert 4 <= learned < 30 and is_resumable
-    assert "did not take the change" in text and "full" in text
+    assert "could not write the change" in text and "full" in text
     secrets = [f"The secret of thing{n} is value-of-thing{n}." for n in range(30)]
     assert result["kept"] == secrets[:learned]
     assert result["learned"] == secrets

@@ -51,10 +51,10 @@ def test_a_number_of_a_run(name: str, least: str, value: object) -> None:
         ("max_cost", "1", "max_cost must be more than 0 US dollars, got '1'"),
         ("max_cost", True, "max_cost must be more than 0 US dollars"),
         ("max_cost", float("nan"), "max_cost must be more than 0 US dollars"),
-        ("run_id", 5, "run_id is the name of a run, and no empty one, not 5"),
-        ("run_id", " ", "run_id is the name of a run"),
+        ("run_id", 5, "run_id must be a string that is not empty, got 5"),
+        ("run_id", " ", "run_id must be a string that is not empty"),
         ("cancel_token", "stop", "cancel_token must be a CancellationToken, got 'stop'"),
-        ("on_sample_done", 5, "on_sample_done is a function that takes a result, not 5"),
+        ("on_sample_done", 5, "on_sample_done must be a function that takes a result, got 5"),
     ],
 )
 def test_an_option_of_a_run(name: str, value: object, message: str) -> None:

@@ -45,22 +45,22 @@ def test_every_type_is_carried_out(book: Skillbook) -> None:
 @pytest.mark.parametrize(
     ("operation", "reason"),
     [
-        (UpdateOperation("MERGE", skill_id="a-00001"), "'MERGE' is unknown"),
+        (UpdateOperation("MERGE", skill_id="a-00001"), "unknown operation type 'MERGE'"),
         (UpdateOperation("ADD", section="a", content=" "), "content is empty"),
         (UpdateOperation("ADD", section="a"), "needs a content"),
         (UpdateOperation("ADD", section="a", content="x", skill_id="a-00001"), "already"),
-        (UpdateOperation("ADD", section="a", content="x", metadata={"great": 1}), "'great' is no tag"),
+        (UpdateOperation("ADD", section="a", content="x", metadata={"great": 1}), "'great' is not a tag"),
         (UpdateOperation("ADD", section="a", content="half \udfff"), "surrogate"),
         (UpdateOperation("UPDATE", skill_id="a-00001", content=""), "content is empty"),
-        (UpdateOperation("UPDATE", skill_id="a-00001"), "changes nothing"),
+        (UpdateOperation("UPDATE", skill_id="a-00001"), "UPDATE needs a content"),
         (UpdateOperation("UPDATE", skill_id="a-99999", content="x"), "no skill 'a-99999'"),
         (UpdateOperation("UPDATE", content="x"), "needs a skill_id"),
         (UpdateOperation("TAG", skill_id="a-00001"), "needs a counter"),
         (
             UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": 1, "great": 1}),
-            "'great' is no tag",
+            "'great' is not a tag",
         ),
-        (UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": -3}), "whole number from 0"),
+        (UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": -3}), "whole number of at least 0"),
         (UpdateOperation("REMOVE", skill_id="a-99999"), "no skill 'a-99999'"),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_counter_cannot_overflow_and_the_operation_is_left_out_whole(book: Ski
     before = book.dumps()
     tag = UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": 1, "harmful": 1})
     done, left = apply(book, tag)
-    assert done == [] and "would pass" in left[0]
+    assert done == [] and "would exceed" in left[0]
     assert book.dumps() == before
 
 
@@ -132,17 +132,17 @@ def test_batches_are_read_as_models_write_them(data: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"reasoning": ""}, "needs 'operations'"),
-        ({"operations": "ADD"}, "'operations' is a list"),
+        ({"reasoning": ""}, "needs a list 'operations'"),
+        ({"operations": "ADD"}, "'operations' must be a list"),
         (
             {"operations": [{"type": "ADD"}, {"type": "EXPLODE"}]},
-            r"operations\[1\]: the type 'EXPLODE' is unknown",
+            r"operations\[1\]: unknown operation type 'EXPLODE'",
         ),
-        ({"operations": ["ADD"]}, r"operations\[0\]: an operation is an object"),
-        ({"operations": [{"section": "a"}]}, "the type None is unknown"),
-        ({"operations": [{"type": "ADD", "content": 5}]}, "'content' is a text"),
-        ({"operations": [{"type": "TAG", "metadata": [1]}]}, "'metadata' is an object"),
-        ({"reasoning": {}, "operations": []}, "'reasoning' is a text"),
+        ({"operations": ["ADD"]}, r"operations\[0\]: an operation must be an object"),
+        ({"operations": [{"section": "a"}]}, "unknown operation type None"),
+        ({"operations": [{"type": "ADD", "content": 5}]}, "'content' must be a string"),
+        ({"operations": [{"type": "TAG", "metadata": [1]}]}, "'metadata' must be an object"),
+        ({"reasoning": {}, "operations": []}, "'reasoning' must be a string"),
     ],
 )
 def test_what_is_no_batch_is_refused_with_its_place(data: dict[str, object], message: str) -> None:
@@ -159,8 +159,8 @@ def test_a_counter_that_is_no_number_costs_its_own_operation_only(book: Skillboo
         ]
     }
     report = book.apply_update(UpdateBatch.from_dict(data))
-    assert [(left.index, left.reason.partition(",")[0]) for left in report.skipped] == [
-        (0, "helpful goes up by a whole number from 0")
+    assert [(left.index, left.reason.partition(" of at least")[0]) for left in report.skipped] == [
+        (0, "the increment of helpful must be a whole number")
     ]
     assert [done.skill_id for done in report.applied] == ["a-00002"]
 

@@ -148,14 +148,14 @@ def test_imported_skills_keep_their_cases(book: Skillbook) -> None:
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        (["text"], "cases[0] is a SkillCase with a CaseCheck, not 'text'"),
-        ("text", "cases is a list of SkillCase, not str"),
+        (["text"], "cases[0] must be a SkillCase with a CaseCheck, got 'text'"),
+        ("text", "cases must be a list of SkillCase, got str"),
         ([replace(case(), question=" ")], "cases[0].question is empty"),
-        ([changed(wrong=3)], "cases[0].wrong is a text, not int"),
-        ([replace(case(), correction="\ud800")], "cases[0].correction: half of a surrogate pair at character 0"),
-        ([changed(check=None)], "cases[0] is a SkillCase with a CaseCheck"),
-        ([replace(case(), check=CaseCheck("equals", "x"))], "cases[0].check.kind is one of exact, contains"),  # type: ignore[arg-type]
-        ([changed(last_result="great")], "cases[0].last_result is one of passed, failed, not_run"),
+        ([changed(wrong=3)], "cases[0].wrong must be a string, got int"),
+        ([replace(case(), correction="\ud800")], "cases[0].correction: lone surrogate at character 0"),
+        ([changed(check=None)], "cases[0] must be a SkillCase with a CaseCheck"),
+        ([replace(case(), check=CaseCheck("equals", "x"))], "cases[0].check.kind must be one of exact, contains"),  # type: ignore[arg-type]
+        ([changed(last_result="great")], "cases[0].last_result must be one of passed, failed, not_run"),
     ],
 )
 def test_what_no_file_can_hold_is_refused(book: Skillbook, wrong: Any, reason: str) -> None:
@@ -201,7 +201,7 @@ def test_an_operation_is_read_and_written_with_its_cases() -> None:
     assert "cases" not in UpdateOperation("ADD", section="a", content="x").to_dict()
     with pytest.raises(ValueError, match=r"'cases\[0\]' cannot be read: question: this field is missing"):
         UpdateOperation.from_dict({"type": "ADD", "cases": [{"id": "a"}]})
-    with pytest.raises(ValueError, match="'cases' is a list, not 3"):
+    with pytest.raises(ValueError, match="'cases' must be a list, got 3"):
         UpdateOperation.from_dict({"type": "ADD", "cases": 3})
 
 
@@ -248,18 +248,18 @@ def written(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("changes", "place", "reason"),
     [
-        ({"id": 3}, "cases[0].id", "this must be a text, not 3"),
-        ({"id": ""}, "cases[0].id", "this must not be empty"),
-        ({"id": case(2).id}, "cases[1]", "is there twice"),
+        ({"id": 3}, "cases[0].id", "must be a string, got 3"),
+        ({"id": ""}, "cases[0].id", "must not be empty"),
+        ({"id": case(2).id}, "cases[1]", "appears twice"),
         ({"question": ...}, "cases[0].question", "this field is missing"),
-        ({"question": " "}, "cases[0].question", "this must not be empty"),
-        ({"check": ...}, "cases[0].check", "this must be an object, not None"),
+        ({"question": " "}, "cases[0].question", "must not be empty"),
+        ({"check": ...}, "cases[0].check", "must be an object, got None"),
         ({"check": {"kind": "exact"}}, "cases[0].check.value", "this field is missing"),
-        ({"check": {"kind": "equals", "value": "x"}}, "cases[0].check.kind", "this must be one of exact, contains"),
-        ({"check": {"kind": "exact", "value": "x", "strict": True}}, "cases[0].check.strict", "this field is unknown"),
-        ({"last_result": "great"}, "cases[0].last_result", "this must be one of passed, failed, not_run, not 'great'"),
-        ({"model": None}, "cases[0].model", "this must be a text, not None"),
-        ({"tokens": 7}, "cases[0].tokens", "this field is unknown"),
+        ({"check": {"kind": "equals", "value": "x"}}, "cases[0].check.kind", "must be one of exact, contains"),
+        ({"check": {"kind": "exact", "value": "x", "strict": True}}, "cases[0].check.strict", "unknown field"),
+        ({"last_result": "great"}, "cases[0].last_result", "must be one of passed, failed, not_run, got 'great'"),
+        ({"model": None}, "cases[0].model", "must be a string, got None"),
+        ({"tokens": 7}, "cases[0].tokens", "unknown field"),
     ],
 )
 def test_a_damaged_case_is_refused_with_its_place(changes: dict[str, Any], place: str, reason: str) -> None:

@@ -118,10 +118,10 @@ def test_fields_without_a_place_are_named_and_the_file_is_not_saved_over(
         (foreign(sections={"geo": ["nobody"]}), "no skill 'nobody'"),
         (
             foreign(skills=[{"id": "a", "content": "x"}, {"id": "a", "content": "y"}], sections={}),
-            "is there twice",
+            "appears twice",
         ),
-        (foreign(skills=[{"content": ""}], sections={}), "without text"),
-        (foreign(skills=[5], sections={}), r"skills\[0\]: this must be an object"),
+        (foreign(skills=[{"content": ""}], sections={}), "must not be empty"),
+        (foreign(skills=[5], sections={}), r"skills\[0\]: must be an object"),
         (foreign(schema_version=True), "schema_version"),
     ],
 )
@@ -181,9 +181,9 @@ def test_text_files_are_loaded_by_suffix(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "no skill in this text"),
-        (b"only words\n", "no skill in this text"),
-        (b"- [a-1] x\n- [a-1] y\n", "line 2: the id 'a-1' is there twice"),
+        (b"", "no skills found in this text"),
+        (b"only words\n", "no skills found in this text"),
+        (b"- [a-1] x\n- [a-1] y\n", "line 2: the id 'a-1' appears twice"),
         (b"- caf\xe9\n", "not UTF-8"),
     ],
 )

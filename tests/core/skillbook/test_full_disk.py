@@ -39,7 +39,9 @@ def test_a_full_disk_leaves_what_was_there_and_can_be_gone_on_from(tmp_path: Pat
     folder = tmp_path / "disk"
     result = on_small_disk(folder, FULL)
     assert result.pop("json") == f"OSError: [Errno 28] No space left on device: '{folder}/skills.json'"
-    assert result.pop("store").startswith(f"SkillbookStoreError: the store {folder}/skills.db did not take the change")
+    assert result.pop("store").startswith(
+        f"SkillbookStoreError: the store {folder}/skills.db could not write the change"
+    )
     assert result.pop("new store").startswith(f"SkillbookFileError: {folder}/new.db: the store cannot be opened")
     assert result == {
         "json is the old one": True,
@@ -80,7 +82,7 @@ print(json.dumps(result))
 
 def test_an_older_store_is_not_migrated_without_a_whole_backup(tmp_path: Path) -> None:
     result = on_small_disk(tmp_path / "disk", MIGRATION)
-    assert "no backup can be made before it is brought up to date" in result.pop("first")
+    assert "must be upgraded, but the backup failed" in result.pop("first")
     assert result == {"untouched": True, "second": 100, "backup": 100}
 
 
@@ -120,10 +122,14 @@ print(json.dumps({
 def test_a_read_only_disk_can_be_read(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     result = on_small_disk(folder, READ_ONLY)
-    assert result.pop("store").startswith(f"SkillbookStoreError: the store {folder}/skills.db did not take the change")
+    assert result.pop("store").startswith(
+        f"SkillbookStoreError: the store {folder}/skills.db could not write the change"
+    )
     assert result.pop("json") == f"OSError: [Errno 30] Read-only file system: '{folder}/skills.json'"
     assert result.pop("new").startswith(f"SkillbookFileError: {folder}/new.db: the store cannot be opened")
-    assert result.pop("older").startswith(f"SkillbookFileError: {folder}/older.db: the store is of an older ace")
+    assert result.pop("older").startswith(
+        f"SkillbookFileError: {folder}/older.db: the store was written by an older version of ace"
+    )
     for told in result.pop("logged"):
         assert "cannot be opened" in str(told), "the log was passed over"
     assert result == {"read": [1, 4, 4, 1, 2], "book": 1}

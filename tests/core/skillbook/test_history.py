@@ -94,7 +94,7 @@ def test_a_version_that_does_not_exist_is_refused(path: Path, version: Any) -> N
     for number in range(2):
         book.add_skill("a", f"Do {number}.")
     for ask in (book.as_of, book.rollback, lambda version: book.diff(0, version)):
-        with pytest.raises(SkillbookHistoryError, match="goes from 0 to 2"):
+        with pytest.raises(SkillbookHistoryError, match="the versions are 0 to 2"):
             ask(version)
 
 

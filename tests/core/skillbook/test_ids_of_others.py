@@ -103,5 +103,5 @@ def test_import_names_what_it_renames(tmp_path: Path) -> None:
 
 def test_an_id_that_cannot_be_cited_is_refused_where_it_is_given() -> None:
     for id in (*ODD_IDS, ""):
-        with pytest.raises(ValueError, match="is not an id"):
+        with pytest.raises(ValueError, match="is not a valid id"):
             Skillbook().add_skill("a", "One.", id)

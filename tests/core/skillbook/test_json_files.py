@@ -79,7 +79,7 @@ def test_overwriting_replaces_a_skillbook_and_nothing_else(tmp_path: Path) -> No
     path, other = tmp_path / "book.json", tmp_path / "other.json"
     book_with("Monday.").save_to_file(path)
     book = book_with("Tuesday.")
-    with pytest.raises(ValueError, match="give one of them"):
+    with pytest.raises(ValueError, match="pass only one of them"):
         book.save_to_file(path, merge=True, overwrite=True)
     book.check_save(path, overwrite=True)
     assert contents(path) == ["Monday."]

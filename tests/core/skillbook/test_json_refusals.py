@@ -43,7 +43,7 @@ def skill(data: dict[str, Any]) -> dict[str, Any]:
 
 CORPUS: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "line 1, column 1"),
-    "cut": (good_text().encode()[:300], "no valid JSON"),
+    "cut": (good_text().encode()[:300], "not valid JSON"),
     "cut inside a character": (good_text().encode()[: good_text().encode().index(b"\xf0") + 2], "not UTF-8"),
     "text after the end": (good_text().encode() + b"{}", "Extra data"),
     "NUL bytes": (b"\x00" * 64, "line 1, column 1"),
@@ -51,25 +51,25 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     "UTF-16": (good_text().encode("utf-16"), "byte 0: the file is not UTF-8"),
     "Latin-1": (good_text().replace("世界 🌍", "").encode("latin-1"), "the file is not UTF-8"),
     "raw surrogate": (replaced("lines.", "\udc80"), "the file is not UTF-8"),
-    "lone surrogate": (replaced("lines.", "\\ud800"), "'content': half of a surrogate pair at character 4"),
-    "surrogates in the wrong order": (replaced("lines.", "\\udc00\\ud800"), "half of a surrogate pair"),
-    "lone surrogate in an id": (replaced('"b-00002": {', '"\\udfff": {'), "half of a surrogate pair"),
-    "deep nesting": (b'{"skills": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+    "lone surrogate": (replaced("lines.", "\\ud800"), "'content': lone surrogate at character 4"),
+    "surrogates in the wrong order": (replaced("lines.", "\\udc00\\ud800"), "lone surrogate"),
+    "lone surrogate in an id": (replaced('"b-00002": {', '"\\udfff": {'), "lone surrogate"),
+    "deep nesting": (b'{"skills": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too deeply nested"),
     "a number of 5,000 digits": (
         replaced('"helpful": 0', '"helpful": ' + "9" * 5000),
         "a number is too large",
     ),
     "a number of 40 digits": (
         changed(lambda data: skill(data).update(helpful=10**40)),
-        "skills['a-00001'].helpful: this must be from 0 to 9007199254740991, not 41 digits",
+        "skills['a-00001'].helpful: must be from 0 to 9007199254740991, got 41 digits",
     ),
     "a negative number": (changed(lambda data: skill(data).update(harmful=-1)), "skills['a-00001'].harmful"),
-    "a fraction": (changed(lambda data: skill(data).update(helpful=1.5)), "must be a whole number, not 1.5"),
-    "infinity": (replaced('"helpful": 0', '"helpful": 1e999'), "must be a whole number, not inf"),
-    "NaN": (replaced('"helpful": 0', '"helpful": NaN'), "NaN is no number of JSON"),
-    "true for a number": (changed(lambda data: skill(data).update(helpful=True)), "whole number, not True"),
+    "a fraction": (changed(lambda data: skill(data).update(helpful=1.5)), "must be a whole number, got 1.5"),
+    "infinity": (replaced('"helpful": 0', '"helpful": 1e999'), "must be a whole number, got inf"),
+    "NaN": (replaced('"helpful": 0', '"helpful": NaN'), "NaN is not a JSON number"),
+    "true for a number": (changed(lambda data: skill(data).update(helpful=True)), "whole number, got True"),
     "a number for a text": (changed(lambda data: skill(data).update(content=5)), "skills['a-00001'].content"),
-    "an empty content": (changed(lambda data: skill(data).update(content=" ")), "a skill without text"),
+    "an empty content": (changed(lambda data: skill(data).update(content=" ")), "must not be empty"),
     "null for a text": (changed(lambda data: skill(data).update(section=None)), "skills['a-00001'].section"),
     "an unknown status": (changed(lambda data: skill(data).update(status="gone")), "'active' or 'invalid'"),
     "a skill that is a list": (
@@ -78,7 +78,7 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     ),
     "skills that are a text": (
         changed(lambda data: data.update(skills="x")),
-        "skills: this must be an object or",
+        "skills: must be an object or",
     ),
     "sources that are an object": (
         changed(lambda data: skill(data).update(sources={})),
@@ -90,56 +90,59 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     ),
     "an unknown field of a source": (
         changed(lambda data: skill(data)["sources"][0].update(colour="red")),
-        "skills['a-00001'].sources[0].colour: this field is unknown",
+        "skills['a-00001'].sources[0].colour: unknown field",
     ),
     "an unknown field of a skill": (
         changed(lambda data: skill(data).update(colour="red")),
-        "skills['a-00001'].colour: this field is unknown",
+        "skills['a-00001'].colour: unknown field",
     ),
     "an unknown field of the book": (
         changed(lambda data: data.update(colour="red")),
-        "'colour': this field is unknown",
+        "'colour': unknown field",
     ),
     "an unknown field of a decision": (
         changed(lambda data: data["similarity_decisions"]["a-00001,b-00002"].update(colour="red")),
-        "similarity_decisions['a-00001,b-00002'].colour: this field is unknown",
+        "similarity_decisions['a-00001,b-00002'].colour: unknown field",
     ),
-    "a missing section": (changed(lambda data: skill(data).pop("section")), "a skill needs a section"),
+    "a missing section": (changed(lambda data: skill(data).pop("section")), "this field is missing"),
     "a missing content": (changed(lambda data: skill(data).pop("content")), "skills['a-00001'].content"),
-    "an id twice": (replaced('"b-00002": {', '"a-00001": {'), "key 'a-00001': this key is there twice"),
+    "an id twice": (replaced('"b-00002": {', '"a-00001": {'), "key 'a-00001': this key appears twice"),
     "a field twice": (
         replaced('"helpful": 0', '"helpful": 0, "helpful" : 5'),
-        "key 'helpful': this key is there twice",
+        "key 'helpful': this key appears twice",
     ),
-    "another id inside": (changed(lambda data: skill(data).update(id="x-1")), "the id inside is 'x-1'"),
+    "another id inside": (
+        changed(lambda data: skill(data).update(id="x-1")),
+        "the field id has a different value: 'x-1'",
+    ),
     "an id listed twice": (
         changed(lambda data: data["sections"]["a"].append("a-00001")),
         "sections['a']: 'a-00001' is listed twice",
     ),
     "an id listed under a wrong section": (
         changed(lambda data: data.update(sections={"a": [], "b": ["a-00001", "b-00002"]})),
-        "says that it is in section 'a'",
+        "'a-00001' is in section 'a'",
     ),
     "an id listed and not there": (
         changed(lambda data: data["sections"]["a"].append("x-1")),
         "no skill 'x-1'",
     ),
-    "an id not listed": (changed(lambda data: data["sections"].pop("a")), "'a-00001' is in no list"),
+    "an id not listed": (changed(lambda data: data["sections"].pop("a")), "'a-00001' is missing from all lists"),
     "sections that are a list": (
         changed(lambda data: data.update(sections=[])),
-        "sections: this must be an object",
+        "sections: must be an object",
     ),
     "a counter that is a text": (
         changed(lambda data: data.update(next_id="3")),
-        "next_id: this must be a whole number",
+        "next_id: must be a whole number",
     ),
-    "a huge counter": (changed(lambda data: data.update(next_id=10**18)), "next_id: this must be from 0"),
+    "a huge counter": (changed(lambda data: data.update(next_id=10**18)), "next_id: must be from 0"),
     "a decision about one": (
         changed(lambda data: data.update(similarity_decisions={"a-00001": {}})),
         "the key must be two ids",
     ),
     "a list": (b"[]", "a skillbook is a JSON object, not []"),
-    "another JSON file": (b'{"name": "package"}', "this file has none"),
+    "another JSON file": (b'{"name": "package"}', "the object 'skills' is missing"),
     "a newer version": (changed(lambda data: data.update(schema_version=2)), "version 2"),
     "a version that is null": (changed(lambda data: data.update(schema_version=None)), "schema_version"),
 }
@@ -178,7 +181,7 @@ def test_a_dict_is_checked_like_a_file_and_not_taken_over() -> None:
     data["skills"]["a-00001"]["helpful"] = float("nan")
     with pytest.raises(SkillbookFileError, match="NaN"):
         Skillbook.from_dict(data)
-    with pytest.raises(SkillbookFileError, match="not made of JSON"):
+    with pytest.raises(SkillbookFileError, match="not JSON-serializable"):
         Skillbook.from_dict({"skills": {1, 2}})
 
 

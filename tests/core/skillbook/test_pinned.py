@@ -92,7 +92,7 @@ def test_a_history_knows_when_it_was_pinned(tmp_path: Path) -> None:
 
 def test_a_file_whose_pins_are_not_true_or_false_is_refused() -> None:
     data = {"schema_version": 1, "skills": {"a-00001": {"section": "a", "content": "x", "pinned": "yes"}}}
-    with pytest.raises(SkillbookFileError, match=r"skills\['a-00001'\]\.pinned: this must be true or false, not 'yes'"):
+    with pytest.raises(SkillbookFileError, match=r"skills\['a-00001'\]\.pinned: must be true or false, got 'yes'"):
         Skillbook.from_dict(data)
 
 
@@ -151,9 +151,9 @@ def test_learning_neither_removes_nor_rewrites_it(book: Skillbook) -> None:
     ]
     report = book.apply_update(UpdateBatch("", operations))
     assert [(left.index, left.reason) for left in report.skipped] == [
-        (0, "the skill 'rules-00006' is pinned; unpin it before it is removed"),
-        (1, "the skill 'rules-00006' is pinned; its text and section stay as they are"),
-        (2, "the skill 'rules-00006' is pinned; its text and section stay as they are"),
+        (0, "the skill 'rules-00006' is pinned; unpin it before removing it"),
+        (1, "the skill 'rules-00006' is pinned; its text and section cannot be changed"),
+        (2, "the skill 'rules-00006' is pinned; its text and section cannot be changed"),
     ]
     skill = book.get_skill("rules-00006")
     assert skill is not None
@@ -162,7 +162,7 @@ def test_learning_neither_removes_nor_rewrites_it(book: Skillbook) -> None:
 
 @pytest.mark.parametrize("soft", [True, False])
 def test_it_has_to_be_unpinned_before_it_is_removed(book: Skillbook, soft: bool) -> None:
-    with pytest.raises(EventRefusedError, match="'rules-00006' is pinned; unpin it before it is removed"):
+    with pytest.raises(EventRefusedError, match="'rules-00006' is pinned; unpin it before removing it"):
         book.remove_skill("rules-00006", soft=soft)
     book.update_skill("rules-00006", pinned=False)
     book.remove_skill("rules-00006", soft=soft)
@@ -180,7 +180,7 @@ def test_a_process_that_removes_what_another_one_has_pinned_is_told(tmp_path: Pa
 
 
 def test_it_is_never_merged_away(book: Skillbook) -> None:
-    with pytest.raises(EventRefusedError, match="is pinned; unpin it before it is merged into another one"):
+    with pytest.raises(EventRefusedError, match="is pinned; unpin it before merging it into another one"):
         book.merge_skills("habits-00001", ["rules-00006"])
     book.merge_skills("rules-00006", ["habits-00001"])
     assert is_pinned(book)

@@ -61,7 +61,7 @@ def test_every_format_shows_every_id(book: Skillbook, format: PromptFormat) -> N
 
 
 def test_what_is_no_format_or_budget_is_refused(book: Skillbook) -> None:
-    with pytest.raises(ValueError, match="'yaml' is no format"):
+    with pytest.raises(ValueError, match="'yaml' is not a format"):
         book.as_prompt(format="yaml")  # type: ignore[arg-type]  # the wrong value is the point
     with pytest.raises(ValueError, match="budget"):
         book.as_prompt(budget_tokens=-1)

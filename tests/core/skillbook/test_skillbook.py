@@ -121,7 +121,7 @@ def test_tags_add_up(book: Skillbook) -> None:
     ("skill_id", "tag", "increment", "message"),
     [
         ("nobody", "helpful", 1, "no skill 'nobody'"),
-        ("a-00001", "great", 1, "'great' is no tag"),
+        ("a-00001", "great", 1, "'great' is not a tag"),
         ("a-00001", "helpful", -1, "whole number from 0"),
         ("a-00001", "helpful", 2**60, "whole number from 0"),
     ],

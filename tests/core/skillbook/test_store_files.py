@@ -52,7 +52,7 @@ def test_a_database_of_another_program_is_left_alone(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ("UPDATE skill SET data = '{cut'", r"skills\.db, skills\['a-00001'\]: no valid JSON"),
+        ("UPDATE skill SET data = '{cut'", r"skills\.db, skills\['a-00001'\]: not valid JSON"),
         ('UPDATE skill SET data = \'{"section": "a"}\'', r"skills\.db, skills\['a-00001'\]\.content"),
         ("DROP TABLE head", r"skills\.db: the store is damaged: no such table: head"),
     ],
@@ -133,7 +133,7 @@ def test_a_store_that_is_not_at_its_place_any_more_takes_nothing(tmp_path: Path,
         ("UPDATE event SET operations = '[5]' WHERE version = 2", "version 2 of the history: it cannot be read"),
         (
             "UPDATE event SET operations = replace(operations, 'a-00001', 'a-00009') WHERE version = 2",
-            "version 2 of the history: it does not fit the versions before it: there is no skill 'a-00009'",
+            "version 2 of the history: it is inconsistent with the earlier versions: there is no skill 'a-00009'",
         ),
     ],
 )

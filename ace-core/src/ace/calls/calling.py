@@ -134,7 +134,7 @@ def finished(coroutine: Coroutine[Any, Any, T]) -> T:
         value: T = done.value
         return value
     coroutine.close()
-    raise RuntimeError(f"{coroutine!r} has to be awaited; it cannot run without an event loop")
+    raise RuntimeError(f"{coroutine!r} must be awaited; it cannot run without an event loop")
 
 
 def is_async_method(owner: object, name: str) -> bool:

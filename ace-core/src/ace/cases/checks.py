@@ -193,7 +193,7 @@ def _lacks(check: CaseCheck, answer: str, question: str) -> str:
         case "regex":
             return "" if re.search(check.value, answer) else f"does not match the pattern {check.value!r}"
         case "environment" | "judge":
-            raise ValueError(f"an answer cannot be checked by code where the check is {check.kind!r}")
+            raise ValueError(f"code cannot check an answer if the check is {check.kind!r}")
 
 
 def _lacks_number(value: str, answer: str, question: str) -> str:

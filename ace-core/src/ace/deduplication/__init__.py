@@ -1,4 +1,4 @@
-"""Deduplication: finds skills that say the same, and makes one of them."""
+"""Deduplication: finds and merges duplicate skills."""
 
 from ace.deduplication.detector import SimilarityDetector, SimilarPair
 from ace.deduplication.manager import ConsolidationResult, DeduplicationManager

@@ -1,4 +1,4 @@
-"""Finds similar skills, by vectors where there is an embedding model, else by their words, and groups them."""
+"""Finds similar skills, by embeddings if there is an embedding model, else by words, and groups them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["SimilarGroup", "SimilarPair", "SimilarityDetector", "groups_of_pairs", "lexically_similar", "same_wording"]
 
 LEXICAL_THRESHOLD = 0.6
-"""What skills that say the same in other words have in common, without a model that knows the words."""
+"""The default similarity threshold for comparing words, without an embedding model."""
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 LARGEST_GROUP = 8
-"""More skills than this are too many to judge at once; what is left over is judged the next time."""
+"""The maximum number of skills to judge at once; the others are judged the next time."""
 _ROUNDING = 1e-9
 
 
 def lexically_similar(texts: Sequence[str], threshold: float) -> Iterator[tuple[int, int, float]]:
-    """Yield the pairs of texts whose words have at least this cosine.
+    """Yield the pairs of texts whose words have at least this cosine similarity.
 
     The cosine of two sets of words is the number of words in both, over the geometric mean of their
     sizes. Two sets that reach the threshold share a word among the rarest of each, so only those are
@@ -42,10 +42,10 @@ def lexically_similar(texts: Sequence[str], threshold: float) -> Iterator[tuple[
 
     Args:
         texts: The texts.
-        threshold: The least similarity, from 0 to 1. Texts that share no word are never a pair.
+        threshold: The minimum similarity, from 0 to 1. Texts without a common word are never a pair.
 
     Yields:
-        The places of the two texts, the first one below the second, and their similarity.
+        The indices of the two texts, the smaller one first, and their similarity.
 
     Example:
         >>> texts = ["Check the units.", "Name the river.", "Check units."]
@@ -70,7 +70,7 @@ def lexically_similar(texts: Sequence[str], threshold: float) -> Iterator[tuple[
 
 
 def _deciding(size: int, threshold: float) -> int:
-    """Return how many of the rarest words decide: a pair shares at least `threshold² * size` of them."""
+    """Return how many of the rarest words have to be looked up: a pair shares at least `threshold² * size` words."""
     return size - math.ceil(threshold * threshold * size - _ROUNDING) + 1
 
 
@@ -78,25 +78,24 @@ class SimilarPair(NamedTuple):
     """Two skills that are similar."""
 
     first: Skill
-    """The one that stands first in the book."""
+    """The one that comes first in the skillbook."""
     second: Skill
     similarity: float
-    """Their cosine, up to 1."""
+    """Their cosine similarity, at most 1."""
 
 
 @checked_class
 class SimilarityDetector:
     """Finds pairs of similar skills.
 
-    The vectors of the last book stay in memory with their pairs, so a few new skills cost a few rows of the
-    comparison, not a new search.
+    The vectors of the last skillbook stay in memory with their pairs, so only new skills have to be compared.
 
     Args:
-        config: The settings; None takes the defaults.
-        embedder: What makes the vectors; by default as `embedding_provider` says.
+        config: The settings; None uses the defaults.
+        embedder: The embedding model; by default the one of `embedding_provider`.
 
     Raises:
-        ValueError: The provider is `local`, and the package for it is not installed.
+        ValueError: The provider is `local`, but its package is not installed.
 
     Example:
         >>> book = Skillbook()
@@ -115,19 +114,19 @@ class SimilarityDetector:
         self._lock = threading.Lock()
 
     def ensure_embeddings(self, skillbook: Skillbook) -> int:
-        """Make the vectors of the active skills that have none. Without an embedder nothing happens.
+        """Embed the active skills that have no vector, and store the vectors. Without an embedder, do nothing.
 
-        Vectors of another length than the new ones come from another model; they are made again.
+        Vectors of a different length come from another model and are replaced.
 
         Args:
-            skillbook: The book; the vectors are kept in it.
+            skillbook: The skillbook in which the vectors are stored.
 
         Returns:
-            How many vectors were made.
+            The number of new vectors.
 
         Raises:
-            LLMError: The embedding model could not be reached. The book is as it was.
-            ValueError: The embedder made no vector of each text, or vectors of different lengths.
+            LLMError: The embedding model could not be reached. The skillbook is not changed.
+            ValueError: The embedder did not return one vector for each text, or vectors of different lengths.
         """
         if self._embedder is None:
             return 0
@@ -153,12 +152,11 @@ class SimilarityDetector:
     def detect_similar_pairs(self, skillbook: Skillbook, threshold: float | None = None) -> list[SimilarPair]:
         """Return the similar pairs of active skills, the most similar first.
 
-        Pairs that were judged to be kept apart are left out.
+        Pairs that were judged to be different are omitted.
 
         Args:
-            skillbook: The book; it is not changed.
-            threshold: The least similarity, from 0 to 1; by default that of the settings, or the one that fits the
-                embedder.
+            skillbook: The skillbook; it is not changed.
+            threshold: The minimum similarity, from 0 to 1; by default that of the settings or of the embedder.
         """
         with self._lock:
             used: Resident = {}
@@ -178,7 +176,7 @@ class SimilarityDetector:
         return {skill.id: vector for skill, vector in zip(skills, vectors, strict=True)}
 
     def _compared_groups(self, skills: Sequence[Skill]) -> dict[str, list[Skill]]:
-        """Return the lists of skills that are compared with each other: all, or those of each section."""
+        """Return the lists of skills to compare with each other: all skills, or those of each section."""
         groups: dict[str, list[Skill]] = {}
         for skill in skills:
             groups.setdefault(skill.section if self.config.within_section_only else "", []).append(skill)
@@ -197,7 +195,7 @@ class SimilarityDetector:
             yield SimilarPair(skills[first], skills[second], similarity)
 
     def _default_threshold(self, *, compares_vectors: bool) -> float:
-        """Return the threshold of the settings; where they name none, the one that fits what is compared."""
+        """Return the threshold of the settings, or the default for the kind of comparison."""
         threshold = self.config.similarity_threshold
         if not isinstance(threshold, EmbeddersOwn):
             return threshold
@@ -220,14 +218,14 @@ class SimilarityDetector:
                 yield SimilarPair(skills[first], skills[second], pair.cosine)
 
     def _compares_vectors(self, skills: Sequence[Skill]) -> bool:
-        """Whether vectors decide: there is an embedder, or somebody gave every skill a vector."""
+        """Whether to compare vectors: there is an embedder, or every skill has a vector already."""
         if self._embedder is not None:
             return True
         return self.config.embedding_provider == "auto" and all(skill.embedding is not None for skill in skills)
 
 
 def _embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
-    """Return what makes vectors under these settings; None compares words."""
+    """Return the embedder for these settings; None compares words."""
     from ace.providers.embedders import WordLlamaEmbedder
 
     provider = config.embedding_provider
@@ -239,28 +237,28 @@ def _embedder_for(config: DeduplicationConfig) -> EmbedderLike | None:
     if provider == "local" and not WordLlamaEmbedder.is_installed():
         raise ValueError(
             "embedding_provider 'local' needs the package 'wordllama': pip install 'ace-core[embeddings]'; "
-            "'lexical' compares words and needs nothing"
+            "'lexical' compares words and needs no package"
         )
     factory = find_embedder(provider)
     if factory is None:
-        raise ValueError(f"there is no embedder {provider!r} any more; the plugin that gave it is gone")
+        raise ValueError(f"the embedder {provider!r} is no longer available; its plugin was removed")
     return factory(config.embedding_model or (DEFAULT_EMBEDDING_MODEL if provider == "litellm" else None))
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarGroup:
-    """Skills that are similar, with the pairs that say so."""
+    """A group of similar skills, with the pairs that connect them."""
 
     skills: tuple[Skill, ...]
     pairs: tuple[SimilarPair, ...]
 
 
 def same_wording(skillbook: Skillbook, *, within_section_only: bool) -> list[list[Skill]]:
-    """Return the groups of active skills that say the same in the same words, and hold the same values.
+    """Return the groups of active skills with the same wording and the same values.
 
     Args:
-        skillbook: The book. Skills that were judged to be kept apart are in no common group.
-        within_section_only: Whether skills of different sections are never in a common group.
+        skillbook: The skillbook. Skills that were judged to be different are never in the same group.
+        within_section_only: Whether to group only skills of the same section.
     """
     same_words: dict[tuple[str, tuple[str, ...]], list[Skill]] = {}
     for skill in skillbook.skills():
@@ -284,11 +282,10 @@ def _same_values(skillbook: Skillbook, skills: Sequence[Skill]) -> Iterator[list
 
 
 def groups_of_pairs(pairs: Sequence[SimilarPair]) -> list[SimilarGroup]:
-    """Join pairs to groups, the most similar pairs first.
+    """Join pairs into groups, the most similar pairs first.
 
     Args:
-        pairs: The pairs, the most similar first. A pair whose groups would become too large together
-            is left out.
+        pairs: The pairs, the most similar first. A pair that would make a group too large is omitted.
 
     Returns:
         The groups in the order of their most similar pairs.

@@ -1,4 +1,4 @@
-"""`DeduplicationManager`: makes one skill of those that say the same."""
+"""`DeduplicationManager`: merges duplicate skills."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ _GROUPS_PER_QUESTION = 25
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationResult:
-    """What a consolidation did."""
+    """The result of a consolidation."""
 
     applied: tuple[ConsolidationOperation, ...] = ()
-    """What was done, in order."""
+    """The applied operations, in order."""
     skipped: tuple[SkippedConsolidation, ...] = ()
-    """What was not done, and why: a change that would break a case, or one that a skill manager could not have."""
+    """The skipped operations with their reasons: they would have broken a case, or were invalid."""
     undecided: tuple[tuple[str, ...], ...] = ()
-    """The ids of similar skills about which nothing was decided, group by group."""
+    """The ids of similar skills without a decision, by group."""
     problem: str = ""
-    """What kept a model from being asked; empty if nothing did."""
+    """Why the model could not be called; empty if it could."""
 
     def __bool__(self) -> bool:
-        """Return whether there is something to tell that was not known before."""
+        """Return whether there is anything new to report."""
         return bool(self.applied or self.skipped or self.problem)
 
     def __str__(self) -> str:
-        """Return one line for a log."""
+        """Return a one-line summary for a log."""
         counts: dict[str, int] = {}
         for operation in self.applied:
             counts[operation.type] = counts.get(operation.type, 0) + 1
@@ -68,20 +68,20 @@ class ConsolidationResult:
 class DeduplicationManager:
     """Finds similar skills and consolidates them.
 
-    Skills of the same wording that hold the same numbers, codes and names are merged by rule. Other similar skills
-    are put to the skill manager, all in one call; without one they stay as they are.
+    Skills with the same wording and the same numbers, codes and names are merged by rule. Other similar skills are
+    judged by the skill manager, all in one call; without a skill manager they are not changed.
 
-    Where skills have cases, a change of them is proven first: the questions of all their cases are asked with the new
-    text. A merge that breaks a case is skipped, and the skills are kept apart, with the reason. Without a prover,
-    skills with cases become one only if their texts are the same in all but case, white space and punctuation.
+    A change to skills with cases is proven first: the questions of all their cases are asked with the new text. A
+    merge that breaks a case is skipped, and the decision to keep the skills is recorded with the reason. Without a
+    prover, skills with cases are merged only if their texts differ in nothing but case, whitespace and punctuation.
 
     Args:
-        config: The settings; None takes the defaults.
-        skill_manager: Who judges similar skills; it is asked if it has `consolidate_skills`. A runner that is given
-            a manager without one has its own skill manager asked.
-        embedder: What makes vectors; by default as the settings say.
-        prover: Asks an agent the questions of cases, such as `ace.proofs.CaseProver`. A runner whose agent can be
-            asked gives one to a manager that has none.
+        config: The settings; None uses the defaults.
+        skill_manager: Judges similar skills if it has the method `consolidate_skills`. If None, a runner uses its
+            own skill manager.
+        embedder: The embedding model; by default the one of the settings.
+        prover: Asks an agent the questions of cases, such as `ace.proofs.CaseProver`. If None, a runner provides one
+            if its agent can be asked.
 
     Example:
         >>> book = Skillbook()
@@ -109,12 +109,12 @@ class DeduplicationManager:
         self.detector = SimilarityDetector(self.config, embedder=embedder)
 
     def with_skill_manager(self, skill_manager: object) -> DeduplicationManager:
-        """Return a manager that asks this skill manager, or this one if it has a skill manager of its own.
+        """Return a manager that uses this skill manager, or self if it already has one.
 
-        Both share the settings, the embedder and the vectors that are in memory.
+        Both share the settings, the embedder and the vectors in memory.
 
         Args:
-            skill_manager: Who judges similar skills.
+            skill_manager: Judges similar skills.
         """
         if self.skill_manager is not None:
             return self
@@ -123,9 +123,9 @@ class DeduplicationManager:
         return other
 
     def with_prover(self, prover: CaseProverLike) -> DeduplicationManager:
-        """Return a manager that proves its merges with this prover, or this one if it has a prover of its own.
+        """Return a manager that proves its merges with this prover, or self if it already has one.
 
-        Both share the settings, the embedder and the vectors that are in memory.
+        Both share the settings, the embedder and the vectors in memory.
 
         Args:
             prover: Asks the questions of cases.
@@ -137,10 +137,10 @@ class DeduplicationManager:
         return other
 
     def get_similarity_report(self, skillbook: Skillbook) -> str | None:
-        """Return a text on the similar skills of a book, or None if there are none.
+        """Return a text describing the similar skills of a skillbook, or None if there are none.
 
         Args:
-            skillbook: The book. Vectors that are missing are kept in it; nothing else is changed.
+            skillbook: The skillbook. Missing vectors are added to it; nothing else is changed.
         """
         if not self.config.enabled:
             return None
@@ -149,16 +149,16 @@ class DeduplicationManager:
         return similarity_report(same, similar) if same or similar else None
 
     def consolidate(self, skillbook: Skillbook) -> ConsolidationResult:
-        """Merge skills that say the same, and have similar ones judged.
+        """Merge duplicate skills, and have similar ones judged by the model.
 
-        A model that cannot be reached is logged and costs no skill: what rules decide is done, the rest
-        stays as it is.
+        If the model cannot be reached, this is logged; skills are still merged by rule, and the others are not
+        changed.
 
         Args:
-            skillbook: The book. With a store, `rollback` to the version before takes everything back.
+            skillbook: The skillbook. With a store, `rollback` to the previous version undoes everything.
 
         Returns:
-            What was done, what was skipped and what stays undecided.
+            The applied and the skipped operations, and the undecided skills.
         """
         if not self.config.enabled:
             return ConsolidationResult()
@@ -175,15 +175,15 @@ class DeduplicationManager:
         )
 
     def parse_consolidation_operations(self, data: object) -> list[ConsolidationOperation]:
-        """Read operations as a model writes them; see `parse_consolidation_operations`."""
+        """Parse operations from the answer of a model; see `parse_consolidation_operations`."""
         return parse_consolidation_operations(data)
 
     def apply_operations(
         self, operations: Sequence[ConsolidationOperation], skillbook: Skillbook
     ) -> ConsolidationReport:
-        """Carry operations out; see `apply_consolidation_operations`.
+        """Apply operations; see `apply_consolidation_operations`.
 
-        What changes the text of skills with cases is proven first.
+        Changes to the text of skills with cases are proven first.
         """
         decisions = Decisions(self.prover)
         for operation in operations:
@@ -206,7 +206,7 @@ class DeduplicationManager:
         skillbook: Skillbook,
         similarities: Mapping[tuple[str, str], float] | None = None,
     ) -> tuple[ConsolidationReport, str]:
-        """Do what was decided; return the report, and what kept agents from being asked."""
+        """Apply the decisions; return the report, and why agents could not be asked."""
         report = apply_consolidation_operations(
             decisions.operations, skillbook, similarities=similarities, results=decisions.results
         )
@@ -216,7 +216,7 @@ class DeduplicationManager:
         )
 
     def _by_rule(self, skillbook: Skillbook) -> Decisions:
-        """Decide about the skills of one wording: a pinned one stays, then the longest text, then the most helpful."""
+        """Choose which of the skills with the same wording to keep: a pinned one, the longest, or the most helpful."""
         decisions = Decisions(self.prover)
         for group in self._same_wording(skillbook):
             kept = max(group, key=lambda skill: (skill.pinned, len(skill.content), skill.helpful))
@@ -237,7 +237,7 @@ class DeduplicationManager:
         return same_wording(skillbook, within_section_only=self.config.within_section_only)
 
     def _similar_groups(self, skillbook: Skillbook) -> tuple[list[SimilarGroup], str]:
-        """Return the groups of similar skills, or none and the reason where the model is out of reach."""
+        """Return the groups of similar skills, or none and the reason if the embedding model cannot be reached."""
         try:
             self.detector.ensure_embeddings(skillbook)
         except Exception as error:
@@ -247,7 +247,7 @@ class DeduplicationManager:
         return groups_of_pairs(self.detector.detect_similar_pairs(skillbook)), ""
 
     def _judged(self, groups: Sequence[SimilarGroup], skillbook: Skillbook) -> tuple[ConsolidationReport, str]:
-        """Have the skill manager judge the groups, in one call, and do what it says."""
+        """Have the skill manager judge the groups in one call, and apply its decisions."""
         nothing = ConsolidationReport()
         if not groups or self.skill_manager is None:
             return nothing, ""
@@ -274,7 +274,7 @@ class DeduplicationManager:
     def _decide(
         self, operation: ConsolidationOperation, group_of: Mapping[str, SimilarGroup], decisions: Decisions
     ) -> None:
-        """Decide about what a model wants: nothing that decides may be lost by it."""
+        """Check the operations of a model: they must not lose a deciding value."""
         group = group_of[operation.skill_ids[0]]
         by_id = {skill.id: skill for skill in group.skills}
         skills = [by_id[id] for id in operation.skill_ids]
@@ -302,7 +302,7 @@ def _merge_of(group: Sequence[Skill], kept: Skill, reasoning: str = "the same wo
 
 
 def _new_text(operation: MergeOp | UpdateOp, skills: Sequence[Skill]) -> str:
-    """Return the text that an operation leads to."""
+    """Return the text that an operation results in."""
     if isinstance(operation, UpdateOp):
         return operation.new_content
     content = operation.merged_content
@@ -323,7 +323,7 @@ def _fitting(
     skillbook: Skillbook,
     decisions: Decisions,
 ) -> Iterator[ConsolidationOperation]:
-    """Yield the operations that fit what was asked; the others are refused, with the reason."""
+    """Yield the operations that match the groups that were judged; reject the others, with the reason."""
     deleted: set[str] = set()
     for operation in operations:
         reason = _misfit(operation, group_of, deleted, skillbook)
@@ -341,7 +341,7 @@ def _misfit(
     deleted: set[str],
     skillbook: Skillbook,
 ) -> str:
-    """Say why an operation does not fit what was asked; empty if it does."""
+    """Return why an operation does not match the groups that were judged; empty if it does."""
     groups = [group_of.get(id) for id in operation.skill_ids]
     group = groups[0] if groups else None
     if group is None or any(other is not group for other in groups):

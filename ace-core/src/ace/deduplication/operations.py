@@ -1,4 +1,4 @@
-"""What can be done with similar skills: how it is asked for, read from what a model answers, and carried out."""
+"""Operations on similar skills: the prompt that asks for them, parsing of the answer, and their application."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ _KEY = "consolidation_operations"
 
 @dataclass(frozen=True, slots=True)
 class MergeOp:
-    """Several skills become one: counters add up, sources and cases join, the others point to it."""
+    """Merges several skills into one: counters are added, sources and cases are combined, the others refer to it."""
 
     source_ids: tuple[str, ...]
-    """The skills; the one that stays may be among them."""
+    """The ids of the skills; the one to keep may be among them."""
     keep_id: str
-    """The skill that stays."""
+    """The id of the skill to keep."""
     merged_content: str = ""
-    """The text that says what all of them said; if empty, that of a pinned skill, else the longest of theirs."""
+    """The text of the merged skill; if empty, that of a pinned skill, else the longest text."""
     reasoning: str = ""
     type: Literal["MERGE"] = "MERGE"
 
     @property
     def skill_ids(self) -> tuple[str, ...]:
-        """All skills that are concerned, the one that stays first."""
+        """The ids of all skills involved, the one to keep first."""
         return tuple(dict.fromkeys((self.keep_id, *self.source_ids)))
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOp:
-    """A skill that adds nothing to a similar one is softly removed."""
+    """Soft-removes a skill that adds nothing to a similar one."""
 
     skill_id: str
     reasoning: str = ""
@@ -66,18 +66,18 @@ class DeleteOp:
 
 @dataclass(frozen=True, slots=True)
 class KeepOp:
-    """Similar skills that differ: all stay, and are not asked about again."""
+    """Keeps similar skills that differ; they are not judged again."""
 
     skill_ids: tuple[str, ...]
     differentiation: str = ""
-    """What the difference is."""
+    """A description of the difference."""
     reasoning: str = ""
     type: Literal["KEEP"] = "KEEP"
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateOp:
-    """A skill gets a text that makes its difference clear."""
+    """Rewords a skill to clarify how it differs from a similar one."""
 
     skill_id: str
     new_content: str
@@ -95,16 +95,16 @@ ConsolidationOperation = MergeOp | DeleteOp | KeepOp | UpdateOp
 
 @dataclass(frozen=True, slots=True)
 class SkippedConsolidation:
-    """An operation that was left out as a whole."""
+    """An operation that was skipped as a whole."""
 
     operation: ConsolidationOperation
     reason: str
-    """Why, in words for people."""
+    """The reason, readable for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationReport:
-    """What became of operations."""
+    """The results of operations."""
 
     applied: tuple[ConsolidationOperation, ...] = ()
     skipped: tuple[SkippedConsolidation, ...] = ()
@@ -117,10 +117,10 @@ def apply_consolidation_operations(
     similarities: Mapping[tuple[str, str], float] | None = None,
     results: Mapping[str, Sequence[SkillCase]] | None = None,
 ) -> ConsolidationReport:
-    """Carry operations out, each whole or not at all. What cannot be done is skipped and logged.
+    """Apply operations, each of them atomically. Invalid ones are skipped and logged.
 
-    Nothing is lost: merged and deleted skills stay in the book as invalid. A skill that one operation
-    has changed is out of reach for those after it.
+    Nothing is lost: merged and deleted skills stay in the skillbook as invalid. A skill that one operation has
+    changed cannot be changed by a later one.
 
     Args:
         operations: What to do, in order.
@@ -154,10 +154,10 @@ def apply_consolidation_operations(
 def _check_ids(operation: ConsolidationOperation, skillbook: Skillbook, settled: set[str]) -> None:
     ids = operation.skill_ids
     if isinstance(operation, MergeOp | KeepOp) and len(ids) < 2:
-        raise EventRefusedError(f"{operation.type} needs two skills, not {len(ids)}")
+        raise EventRefusedError(f"{operation.type} needs two skills, got {len(ids)}")
     for id in ids:
         if id in settled:
-            raise EventRefusedError(f"an earlier operation has changed {id!r} already")
+            raise EventRefusedError(f"{id!r} was already changed by an earlier operation")
         skill = skillbook.get_skill(id)
         if skill is None or not skill.is_active:
             raise EventRefusedError(f"there is no active skill {id!r}")
@@ -166,7 +166,7 @@ def _check_ids(operation: ConsolidationOperation, skillbook: Skillbook, settled:
     if isinstance(operation, MergeOp):
         for first, second in _pairs(ids):
             if skillbook.has_keep_decision(first, second):
-                raise EventRefusedError(f"{first!r} and {second!r} were judged to be kept apart")
+                raise EventRefusedError(f"{first!r} and {second!r} were judged to be different")
 
 
 def pinned_problem(operation: ConsolidationOperation, skills: Sequence[Skill]) -> str:
@@ -240,7 +240,7 @@ def _pairs(ids: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def parse_consolidation_operations(data: object) -> list[ConsolidationOperation]:
-    """Read operations as a model writes them. What cannot be read is left out and logged.
+    """Read operations as a model writes them. What cannot be parsed is skipped and logged.
 
     Args:
         data: An object with the list `consolidation_operations`, or the list alone.
@@ -253,14 +253,14 @@ def parse_consolidation_operations(data: object) -> list[ConsolidationOperation]
     if items is None:
         return []
     if not isinstance(items, Sequence) or isinstance(items, str | bytes):
-        _logger.warning("%s is no list but %s; nothing of it was read", _KEY, type(items).__name__)
+        _logger.warning("%s must be a list, got %s; it was ignored", _KEY, type(items).__name__)
         return []
     found = []
     for place, item in enumerate(items):
         try:
             found.append(_operation(item))
         except ValueError as error:
-            _logger.warning("%s[%d] was left out: %s", _KEY, place, error)
+            _logger.warning("%s[%d] was skipped: %s", _KEY, place, error)
     return found
 
 
@@ -271,7 +271,7 @@ def _operation(item: Any) -> ConsolidationOperation:
         ValueError: If it cannot be read; the text names the field.
     """
     if not isinstance(item, Mapping):
-        raise ValueError(f"an operation is an object with a 'type', not {item!r:.60}")
+        raise ValueError(f"an operation must be an object with a 'type', got {item!r:.60}")
     kind = str(item.get("type", "")).strip().upper()
     reasoning = _text(item, "reasoning", needed=False)
     match kind:
@@ -284,7 +284,7 @@ def _operation(item: Any) -> ConsolidationOperation:
             return KeepOp(_ids(item, "skill_ids"), _text(item, "differentiation", needed=False), reasoning)
         case "UPDATE":
             return UpdateOp(_text(item, "skill_id"), _text(item, "new_content"), reasoning)
-    raise ValueError(f"the type {item.get('type')!r:.60} is unknown; use MERGE, DELETE, KEEP or UPDATE")
+    raise ValueError(f"unknown operation type {item.get('type')!r:.60}; use MERGE, DELETE, KEEP or UPDATE")
 
 
 def _text(item: Mapping[str, Any], name: str, *, needed: bool = True) -> str:
@@ -292,14 +292,14 @@ def _text(item: Mapping[str, Any], name: str, *, needed: bool = True) -> str:
     if value is None and not needed:
         return ""
     if not isinstance(value, str) or (needed and not value.strip()):
-        raise ValueError(f"{name!r} must be a text, not {value!r:.60}")
+        raise ValueError(f"{name!r} must be a string, got {value!r:.60}")
     return value
 
 
 def _ids(item: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = item.get(name)
     if not isinstance(value, list | tuple) or not all(isinstance(id, str) for id in value):
-        raise ValueError(f"{name!r} must be a list of ids, not {value!r:.60}")
+        raise ValueError(f"{name!r} must be a list of ids, got {value!r:.60}")
     return tuple(dict.fromkeys(value))
 
 

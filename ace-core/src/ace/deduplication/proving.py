@@ -32,57 +32,57 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether skills may get a text together."""
+    """The verdict on whether skills may share a text."""
 
     reason: str = ""
-    """Why they may not; empty if they may."""
+    """The reason if they may not; otherwise empty."""
     breaks_case: bool = False
-    """Whether the reason is a case, which will be the same the next time."""
+    """Whether the reason is a failed case, so that trying again is pointless."""
     results: tuple[SkillCase, ...] = ()
-    """The cases that were asked with the text, with their results."""
+    """The cases that were asked with the new text, with their results."""
     problem: str = ""
-    """What kept the agent from being asked; empty if nothing did."""
+    """Why the agent could not be asked; empty if it could."""
 
 
 class Decisions:
-    """Operations of which it is known whether they may be carried out.
+    """Operations, divided into those that are allowed and those that are rejected.
 
     Args:
-        prover: Asks the questions of cases, if there is an agent for it.
+        prover: Asks an agent the questions of cases; None if there is no agent.
     """
 
     def __init__(self, prover: CaseProverLike | None) -> None:
         self._prover = prover
         self.operations: list[ConsolidationOperation] = []
-        """What is to be done: to keep skills apart comes first, so that a merge hands that on."""
+        """The allowed operations; decisions to keep skills come first, so that a merge inherits them."""
         self.skipped: list[SkippedConsolidation] = []
-        """What would lose something."""
+        """The rejected operations, which would lose something."""
         self.results: dict[str, tuple[SkillCase, ...]] = {}
-        """The cases that were asked, by the id of the skill that stays."""
+        """The cases that were asked, by the id of the skill to keep."""
         self.problems: list[str] = []
-        """What kept agents from being asked."""
+        """Why agents could not be asked."""
 
     def allow(self, operation: ConsolidationOperation) -> None:
-        """Have an operation carried out without a proof."""
+        """Allow an operation without a proof."""
         self.operations.append(operation)
 
     def refuse(self, operation: ConsolidationOperation, reason: str) -> None:
-        """Have an operation skipped."""
+        """Reject an operation."""
         _logger.warning("%s of %s was skipped: %s", operation.type, operation.skill_ids, reason)
         self.skipped.append(SkippedConsolidation(operation, reason))
 
     def is_proven(
         self, operation: MergeOp | UpdateOp, text: str, skills: Sequence[Skill], *, keeps_values: bool = False
     ) -> bool:
-        """Decide whether the skills may get the text; if not, the operation is skipped, with the reason.
+        """Decide whether the skills may share the text; if not, reject the operation with the reason.
 
-        Skills of which a case would break are kept apart, so that they are not asked about again.
+        If a case would break, the decision to keep the skills is recorded, so that they are not judged again.
 
         Args:
-            operation: What is to be done; it is not allowed here.
-            text: The text that it leads to.
-            skills: Its skills; the first one gets the text.
-            keeps_values: Whether the text has to hold every number, code and name of theirs.
+            operation: The operation; this method does not allow it.
+            text: The text that it results in.
+            skills: Its skills; the first one receives the text.
+            keeps_values: Whether the text must contain every number, code and name of the skills.
         """
         verdict = verdict_on(text, skills, self._prover, keeps_values=keeps_values)
         if verdict.problem:
@@ -98,11 +98,11 @@ class Decisions:
 
 
 def lost_values(text: str, skills: Sequence[Skill]) -> str:
-    """Say which number, code or name of the skills a text leaves out; empty if it has all of them.
+    """Return which numbers, codes or names of the skills are missing from a text; empty if none is.
 
     Args:
-        text: What the skills shall say together.
-        skills: The skills.
+        text: The text of the merged skill.
+        skills: The skills to merge.
     """
     for skill in skills:
         lost = [value for value in sorted(told_values(skill.content)) if not _holds(text, value)]
@@ -114,14 +114,14 @@ def lost_values(text: str, skills: Sequence[Skill]) -> str:
 def verdict_on(
     text: str, skills: Sequence[Skill], prover: CaseProverLike | None, *, keeps_values: bool = True
 ) -> Verdict:
-    """Decide whether skills that may have cases can get a text together.
+    """Decide whether skills, which may have cases, can share a text.
 
     Args:
         text: The text.
-        skills: The skills; the first one gets it.
-        prover: Asks the questions of cases; without one, only texts that are the same in all but case, white space and
-            punctuation may become one.
-        keeps_values: Whether the text has to hold every number, code and name of theirs.
+        skills: The skills; the first one receives the text.
+        prover: Asks the questions of cases; without one, only texts that differ in nothing but case, whitespace and
+            punctuation may be merged.
+        keeps_values: Whether the text must contain every number, code and name of the skills.
     """
     for skill, case in _held(skills):
         lost = set(missing_values(text, case)) - set(missing_values(skill.content, case))
@@ -143,7 +143,7 @@ def verdict_on(
 
 
 def _without_proof(text: str, skills: Sequence[Skill], why: str) -> Verdict:
-    """Allow what needs no proof: one text, with cases that decide by the same values or by values of the text."""
+    """Allow changes that need no proof: the same text, with cases that check the same values or values in the text."""
     if any(plain_words(skill.content) != plain_words(text) for skill in skills):
         return Verdict(f"it is not proven: {why}")
     if any(told_values(skill.content) != told_values(text) for skill in skills):
@@ -155,12 +155,12 @@ def _without_proof(text: str, skills: Sequence[Skill], why: str) -> Verdict:
 
 
 class _Proof:
-    """Asks the cases of skills with the skill that they shall become.
+    """Asks the cases of skills with the merged skill.
 
     Args:
         prover: Asks the questions.
-        merged: The skill as it would be.
-        skills: The skills as they are.
+        merged: The merged skill.
+        skills: The current skills.
     """
 
     def __init__(self, prover: CaseProverLike, merged: Skill, skills: Sequence[Skill]) -> None:
@@ -186,14 +186,14 @@ class _Proof:
         return Verdict(results=tuple(results))
 
     def _told(self, answer: str) -> str:
-        """Return an answer for the book, unless it is not known what in it must not be stored."""
+        """Return the answer to store, or nothing if it is unknown which parts of it must not be stored."""
         hidden = getattr(self._prover, "hidden", None)
         return f"{hidden(answer)!r:.80}" if callable(hidden) else "incorrectly"
 
     def _passed_before(self, case: SkillCase) -> bool:
-        """Whether a case that fails now passed with one of its skills; if not, the change breaks nothing.
+        """Whether a case that fails now passed with one of its skills; if not, the change does not break it.
 
-        A failure in the book may come from the very skill that it is merged with, so only the skill alone counts.
+        A failure with the whole skillbook may be caused by the very skill to merge with, so the skill is tested alone.
         """
         holders = [skill for skill in self._skills if any(held.id == case.id for held in skill.cases)]
         if any(held.last_result == "passed" for skill in holders for held in skill.cases if held.id == case.id):
@@ -224,7 +224,7 @@ def _decided(cases: Sequence[SkillCase]) -> set[str]:
 
 
 def _holds(text: str, value: str) -> bool:
-    """Whether a text holds a value: a number by its value, everything else letter by letter and not inside a word."""
+    """Whether a text contains a value: a number by its value, everything else literally and as a whole word."""
     if not any(letter.isalpha() for letter in value) and check_passes(CaseCheck("contains", value), text):
         return True
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None

@@ -1,4 +1,4 @@
-"""The near pairs of vectors that come, change and go: only what is new is compared. Importing this loads numpy."""
+"""Similar pairs in a changing set of vectors: only new vectors are compared. Importing this loads numpy."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Cosines = NDArray[np.float32]
 
 _BLOCK = 1024
 _ROUNDING = 1e-6
-"""The cosine of a float32 vector with itself may be this much below 1."""
+"""The maximum rounding error of the cosine of a float32 vector with itself."""
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context in which BLAS uses one thread.
 
-    Its threads wait for each other by spinning: on a machine whose other cores are busy, two of them were up to
-    eleven times as slow as one. `threadpoolctl` comes with `ace-core[embeddings]`; without it nothing is limited.
+    Its threads wait for each other in spin loops: on a machine whose other cores were busy, two threads were up to
+    eleven times slower than one. Without `threadpoolctl`, part of `ace-core[embeddings]`, the number is not limited.
     """
     if find_spec("threadpoolctl") is None:
         return nullcontext()
@@ -39,15 +39,15 @@ def one_blas_thread() -> AbstractContextManager[object]:
 def near_rows(
     rows: NDArray[np.float32], threshold: float, *, new_from: int = 0
 ) -> Iterator[tuple[Places, Places, Cosines]]:
-    """Yield the pairs of rows whose cosine is at least the threshold, some at a time.
+    """Yield the pairs of rows whose cosine similarity is at least the threshold, in batches.
 
     Args:
         rows: Rows of length 1, or of zeros.
-        threshold: The least cosine, from 0 to 1.
-        new_from: Only pairs with a row from this place on are looked for; those before were compared earlier.
+        threshold: The minimum cosine similarity, from 0 to 1.
+        new_from: The index of the first new row; only pairs with a new row are compared.
 
     Yields:
-        The places of the first rows, those of the second ones, which are higher, and their cosines.
+        The indices of the first rows, the (larger) indices of the second ones, and their similarities.
     """
     with one_blas_thread():
         for bottom in range(new_from, len(rows), _BLOCK):
@@ -69,7 +69,7 @@ def _near(cosines: Cosines, threshold: float, top: int, left: int) -> Iterator[t
 
 
 class NearPair(NamedTuple):
-    """Two vectors that are near each other, by the names of their owners."""
+    """The owners of two similar vectors."""
 
     first: str
     second: str
@@ -78,12 +78,12 @@ class NearPair(NamedTuple):
 
 @final
 class ResidentVectors:
-    """Keeps vectors of one length as rows, and their near pairs.
+    """Keeps vectors of the same length as rows, and their similar pairs.
 
-    A new vector costs one row of the comparison; the pairs found earlier stay.
+    Adding a vector takes the comparison of one row; pairs that were found earlier are kept.
 
     Args:
-        threshold: The least cosine of a near pair, from 0 to 1.
+        threshold: The minimum cosine similarity of a pair, from 0 to 1.
 
     Example:
         >>> from array import array
@@ -103,10 +103,10 @@ class ResidentVectors:
         self._pairs: list[NearPair] = []
 
     def near_pairs(self, vectors: Mapping[str, bytes]) -> list[NearPair]:
-        """Return the near pairs of exactly these vectors, in no certain order.
+        """Return the similar pairs of exactly these vectors, in no particular order.
 
         Args:
-            vectors: float32 numbers in little endian order by owner, all of one length.
+            vectors: little-endian float32 numbers by owner, all of the same length.
         """
         known = self._vectors
         stale = {name for name, vector in known.items() if vectors.get(name) != vector}

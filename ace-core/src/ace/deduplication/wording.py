@@ -1,9 +1,8 @@
-"""The words and values of a skill that carry its meaning: what "says the same" is decided by, without a model.
+"""The significant words and values of a skill, by which duplicates are detected without a model.
 
-Numbers, negations, operators and the order of the words all count, so two texts with the same telling
-words differ in case, sentence punctuation, articles and plural endings at most. Contradicting rules often
-differ in no more than that ("pier A" and "a pier", "Peters" and "Peter", "mW" and "MW"), so their values
-are compared letter by letter beside the words.
+Numbers, negations, operators and the order of the words all count, so two texts with the same significant words
+differ at most in case, sentence punctuation, articles and plural endings. Contradictory rules may differ in no more
+than that ("pier A" and "a pier", "Peters" and "Peter", "mW" and "MW"), so values are compared literally as well.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _EMPHASIS_WORDS: Final = (
     "after all always any at before both do don't each every first last must never no none not only or should"
 )
 _EMPHASIS: Final = frozenset(_EMPHASIS_WORDS.split())
-"""Words that are written in capitals for emphasis, and then are not names."""
+"""Words that are written in capitals for emphasis and are therefore not names."""
 _SENTENCE_SIGNS: Final = ".,;:!?"
 _SENTENCE_ENDS: Final = ".:!?"
 _QUOTES: Final = "`\"'\u201c\u201d\u2018\u2019"
@@ -35,7 +34,7 @@ _QUOTED: Final = re.compile(
 
 
 def telling_words(text: str) -> tuple[str, ...]:
-    """Return the words of a text in order, in the form in which they are compared.
+    """Return the significant words of a text in order, normalized for comparison.
 
     Args:
         text: The text of a skill.
@@ -67,9 +66,9 @@ def plain_words(text: str) -> tuple[str, ...]:
 
 
 def told_values(text: str) -> frozenset[str]:
-    """Return the numbers, codes, names and quoted phrases of a text, letter by letter.
+    """Return the numbers, codes, names and quoted phrases of a text as written.
 
-    A name is a word with a capital letter where the sentence does not ask for one.
+    A name is a word that is capitalised although it does not start a sentence.
 
     Args:
         text: The text of a skill.
@@ -93,7 +92,7 @@ def _values(text: str, *, has_case: bool) -> Iterator[str]:
 
 
 def _value(word: str, *, starts: bool, has_case: bool) -> str:
-    """Return a word as the value that it is; empty if it is a word like any other."""
+    """Return a word if it is a value; empty if it is an ordinary word."""
     bare = word.rstrip(_SENTENCE_SIGNS).strip(_QUOTES)
     name = bare.strip(_AROUND).rstrip(_SENTENCE_SIGNS)
     if not name.translate(_APOSTROPHES).isalpha():

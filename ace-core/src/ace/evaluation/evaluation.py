@@ -81,7 +81,7 @@ class JudgedAnswer:
         try:
             return cls(**{**data, "shown": tuple(data.get("shown", ())), "cited": tuple(data.get("cited", ()))})
         except TypeError as error:
-            raise ValueError(f"this is not a judged answer: {error}") from error
+            raise ValueError(f"not a judged answer: {error}") from error
 
 
 class UnfinishedEvaluationError(RuntimeError):

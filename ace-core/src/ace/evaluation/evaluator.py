@@ -278,7 +278,7 @@ class Evaluator:
             ValueError: There is no sample, or an argument is invalid.
         """
         if not samples:
-            raise ValueError("there is no sample to evaluate on")
+            raise ValueError("there are no samples to evaluate on")
         if repeats < 1:
             raise ValueError(f"repeats must be at least 1, got {repeats!r}")
         if max_cost is not None and not max_cost > 0:

@@ -74,12 +74,12 @@ def run_experiment(
         ValueError: There is no order, or an argument is invalid.
     """
     if not orders:
-        raise ValueError("give a seed for at least one training, such as orders=[0]")
+        raise ValueError("orders must contain a seed for at least one training, such as orders=[0]")
     shared = {"skillbook", "skillbook_path"} & options.keys()
     if shared:
         raise ValueError(
-            f"all trainings would learn into one {min(shared)}; give new_skillbook, a function from the seed of an "
-            "order to the skillbook of its training"
+            f"all trainings would share one {min(shared)}; pass new_skillbook, a function from the seed of an order "
+            "to the skillbook of its training"
         )
     evaluator = trainer.evaluator
     baseline = evaluator.evaluate(splits.test, name="baseline", repeats=repeats, on_answer=on_answer)

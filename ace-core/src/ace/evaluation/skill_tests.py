@@ -270,7 +270,7 @@ class SkillTests:
             known = {*carriers, *(skill.id for skill in skills)}
             for name in only:
                 if name not in known:
-                    raise ValueError(f"there is no active skill and no case of one with the id {name!r}")
+                    raise ValueError(f"there is no active skill with the id {name!r}, nor a case of one")
             chosen = [each for each in chosen if each.case.id in only or not set(only).isdisjoint(each.ids)]
         return [each for each in chosen if self._is_changed(each)] if changed else chosen
 

@@ -53,7 +53,7 @@ def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 
         if not 0 <= share < 1:
             raise ValueError(f"{name} must be a share from 0 to below 1, got {share!r}")
     if validate + test >= 1:
-        raise ValueError(f"validate and test leave nothing to train on: {validate!r} + {test!r} is not below 1")
+        raise ValueError(f"validate and test must add up to less than 1, got {validate!r} + {test!r}")
     groups: dict[Hashable, list[int]] = {}
     for place, sample in enumerate(samples):
         groups.setdefault(_same_task(sample), []).append(place)
@@ -81,8 +81,8 @@ def check_disjoint(samples: Iterable[ACESample], held_out: Iterable[ACESample]) 
     for sample in held_out:
         if _same_task(sample) in trained:
             raise ValueError(
-                f"a validation sample is a training sample too, so it would prove nothing: {sample.question[:80]!r}; "
-                "split_samples parts samples without that"
+                f"a validation sample is also a training sample, so it would prove nothing: {sample.question[:80]!r}; "
+                "use split_samples to split the samples"
             )
 
 

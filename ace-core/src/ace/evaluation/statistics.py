@@ -57,7 +57,7 @@ def bootstrap_interval(
         Interval(value=0.75, low=0.25, high=1.0)
     """
     if not values:
-        raise ValueError("there is no value to make an interval of")
+        raise ValueError("an interval needs at least one value")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, such as 0.95, got {confidence!r}")
     if resamples < 1:
@@ -154,7 +154,7 @@ def pass_hat_k(right: int, attempts: int, k: int) -> float:
         0.5
     """
     if not 0 <= right <= attempts or not 1 <= k <= attempts:
-        raise ValueError(f"pass^{k} needs at least {k} attempts, of which some are right; got {right} of {attempts}")
+        raise ValueError(f"pass^{k} needs at least {k} attempts, got {right} correct of {attempts}")
     return math.comb(right, k) / math.comb(attempts, k)
 
 

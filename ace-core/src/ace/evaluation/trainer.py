@@ -205,7 +205,7 @@ class Trainer:
         """
         check_disjoint(samples, validation)
         if resume and self.log_path is None:
-            raise ValueError("a training is resumed from its log; give the trainer the log_path of the first call")
+            raise ValueError("a training is resumed from its log; pass the log_path of the first call to the trainer")
         log = TrainingLog(self.log_path)
         name = run_id or (log.last_run if resume else None) or uuid.uuid4().hex
         path = options.get("skillbook_path")

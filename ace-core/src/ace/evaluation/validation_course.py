@@ -67,7 +67,7 @@ class ValidationPoint:
             own = {"score": Interval(**data["score"]), "learning": Spent(**data.get("learning", {}))}
             return cls(**{**data, **own})
         except (TypeError, KeyError) as error:
-            raise ValueError(f"this is not a point of a validation: {error}") from error
+            raise ValueError(f"not a validation point: {error}") from error
 
 
 @final
@@ -179,7 +179,7 @@ class ValidationCourse:
     ) -> None:
         self.settings = ValidationSettings() if settings is None else settings
         if not samples:
-            raise ValueError("there is no sample to validate on")
+            raise ValueError("there are no samples to validate on")
         if self.settings.gate and skillbook.store is None:
             raise ValueError(
                 "the gate rolls back what made the score fall, so it needs a skillbook with history; "
@@ -250,7 +250,7 @@ class ValidationCourse:
             What was found; None if it was stopped, or if this was validated before.
         """
         if not self._points:
-            raise RuntimeError("a validation course begins with start()")
+            raise RuntimeError("call start() first")
         if samples <= self._points[-1].samples:
             return None
         if self.skillbook.has_uncommitted_changes:
@@ -273,7 +273,7 @@ class ValidationCourse:
         """
         best = self.best
         if best is None:
-            raise UnfinishedEvaluationError("nothing was validated, so no state of the skillbook is the best")
+            raise UnfinishedEvaluationError("nothing was validated, so there is no best state of the skillbook")
         if self.skillbook.store is None:
             return Skillbook.from_dict(self._best_state)
         if _texts(self.skillbook) != best.skills and best.version is not None:

@@ -112,7 +112,7 @@ class PromptTemplate:
         if unknown:
             raise ValueError(
                 f"the prompt template of {role} has the unknown placeholder "
-                f"{_shown(unknown)}; it may use {_shown(known)}. Double a brace that is meant literally: "
+                f"{_shown(unknown)}; it may use {_shown(known)}. Double literal braces: "
                 "{{ and }}"
             )
         if not self.placeholders.intersection(needed):
@@ -168,15 +168,14 @@ def _parsed(text: str, role: str) -> _Pieces:
         parsed = list(string.Formatter().parse(text))
     except ValueError as error:
         raise ValueError(
-            f"the prompt template of {role} cannot be read: {error}. "
-            "Double a brace that is meant literally: {{ and }}"
+            f"the prompt template of {role} cannot be parsed: {error}. Double literal braces: {{{{ and }}}}"
         ) from error
     pieces: _Pieces = []
     for literal, name, form, conversion in parsed:
         if name is not None and (form or conversion or not name.isidentifier()):
             raise ValueError(
                 f"the prompt template of {role} has the placeholder {_written(name, form, conversion)}; only plain "
-                "names such as {question} are allowed. Double a brace that is meant literally: {{ and }}"
+                "names such as {question} are allowed. Double literal braces: {{ and }}"
             )
         pieces.append((literal, name))
     return pieces

@@ -125,7 +125,7 @@ class CataloguedPlugin:
             if self.error is not None:
                 raise self.error.with_traceback(None)  # else it would grow with each call
             if self.is_loading:
-                raise PluginLoadError(f"{self.owner}: it asks for itself while it is loaded; do that later")
+                raise PluginLoadError(f"{self.owner}: it requests itself while it is being loaded; do that later")
             self.is_loading = True
             try:
                 problem = self.loading_problem()

@@ -353,7 +353,7 @@ def _check_names(given: Mapping[str, tuple[Spec, ...]], name: str, owner: str) -
         wrong = next((spec for spec in found if spec.name != name), None)
         if wrong is not None:
             raise PluginLoadError(
-                f"{owner}: ace_{kind} yields the name {wrong.name!r}; it must be that of the entry point, {name!r}"
+                f"{owner}: ace_{kind} yields the name {wrong.name!r}; it must be the name of the entry point, {name!r}"
             )
         if len(found) > 1:
             raise PluginLoadError(f"{owner}: ace_{kind} yields {name!r} {len(found)} times; one is enough")

@@ -49,7 +49,7 @@ class Spec:
 
     def __post_init__(self) -> None:
         if not _is_written(_NAME, self.name):
-            raise ValueError(f"{type(self).__name__}: name is written [a-z][a-z0-9_]*, not {self.name!r}")
+            raise ValueError(f"{type(self).__name__}: name must match [a-z][a-z0-9_]*, got {self.name!r}")
         self._check_reference("target", self.target)
         self._check_texts("requires", self.requires)
         for requirement in self.requires:
@@ -159,12 +159,14 @@ class StoreSpec(Spec):
         self._check_texts("suffixes", self.suffixes)
         for scheme in self.schemes:
             if not _is_written(_SCHEME, scheme):
-                raise self._wrong("a scheme", "in small letters, such as 'acme'", scheme)
+                raise self._wrong("a scheme", "in lower case, such as 'acme'", scheme)
         for suffix in self.suffixes:
             if not _is_written(_SUFFIX, suffix):
-                raise self._wrong("a suffix", "in small letters, such as '.acme'", suffix)
+                raise self._wrong("a suffix", "in lower case, such as '.acme'", suffix)
         if not self.schemes and not self.suffixes:
-            raise ValueError(f"StoreSpec {self.name!r}: give schemes or suffixes, or the store cannot be reached")
+            raise ValueError(
+                f"StoreSpec {self.name!r}: schemes or suffixes must be given, otherwise the store cannot be opened"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,7 @@ class DeduplicationConfig:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.similarity_threshold <= 1.0:
-            raise ValueError(f"similarity_threshold must lie between 0 and 1, got {self.similarity_threshold!r}")
+            raise ValueError(f"similarity_threshold must be between 0 and 1, got {self.similarity_threshold!r}")
         if self.embedding_provider in BUILT_IN_PROVIDERS:
             return
 

@@ -97,7 +97,7 @@ def find_trace_converter(trace: object) -> TraceConverter | None:
         names = " and ".join(repr(converter.name) for converter in best)
         raise AmbiguousTraceError(
             f"the trace converters {names} both claim this {type(trace).__name__} with score {highest}; "
-            "switch one of them off or convert the trace yourself"
+            "disable one of them or convert the trace yourself"
         )
     return best[0]
 
@@ -115,7 +115,7 @@ def converted_trace(converter: TraceConverter, trace: object) -> dict[str, objec
     try:
         converted: object = converter.convert(trace)
         if not isinstance(converted, Mapping):
-            raise TypeError(f"it gave a {type(converted).__name__} instead of the standard trace dict")
+            raise TypeError(f"it returned a {type(converted).__name__} instead of the standard trace dict")
         return dict(converted)
     except TraceConversionError:  # of the converter that this one has asked
         raise
@@ -124,7 +124,7 @@ def converted_trace(converter: TraceConverter, trace: object) -> dict[str, objec
     except BaseException as error:  # a converter that calls sys.exit() must not end the program
         raise TraceConversionError(
             f"the trace converter {converter.name!r} claims this {type(trace).__name__} but cannot convert it: "
-            f"{type(error).__name__}: {error_text(error)}; fix it, or switch its plugin off to have the trace read "
+            f"{type(error).__name__}: {error_text(error)}; fix it, or disable its plugin to read the trace "
             "without it"
         ) from error
 

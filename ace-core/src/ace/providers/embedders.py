@@ -90,7 +90,7 @@ class LiteLLMEmbedder:
             worth_it = not outcome.is_authentication and self._retries.is_worth_retrying(outcome.status_code)
             if not worth_it or attempt > self._retries.max_retries:
                 raise LLMCallError(
-                    f"embedding model {self.model!r} gave no vectors after {attempt} request(s): {outcome.reason}",
+                    f"embedding model {self.model!r} returned no vectors after {attempt} request(s): {outcome.reason}",
                     model=self.model,
                     status_code=outcome.status_code,
                     attempts=attempt,

@@ -1,4 +1,4 @@
-"""Which skills belong to a question: by their words, or by vectors; and which of them have proven themselves."""
+"""Retrieval: selects the skills that are relevant to a question, by words or by vectors, weighted by their counters."""
 
 from ace.retrieval.lexical import LexicalRanker, helpfulness, proven_relevance, words
 from ace.retrieval.top import FindsBest, HasSkills, RanksSkills, TopSkills

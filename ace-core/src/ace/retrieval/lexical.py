@@ -1,4 +1,4 @@
-"""Which skills belong to a question, by their words alone: no model, no dependency; and how often each has helped."""
+"""Lexical retrieval with BM25, without a model or a dependency, weighted by how helpful each skill has been."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _VOWEL = re.compile(r"[aeiouy]")
 _NO_PLURAL = ("ss", "us", "is")
 _STAYS_DOUBLE = "aeioulsz"
 _SHORTEST = 3
-"""The letters that must be left of a word."""
+"""The minimum length of a stem, in letters."""
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in lower case, without common English endings.
+    """Return the words of a text in lower case, stemmed by removing common English endings.
 
-    The forms of a word become one; what that is need not be a word.
+    All forms of a word have the same stem, which need not be a word itself.
 
     Example:
         >>> words("Checking the capitals")
@@ -53,11 +53,11 @@ def _stem(word: str) -> str:
 
 
 WEIGHT: Final = 0.25
-"""By which part of itself the relevance of a skill that always helped grows, and of one that always harmed shrinks."""
+"""The share by which relevance increases for a skill that always helped, and decreases for one that always harmed."""
 
 
 def helpfulness(skill: Skill) -> float:
-    """Return how much the counters speak for a skill, between -1 and 1; 0 for an untried one.
+    """Return how helpful a skill has been by its counters, between -1 and 1; 0 for an untried one.
 
     Example:
         >>> helpfulness(Skill("a-00001", "a", "Sort first.", helpful=6))
@@ -67,10 +67,10 @@ def helpfulness(skill: Skill) -> float:
 
 
 def proven_relevance(relevance: float, skill: Skill) -> float:
-    """Return the relevance, raised for a skill that helped and lowered for one that harmed.
+    """Return the relevance, increased for a helpful skill and decreased for a harmful one.
 
     Args:
-        relevance: What a ranker said, from 0.
+        relevance: The score of a ranker, at least 0.
         skill: The skill.
 
     Example:
@@ -90,7 +90,7 @@ _ROUNDING = 1e-9
 class LexicalRanker:
     """Scores skills against a question with Okapi BM25, over section, content and the questions of its cases.
 
-    Keeps an index of the skills it has seen, so a second question costs its own words only.
+    Keeps an index of the skills, so that a further question only takes a lookup of its words.
 
     Example:
         >>> book = [Skill("a-1", "a", "Sort the list first."), Skill("b-1", "b", "Name the capital.")]
@@ -111,7 +111,7 @@ class LexicalRanker:
         self._shortest = 0
 
     def __call__(self, query: str, skills: Sequence[Skill]) -> list[float]:
-        """Return one score for each skill: 0 if it shares no word with the question that tells something, else more."""
+        """Return one score for each skill: 0 if it shares no significant word with the question, else more."""
         relevance = [0.0] * len(skills)
         with self._lock:
             self._index(skills)
@@ -123,13 +123,13 @@ class LexicalRanker:
     def best(self, query: str, skills: Sequence[Skill], limit: int) -> list[Skill]:
         """Return the skills with the highest proven relevance, exactly, the best first.
 
-        The rarest words are looked up first. As soon as a skill with none of them cannot get among the best by the
-        common words that are left, only those found so far are scored further.
+        The rarest words are looked up first. As soon as the remaining, more common words cannot lift another skill
+        among the best, only the skills found so far are scored further.
 
         Args:
             query: The question.
-            skills: The skills, in the order of the book.
-            limit: The most to return; skills without relevance fill up, the most helpful ones first.
+            skills: The skills, in the order of the skillbook.
+            limit: The maximum number to return; if too few are relevant, the most helpful others are added.
         """
         if limit < 1:
             return []
@@ -156,7 +156,7 @@ class LexicalRanker:
         return relevance
 
     def _is_beyond(self, reachable: float, relevance: Mapping[str, float], limit: int) -> bool:
-        """Whether as many skills as are wanted have more already than a skill not yet found can reach."""
+        """Whether `limit` skills already have a higher score than any skill not yet found can reach."""
         if len(relevance) < limit:
             return False
         proven = (proven_relevance(score, self._indexed[id]) for id, score in relevance.items())
@@ -210,9 +210,9 @@ class LexicalRanker:
                 del self._postings[word]
 
     def _terms(self, query: str) -> list[_Term]:
-        """Return the words of the question that tell something, the rarest first.
+        """Return the significant words of the question, the rarest first.
 
-        A word that most skills have tells nothing if there is a rarer one.
+        A word that most skills contain is not significant if there is a rarer one.
         """
         size = len(self._last)
         found = [self._postings[word] for word in sorted(set(words(query))) if word in self._postings]
@@ -238,7 +238,7 @@ def _is_searched_alike(first: Skill, second: Skill) -> bool:
 
 
 def _text(skill: Skill) -> str:
-    """Return what is searched of a skill. A question that its text quotes counts once."""
+    """Return the searchable text of a skill. A question that its content quotes counts once."""
     text = f"{skill.section} {skill.content}"
     asked = dict.fromkeys(case.question for case in skill.cases if case.question not in text)
     return " ".join((text, *asked)) if asked else text
@@ -248,7 +248,7 @@ class _Term(NamedTuple):
     """One word of a question."""
 
     postings: Mapping[str, int]
-    """Which skills have it, and how often."""
+    """The skills that contain it, with the number of occurrences."""
     weight: float
     most: float
-    """The most that it adds to the relevance of a skill."""
+    """The maximum that it adds to the relevance of a skill."""

@@ -1,4 +1,4 @@
-"""`TopSkills`: the few skills that a question gets to see; and what it works with, by protocols."""
+"""`TopSkills`: selects the most relevant skills for a question; and the protocols that it uses."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _is_pinned = attrgetter("pinned")
 
 
 class HasSkills(Protocol):
-    """What a retrieval reads: a skillbook, or a view of one."""
+    """The input of a retrieval: a skillbook or a view of one."""
 
     def skills(self) -> Sequence[Skill]:
-        """Return the active skills in the order of the book."""
+        """Return the active skills in the order of the skillbook."""
         ...
 
 
 class RanksSkills(Protocol):
-    """Says how relevant skills are."""
+    """Scores the relevance of skills."""
 
     def __call__(self, query: str, skills: Sequence[Skill]) -> Sequence[float]:
-        """Return one relevance for each skill, from 0, which means none.
+        """Return one score for each skill; 0 means not relevant.
 
         Args:
-            query: What the skills are wanted for.
-            skills: The skills, in the order of the book.
+            query: The question or task.
+            skills: The skills, in the order of the skillbook.
         """
         ...
 
@@ -45,9 +45,9 @@ class FindsBest(Protocol):
         """Return the skills with the highest proven relevance, the best first.
 
         Args:
-            query: What the skills are wanted for.
-            skills: The skills, in the order of the book.
-            limit: The most to return.
+            query: The question or task.
+            skills: The skills, in the order of the skillbook.
+            limit: The maximum number to return.
         """
         ...
 
@@ -55,14 +55,14 @@ class FindsBest(Protocol):
 @checked_class
 @final
 class TopSkills:
-    """Chooses the skills that fit a question best, for `ACE.from_roles(retrieval=...)`.
+    """Selects the skills that are most relevant to a question, for `ACE.from_roles(retrieval=...)`.
 
-    What counts is the relevance, raised or lowered by how often the skill helped or harmed.
+    Skills are ranked by relevance, weighted by how often they were helpful or harmful.
 
     Args:
-        limit: The most skills to choose, from 1; pinned skills, and those of pinned sections, are always chosen.
-        ranker: Scores skills against a question; by default their words (BM25).
-        pinned_sections: Sections whose skills come first, whatever the question.
+        limit: The maximum number of skills, at least 1; pinned skills and those of pinned sections are always selected.
+        ranker: Scores skills against a question; by default with BM25 on their words.
+        pinned_sections: Sections whose skills always come first.
 
     Raises:
         ValueError: The limit is below 1.
@@ -79,13 +79,13 @@ class TopSkills:
         self, limit: int = 20, *, ranker: RanksSkills | None = None, pinned_sections: Collection[str] = ()
     ) -> None:
         if limit < 1:
-            raise ValueError(f"the limit is a number of skills from 1, not {limit!r}")
+            raise ValueError(f"limit must be at least 1, got {limit!r}")
         self.limit = limit
         self.pinned_sections = frozenset(pinned_sections)
         self._ranker: RanksSkills = LexicalRanker() if ranker is None else ranker
 
     def __call__(self, question: str, skillbook: HasSkills) -> list[Skill]:
-        """Return the chosen skills: the pinned ones in the order of the book, then the others, the best first."""
+        """Return the selected skills: the pinned ones in the order of the skillbook, then the others, best first."""
         skills = skillbook.skills()
         if not self.pinned_sections and not any(map(_is_pinned, skills)):  # as in most books; so it costs least
             return self._best(question, skills, self.limit)

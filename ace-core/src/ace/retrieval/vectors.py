@@ -1,4 +1,4 @@
-"""`VectorRanker`: which skills mean what a question asks, by vectors of an embedding model; loads numpy when used."""
+"""`VectorRanker`: semantic retrieval with an embedding model; imports numpy when used."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ROWS_AT_ONCE = 1024
 
 
 class Embeds(Protocol):
-    """Turns texts into vectors."""
+    """Embeds texts as vectors."""
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Return one vector for each text, in order, all of one length.
+        """Return one vector for each text, in order, all of the same length.
 
         Args:
             texts: The texts; at least one.
@@ -34,10 +34,10 @@ class Embeds(Protocol):
 
 
 def embedded_texts(embedder: Embeds, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-    """Have texts turned into vectors, and check that there is one for each, all of one length.
+    """Embed texts, and check that there is one vector for each, all of the same length.
 
     Args:
-        embedder: The embedder, which may be anybody's.
+        embedder: The embedder, which may be third-party code.
         texts: The texts; at least one.
 
     Raises:
@@ -46,19 +46,23 @@ def embedded_texts(embedder: Embeds, texts: Sequence[str]) -> Sequence[Sequence[
     vectors = embedder.embed(texts)
     name = type(embedder).__name__
     if len(vectors) != len(texts):
-        raise ValueError(f"{name}.embed made {len(vectors)} vectors of {len(texts)} texts; it must make one of each")
+        raise ValueError(
+            f"{name}.embed returned {len(vectors)} vectors for {len(texts)} texts; it must return one for each"
+        )
     lengths = sorted({len(vector) for vector in vectors})
     if len(lengths) > 1 or lengths == [0]:
         shown = " and ".join(map(str, lengths[:2]))
-        raise ValueError(f"{name}.embed made vectors of {shown} numbers; all must have the same number, from 1")
+        raise ValueError(
+            f"{name}.embed returned vectors of {shown} numbers; all vectors must have the same length, at least 1"
+        )
     return vectors
 
 
 def unit_rows(vectors: Sequence[bytes]) -> NDArray[np.float32]:
-    """Return the vectors as rows of length 1; a vector of zeros stays, and is near to nothing.
+    """Return the vectors as rows normalized to length 1; a zero vector is not changed, and is similar to nothing.
 
     Args:
-        vectors: float32 numbers in little endian order, all of one length; at least one.
+        vectors: little-endian float32 numbers, all of the same length; at least one.
     """
     import numpy as np
 
@@ -68,11 +72,11 @@ def unit_rows(vectors: Sequence[bytes]) -> NDArray[np.float32]:
 
 
 def fill_unit_rows(rows: NDArray[np.float32], vectors: Sequence[bytes]) -> None:
-    """Write the vectors into the rows, in parts, so that hardly more memory is used than the rows have.
+    """Write the normalized vectors into the rows, in chunks, so that little additional memory is used.
 
     Args:
-        rows: As many rows as there are vectors.
-        vectors: float32 numbers in little endian order.
+        rows: One row for each vector.
+        vectors: little-endian float32 numbers.
     """
     import numpy as np
 
@@ -90,11 +94,11 @@ def fill_unit_rows(rows: NDArray[np.float32], vectors: Sequence[bytes]) -> None:
 class VectorRanker:
     """Scores skills against a question by the cosine of their vectors. numpy is imported on the first call.
 
-    A skill's own vector is used where it has one of the model's length; the others are embedded once.
-    The rows stay in memory, so a question costs one embedding and one product with all rows.
+    The stored vector of a skill is used if it has the length of the model's vectors; other skills are embedded once.
+    The rows stay in memory, so a question takes one embedding and one multiplication with all rows.
 
     Args:
-        embedder: The model; the one that made the vectors of the skillbook.
+        embedder: The embedding model, which must be the one that the vectors in the skillbook come from.
 
     Example:
         >>> class ByLength:
@@ -113,7 +117,7 @@ class VectorRanker:
         self._resident_rows: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     def __call__(self, query: str, skills: Sequence[Skill]) -> list[float]:
-        """Return the cosine of each skill with the question; 0 where it would be below."""
+        """Return the cosine similarity of each skill with the question; negative values become 0."""
         if not skills:
             return []
         wanted = self._question(query)
@@ -127,8 +131,8 @@ class VectorRanker:
 
         Args:
             query: The question.
-            skills: The skills, in the order of the book.
-            limit: The most to return.
+            skills: The skills, in the order of the skillbook.
+            limit: The maximum number to return.
         """
         if not skills or limit < 1:
             return []
@@ -153,7 +157,7 @@ class VectorRanker:
         return row
 
     def _resident(self, skills: Sequence[Skill], length: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the rows of these skills, and how much each has proven itself; made anew when a skill changed."""
+        """Return the rows and the helpfulness of these skills; recomputed when a skill has changed."""
         resident = self._resident_rows
         # Skills are immutable, so comparing two lists mostly compares identities.
         if resident is not None and resident[0].shape[1] == length and skills == self._skills:
@@ -167,7 +171,7 @@ class VectorRanker:
         return self._resident_rows
 
     def _vectors_of(self, skills: Sequence[Skill], size: int) -> Mapping[str, bytes]:
-        """Return the vectors of the skills that bring none of this size, by content; known ones are not made again."""
+        """Return the vectors of the skills without a stored vector of this length, by content; they are cached."""
         lacking = {skill.content for skill in skills if skill.embedding is None or len(skill.embedding) != size}
         known = {content: vector for content, vector in self._embedded.items() if content in lacking}
         new = sorted(lacking - set(known))

@@ -150,7 +150,9 @@ class BackgroundWork:
             BaseException: What a function raised; told once.
         """
         if not self._changes.wait_until(lambda: self._running == 0, timeout) and self._running:
-            raise TimeoutError(f"a run has not ended after {timeout:g} s; it continues, wait again to see it end")
+            raise TimeoutError(
+                f"a run has not ended after {timeout:g} s; it continues in the background; wait again for its end"
+            )
         errors, self._errors = self._errors, []
         if errors:
             raise errors[0]

@@ -132,7 +132,7 @@ class RunSettings:
             instance_of("shuffle", self.shuffle, int)
         if self.max_in_flight is not NotGiven.NOT_GIVEN:
             if self.lag is not None:
-                raise ValueError("give max_in_flight or lag, not both: lag=n is max_in_flight=n+1")
+                raise ValueError("pass max_in_flight or lag, not both: lag=n is max_in_flight=n+1")
             if self.max_in_flight is not None:
                 whole_number("max_in_flight", self.max_in_flight, of="samples")
         if self.cancel_token is not None:
@@ -140,10 +140,10 @@ class RunSettings:
         for name in ("on_sample_done", "on_sample_end"):
             callback = getattr(self, name)
             if callback is not None and not callable(callback):
-                raise TypeError(f"{name} is a function that takes a result, not {callback!r}")
+                raise TypeError(f"{name} must be a function that takes a result, got {callback!r}")
         run_id: object = self.run_id
         if run_id is not None and not (isinstance(run_id, str) and run_id.strip()):
-            raise ValueError(f"run_id is the name of a run, and no empty one, not {run_id!r}")
+            raise ValueError(f"run_id must be a string that is not empty, got {run_id!r}")
         _check_resume(self.resume)
         whole_number("max_consecutive_failures", self.max_consecutive_failures, of="samples")
         if self.max_cost is not None and not _is_amount(self.max_cost):

@@ -178,13 +178,13 @@ def record_of_run(
         return RunRecord.begun(skillbook.store, options, runner=runner, epochs=epochs, total=total, inputs=inputs)
     if options.once:
         raise ValueError(
-            "only a skillbook in a store remembers what it has learned, for once=True; "
-            "open the book with a path that ends in .db"
+            "once=True requires a skillbook in a store, which records what it has learned from; "
+            "open the skillbook with a path that ends in .db"
         )
     if options.resume:
         raise ValueError(
-            "only a skillbook in a store keeps what a run has learned so far, so that it can be resumed; "
-            "open the book with a path that ends in .db"
+            "only a run with a skillbook in a store, which records its progress, can be resumed; "
+            "open the skillbook with a path that ends in .db"
         )
     return None
 
@@ -268,12 +268,11 @@ class RunRecord:
         if options.resume and not is_known:
             known = ", ".join(repr(row.key.sample) for row in _unfinished(store)) or "none"
             raise ValueError(
-                f"there is no run {run_id!r} in this store to resume (unfinished: {known}); "
-                "leave resume out to begin it"
+                f"there is no run {run_id!r} in this store to resume (unfinished: {known}); omit resume to start it"
             )
         if is_known and not options.resume:
             raise ValueError(
-                f"there is a run {run_id!r} in this store already; give resume=True to resume it, or another run_id"
+                f"there is already a run {run_id!r} in this store; pass resume=True to resume it, or another run_id"
             )
         return cls(store, run_id, about)
 

@@ -200,7 +200,7 @@ def check_items(items: object, epochs: int) -> None:
         if epochs > 1:
             raise ValueError(
                 f"{epochs} epochs need inputs that can be iterated more than once; a {type(items).__name__} "
-                "cannot: give a list"
+                "cannot: pass a list"
             )
         return
     missing = [index for index, item in enumerate(items, 1) if item is None]

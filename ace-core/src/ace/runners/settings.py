@@ -85,7 +85,7 @@ class LearningSettings:
         >>> LearningSettings(skillbook=Skillbook(), skillbook_path="skills.json")
         Traceback (most recent call last):
         ...
-        ValueError: give skillbook or skillbook_path, not both
+        ValueError: pass skillbook or skillbook_path, not both
     """
 
     skillbook: Skillbook | None = None
@@ -157,13 +157,13 @@ class LearningSettings:
         one_of("provenance", self.provenance, PROVENANCES)
         self._check_proofs()
         if self.skillbook is not None and self.skillbook_path is not None:
-            raise ValueError("give skillbook or skillbook_path, not both")
+            raise ValueError("pass skillbook or skillbook_path, not both")
         if self.dedup_manager is not None and self.dedup_config is not None:
-            raise ValueError("give dedup_manager or dedup_config, not both")
+            raise ValueError("pass dedup_manager or dedup_config, not both")
         if self.skillbook_path is not None and Path(self.skillbook_path).suffix.lower() in TEXT_SUFFIXES:
             raise ValueError(
                 f"{self.skillbook_path}: a run saves its skillbook as .json or .db; "
-                "load a text with Skillbook.load_from_file and give it as skillbook"
+                "load a text with Skillbook.load_from_file and pass it as skillbook"
             )
 
     def _check_proofs(self) -> None:
@@ -293,7 +293,7 @@ def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner
         held = ", ".join(f"{type(step).__name__} holds a {book!r}" for step, book in others)
         raise ValueError(
             f"{held}, but {runner} has {skillbook!r}, another object: what is learned would not be in "
-            f"{runner}.skillbook. Build the steps with skillbook=book, and make the runner with the same book"
+            f"{runner}.skillbook. Create the steps with skillbook=book, and create the runner with the same book"
         )
     learning = [type(step).__name__ for step in steps if _LEARNED_FIELDS & frozenset(step.provides)]
     if learning and not any(_holds(step, skillbook) for step in steps):

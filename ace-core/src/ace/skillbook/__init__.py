@@ -1,6 +1,6 @@
 """The skillbook: skills in memory, in JSON, or in a store with history.
 
-What belongs to a store is imported when it is used.
+Stores are imported when they are used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ties a book to its store: commits what changed, takes over what others committed, and knows the rows of both."""
+"""Connects a book to its store: commits changes, loads those of others, and converts between skills and rows."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ _PATIENT_TRIES = 3
 
 
 def head_of(version: int, state: BookState) -> Head:
-    """Return what a store notes about a book beside its skills."""
+    """Return the data that a store keeps about a book besides its skills."""
     return Head(version, state.next_id, state.id_floor, state.next_position)
 
 
 def row_of(skill: Skill, position: int) -> SkillRow:
-    """Return the row of a skill at its place in the book."""
+    """Return the row of a skill, with its position in the book."""
     data = json.dumps(skill_dict(skill), ensure_ascii=False, separators=(",", ":"))
     return SkillRow(skill.id, position, data, skill.embedding)
 
 
 def decision_json(decision: SimilarityDecision) -> str:
-    """Return the text that a store keeps of a decision; the pair stands beside it."""
+    """Return a decision as JSON, as a store keeps it with the pair."""
     return json.dumps(decision.to_dict(), ensure_ascii=False)
 
 
 def state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]], head: Head) -> BookState:
-    """Return the book that these rows hold.
+    """Return the book in these rows.
 
     Raises:
-        SkillbookFileError: If a row is not as this store writes it; it tells which.
+        SkillbookFileError: If a row is invalid; it says which.
     """
     state = BookState()
     for row in rows:
         if not 0 <= row.position <= LARGEST_COUNT:
-            raise SkillbookFileError(f"{row.position} is not a position", place=f"skills[{row.id!r}]")
+            raise SkillbookFileError(f"{row.position} is not a valid position", place=f"skills[{row.id!r}]")
         check_vector(row)
     entries = {row.id: fields for row, fields in zip(rows, _fields(rows), strict=True)}
     if len(entries) != len(rows):
-        raise SkillbookFileError("an id is there twice", place="skills")
+        raise SkillbookFileError("an id appears twice", place="skills")
     skills = read_entries(entries)
     for row, skill in zip(rows, skills, strict=True):
         if row.embedding is not None:
@@ -81,7 +81,7 @@ def state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]]
 
 
 def check_vector(row: SkillRow) -> None:
-    """Refuse a vector that is not made of numbers of four bytes.
+    """Reject a vector that does not consist of 4-byte numbers.
 
     Raises:
         SkillbookFileError: It has another length.
@@ -102,7 +102,7 @@ def content_of(row: SkillRow) -> object:
 
 
 def _fields(rows: Sequence[SkillRow]) -> list[Any]:
-    """Return the fields of all rows: in one go, and one by one to find what is wrong."""
+    """Return the fields of all rows, parsed at once; on an error, one by one to find the invalid row."""
     try:
         together: list[Any] = json.loads(f"[{','.join(row.data for row in rows)}]")
     except (ValueError, RecursionError):
@@ -115,11 +115,11 @@ def _parsed(data: str, place: str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise SkillbookFileError(f"no valid JSON: {error}", place=place) from error
+        raise SkillbookFileError(f"not valid JSON: {error}", place=place) from error
 
 
 class CommitNote(NamedTuple):
-    """What is written beside the changes."""
+    """The metadata of a commit."""
 
     at: str
     author: str = ""
@@ -130,7 +130,7 @@ class CommitNote(NamedTuple):
 
 @final
 class StoreBinding:
-    """A store and the version that the book in memory stands on."""
+    """A store, and the version that the book in memory is based on."""
 
     def __init__(self, store: SkillbookStore, location: str | Path) -> None:
         self._store = store
@@ -149,14 +149,14 @@ class StoreBinding:
         return self._store
 
     def check_open(self) -> None:
-        """Refuse to go on with a store that was closed.
+        """Raise an error if the store was closed.
 
         Raises:
             SkillbookStoreError: It was closed.
         """
         if self.is_closed:
             raise SkillbookStoreError(
-                "this skillbook was closed, and its store cannot be used any more; Skillbook.open opens it again"
+                "this skillbook is closed and its store can no longer be used; reopen it with Skillbook.open"
             )
 
     def close(self) -> None:
@@ -165,14 +165,14 @@ class StoreBinding:
         self.is_closed = True
 
     def load(self, state: BookState) -> None:
-        """Make the book what the store holds."""
+        """Load the book from the store."""
         with paused_collection(), self._naming_it():
             stored = self.store.load()
             state.become(state_of(stored.skills, stored.decisions, stored.head))
         self.version = stored.head.version
 
     def catch_up(self, state: BookState, journal: Journal, rebase: Rebase) -> None:
-        """Take over what others committed, and make the changes of the journal again after it."""
+        """Apply the commits of others, and reapply the changes of the journal on top of them."""
         if self.store.version() == self.version:
             return
         mine = journal.undo(state)
@@ -195,14 +195,14 @@ class StoreBinding:
         rebase.renamed |= {old: new for old, new in renamed.items() if old not in rebase.renamed}
         rebase.refused += refused
         for event, reason in refused:
-            logger.warning("A change was left out, since somebody else was first: %s: %s", event_dict(event), reason)
+            logger.warning("A change conflicts with another process and was skipped: %s: %s", event_dict(event), reason)
 
     def commit(self, state: BookState, journal: Journal, note: CommitNote) -> Rebase:
         """Write the changes of the journal as one transaction.
 
         Raises:
-            AlreadyCommittedError: If the sample was committed before; the changes are taken back.
-            Exception: What the store raised; the changes are taken back.
+            AlreadyCommittedError: If the sample was committed before; the changes are rolled back.
+            Exception: An error of the store; the changes are rolled back.
         """
         rebase = Rebase()
         tries = 0
@@ -228,7 +228,7 @@ class StoreBinding:
         return rebase
 
     def roll_back(self, state: BookState, journal: Journal, version: int, at: str, author: str) -> int:
-        """Make the book what it was at the version, as a new version. Returns that."""
+        """Restore the book to an earlier version, as a new version, and return its number."""
         while True:
             self.catch_up(state, journal, Rebase())
             old = history.rolled_back(state, self.state_at(version))
@@ -264,11 +264,11 @@ class StoreBinding:
             return history.state_at(self.store, version)
 
     def difference(self, first: int, second: int) -> SkillbookDiff:
-        """Return how the second version differs from the first."""
+        """Return the differences between two versions."""
         return history.difference(self.state_at(first), self.state_at(second))
 
     def blame(self, skill_id: str) -> list[BlameEntry]:
-        """Return every change that touched a skill, oldest first."""
+        """Return every change to a skill, oldest first."""
         with self._naming_it():
             return history.blame(self.store, skill_id)
 
@@ -281,7 +281,7 @@ class StoreBinding:
             raise error if error.path is not None else error.at(self._location) from error
 
     def _take_vectors(self, state: BookState, ids: Iterable[str]) -> None:
-        """Take over vectors that others have set, which the history does not hold."""
+        """Load vectors that others have stored, which are not in the history."""
         for row in self.store.rows(ids) if ids else ():
             skill = state.skills.get(row.id)
             with self._naming_it():
@@ -327,7 +327,7 @@ class StoreBinding:
 
 
 def _wait(tries: int) -> None:
-    """Let others go first for a random time, up to 40 milliseconds."""
+    """Wait for a random time of up to 40 milliseconds, to let other processes go first."""
     import random  # needed under contention only, and slow to import
 
     time.sleep(random.random() * 0.002 * min(tries, 20))

@@ -1,4 +1,4 @@
-"""`Skillbook`: the skills that evolve, in memory, in a JSON file or in a store with history."""
+"""`Skillbook`: a collection of skills, in memory, in a JSON file or in a store with history."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ PromptFormat = Literal["markdown", "xml", "toon", "json"]
 
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
 _MANY = 5
-"""More operations than these with the same reason are logged in one line."""
+"""If more operations than this are skipped for the same reason, they are logged as one line."""
 _NOTHING_MOVED = Rebase()
 
 
 def system_clock() -> datetime:
-    """Return the time of the system, in UTC."""
+    """Return the current system time, in UTC."""
     return datetime.now(UTC)
 
 
@@ -78,7 +78,7 @@ class Skillbook:
     """A collection of skills. Thread-safe.
 
     Args:
-        clock: Gives the time of each change.
+        clock: Returns the time to record for a change.
         count_tokens: Counts tokens for `as_prompt(budget_tokens=...)`.
         ranker: Scores skills for `as_prompt(query=...)`.
 
@@ -107,27 +107,27 @@ class Skillbook:
         self._prompts: dict[str, PromptCache] = {}
         self._files = JsonFiles()
         self._journal: Journal | None = None
-        """What is not saved yet; None for a book in memory only, which saves nothing again."""
+        """The unsaved changes; None for a skillbook that only exists in memory."""
         self._binding: StoreBinding | None = None
         self._store_place: Path | str | None = None
         self._deferring = 0
-        """How many `deferred_commits` blocks are open; runs that overlap may end in any order."""
+        """The number of open `deferred_commits` blocks; overlapping runs may end in any order."""
 
     @classmethod
     @checked_arguments()
     def open(cls, path: str | Path, *, store: SkillbookStore | None = None, clock: Clock = system_clock) -> Skillbook:
-        """Open the skillbook of a file, or start one there.
+        """Open a skillbook, or start a new one if the file does not exist.
 
         Args:
-            path: `.db`, `.sqlite` or `.sqlite3` is a store with history: every change is on the disk when
-                the call returns. Plugins add stores of their own, such as `acme://team/skills`. Anything else
-                is a JSON file, which `save_to_file` writes.
-            store: Another store than SQLite; the path is only a name then.
-            clock: Gives the time of each change.
+            path: `.db`, `.sqlite` or `.sqlite3` is a store with history: every change is on disk when the call
+                returns. Plugins can add other stores, such as `acme://team/skills`. Anything else is a JSON file,
+                which is only written by `save_to_file`.
+            store: A custom store to use instead of SQLite; the path is then only a name.
+            clock: Returns the time to record for a change.
 
         Raises:
-            SkillbookFileError: If the file is no skillbook. It is left as it is.
-            ValueError: If no store has the scheme of the path.
+            SkillbookFileError: If the file is not a skillbook. It is not changed.
+            ValueError: If no installed store supports the scheme of the path.
         """
         kind = None if store is not None else find_store(path)
         if kind is not None:
@@ -149,7 +149,7 @@ class Skillbook:
 
         Raises:
             FileNotFoundError: If there is no such file.
-            SkillbookFileError: If it is no skillbook; the error names file, place and reason.
+            SkillbookFileError: If it is not a skillbook; the error contains the file, the place and the reason.
         """
         if not has_scheme(path) and not real_path(path).exists():
             raise FileNotFoundError(f"there is no skillbook {str(path)!r}")
@@ -160,22 +160,22 @@ class Skillbook:
         """Read a skillbook from the text of a JSON file.
 
         Raises:
-            SkillbookFileError: If it is none; the error names place and reason.
+            SkillbookFileError: If it is not a skillbook; the error contains the place and the reason.
         """
         with paused_collection():
             return cls._holding(read_text(text))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Skillbook:
-        """Read a skillbook from the dict of a JSON file.
+        """Read a skillbook from a dict, as parsed from a JSON file.
 
         Raises:
-            SkillbookFileError: If it is none; the error names place and reason.
+            SkillbookFileError: If it is not a skillbook; the error contains the place and the reason.
         """
         try:
             return cls._holding(read_text(json.dumps(data)))
         except (TypeError, RecursionError) as error:
-            raise SkillbookFileError(f"not made of JSON values: {error}") from error
+            raise SkillbookFileError(f"not JSON-serializable: {error}") from error
 
     @classmethod
     @checked_arguments()
@@ -183,7 +183,7 @@ class Skillbook:
         """Read a playbook (`## SECTION`, `[id] helpful=5 harmful=0 :: content`) or Markdown bullets.
 
         Raises:
-            SkillbookFileError: If there is no skill in it, or an id is there twice.
+            SkillbookFileError: If the text contains no skill, or an id appears twice.
         """
         from ace.skillbook.text_formats import read_text_book  # for those who use text
 
@@ -191,24 +191,24 @@ class Skillbook:
 
     @checked_arguments()
     def save_to_file(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
-        """Write the skillbook, in one step that survives a crash.
+        """Write the skillbook atomically.
 
-        A new file can be read by its owner only; an existing one keeps its permissions.
+        A new file is readable only by its owner; an existing one keeps its permissions.
 
         Args:
             path: A JSON file, or a new store (`.db`). An existing store is never replaced.
-            merge: Add to what others have written into a JSON file, instead of raising an error: the changes since
-                this book was loaded are made again on the newest file. A file that this book was not loaded from
-                gets the skills that it lacks.
-            overwrite: Replace the skillbook in a JSON file, whatever it holds.
+            merge: Merge with the changes of other writers of a JSON file instead of raising an error: the changes
+                since this skillbook was loaded are reapplied to the current file. If this skillbook was not loaded
+                from the file, the skills that the file lacks are added to it.
+            overwrite: Replace the skillbook in a JSON file, regardless of its contents.
 
         Raises:
-            SkillbookChangedError: If the file changed since it was read or saved here, or holds a skillbook that
-                this one was not loaded from.
-            SkillbookFileError: If there is a file that is not a skillbook; it is never overwritten.
-            FileExistsError: If there is another store.
-            ValueError: If both `merge` and `overwrite` are given, or the path is that of a text.
-            OSError: If it cannot be written; the old file stays.
+            SkillbookChangedError: If the file has changed since it was read or saved here, or contains a skillbook
+                that this one was not loaded from.
+            SkillbookFileError: If the file exists and is not a skillbook; it is never overwritten.
+            FileExistsError: If the path is a different, existing store.
+            ValueError: If both `merge` and `overwrite` are given, or the path has a text suffix such as `.md`.
+            OSError: If the file cannot be written; the old file is preserved.
 
         Example:
             >>> import tempfile
@@ -219,7 +219,7 @@ class Skillbook:
             >>> tuesday.save_to_file(path)
             Traceback (most recent call last):
             ...
-            ace.skillbook.errors.SkillbookChangedError: ...skills.json: there is a skillbook already, which this ...
+            ace.skillbook.errors.SkillbookChangedError: ...skills.json: this file already contains a skillbook ...
             >>> tuesday.save_to_file(path, merge=True)
         """
         kind = self._kind_to_save(path, merge=merge, overwrite=overwrite)
@@ -233,7 +233,7 @@ class Skillbook:
                 journal = self._journal if at_home and self._journal is not None else Journal(self._state)
                 written, refused = self._files.merge(path, self._state, journal)
                 for event, reason in refused:
-                    logger.warning("A change was left out of %s: %s: %s", path, event, reason)
+                    logger.warning("A change was not merged into %s: %s: %s", path, event, reason)
                 self._in_step(path, written)
             else:
                 self._files.write(path, self._state, overwrite=overwrite)
@@ -241,19 +241,20 @@ class Skillbook:
 
     @checked_arguments()
     def check_save(self, path: str | Path, *, merge: bool = False, overwrite: bool = False) -> None:
-        """Find out whether `save_to_file` would refuse a path, before something is paid for that cannot be saved.
+        """Raise the error that `save_to_file` would raise for a path, without writing anything.
 
-        Nothing is written. A later save may still fail, for instance because the disk is full by then.
+        Call it before paying for results that could not be saved. A later save may still fail, for instance
+        because the disk is full by then.
 
         Args:
-            path: Where the skillbook is to be saved.
+            path: The path to save to.
             merge: As for `save_to_file`.
             overwrite: As for `save_to_file`.
 
         Raises:
-            SkillbookError: What `save_to_file` would raise.
-            ValueError: Likewise.
-            OSError: Likewise: the name is too long, the folder is read-only, a folder is in the place of the file.
+            SkillbookError: As `save_to_file` would.
+            ValueError: As `save_to_file` would.
+            OSError: If the name is too long, the folder is read-only, or the path is a folder.
         """
         kind = self._kind_to_save(path, merge=merge, overwrite=overwrite)
         with self._lock:
@@ -268,15 +269,15 @@ class Skillbook:
 
     @checked_arguments()
     def save_skill_folder(self, folder: str | Path, *, name: str, description: str) -> Path:
-        """Write the active skills as the `SKILL.md` of a folder that coding agents load. Returns the file."""
+        """Write the active skills to the `SKILL.md` of a skill folder for coding agents, and return its path."""
         from ace.skillbook.text_formats import write_skill_folder  # for those who use text
 
         return write_skill_folder(folder, self.as_markdown(), name, description)
 
     def close(self) -> None:
-        """Commit what was deferred and release the store; a JSON or memory book has nothing to release.
+        """Commit deferred changes and release the store; without a store, do nothing.
 
-        The skills can still be read then, but not be changed.
+        Afterwards, the skills can still be read, but not changed.
         """
         with self._lock:
             if self._binding is not None and not self._binding.is_closed:
@@ -296,7 +297,7 @@ class Skillbook:
         return self._state.active_count
 
     def __bool__(self) -> bool:
-        """Return True, for an empty book too: `skillbook or Skillbook()` must not replace the one that was given."""
+        """Return True even for an empty skillbook, so that `skillbook or Skillbook()` does not replace it."""
         return True
 
     def __iter__(self) -> Iterator[Skill]:
@@ -318,13 +319,13 @@ class Skillbook:
         """Return the skills in the order in which they were added.
 
         Args:
-            include_invalid: Whether softly removed and merged skills are in the list.
+            include_invalid: Whether to include skills that were soft-removed or merged into others.
         """
         with self._lock:
             return list(self._state.ordered_skills().values()) if include_invalid else self._state.active_skills()
 
     def sections(self) -> dict[str, list[str]]:
-        """Return the ids of the active skills of each section, in the order of the book."""
+        """Return the ids of the active skills by section, in the order of the skillbook."""
         with self._lock:
             skills = self._state.ordered_skills()
             found = {
@@ -361,25 +362,25 @@ class Skillbook:
         count_tokens: TokenCounter | None = None,
         ranker: Ranker | None = None,
     ) -> str:
-        """Return the active skills as text for a prompt, each with its id in brackets or fields.
+        """Return the active skills as text for a prompt, each with its id.
 
         Args:
-            budget_tokens: The most tokens that the text may have; the most helpful skills that fit are in it.
-            query: What the prompt is about; the most relevant skills come first then, without sections.
+            budget_tokens: The maximum size of the text, in tokens; the most helpful skills that fit are included.
+            query: The question or task; the most relevant skills then come first, without sections.
             format: `markdown`, `xml`, `toon` or `json`.
-            count_tokens: The tokenizer of the model; by default an estimate that is high for ordinary text.
-            ranker: Scores skills against the query; by default their words (BM25).
+            count_tokens: Counts the tokens of a text; by default a conservative estimate.
+            ranker: Scores skills against the query; by default with BM25 on their words.
 
         Returns:
-            The text; empty if there is no skill, or none fits.
+            The text; empty if there are no skills, or none fits into the budget.
 
         Raises:
             ValueError: If the format is unknown or the budget negative.
         """
         if format not in FORMATS:
-            raise ValueError(f"{format!r} is no format; use {', '.join(FORMATS)}")
+            raise ValueError(f"{format!r} is not a format; use {', '.join(FORMATS)}")
         if budget_tokens is not None and budget_tokens < 0:
-            raise ValueError(f"a budget is a number of tokens from 0, not {budget_tokens}")
+            raise ValueError(f"budget_tokens must be at least 0, got {budget_tokens}")
         with self._lock:
             if query is None and budget_tokens is None:
                 return self._prompt_cache(format).whole(self._state)
@@ -409,11 +410,11 @@ class Skillbook:
             return playbook_text(self._state)
 
     def source_map(self) -> dict[str, list[InsightSource]]:
-        """Return where each active skill was learned, by skill id."""
+        """Return the sources of each active skill, by skill id."""
         return selection.source_map(self.skills())
 
     def source_summary(self) -> SourceSummary:
-        """Return how many active skills each trace, epoch and integration taught."""
+        """Return the number of active skills learned from each trace, epoch and integration."""
         return selection.source_summary(self.skills())
 
     @checked_arguments()
@@ -425,12 +426,12 @@ class Skillbook:
         epoch: int | None = None,
         integration: str | None = None,
     ) -> list[Skill]:
-        """Return the active skills of which one source fits everything that is given.
+        """Return the active skills that have a source matching all given arguments.
 
         Args:
-            trace_id: The whole trace id.
-            sample_question: A part of the question, in any case.
-            epoch: The epoch, from 1.
+            trace_id: The complete trace id.
+            sample_question: A part of the question; not case-sensitive.
+            epoch: The epoch, starting at 1.
             integration: The name of the integration.
         """
         return selection.source_filter(
@@ -442,11 +443,11 @@ class Skillbook:
         )
 
     def get_similarity_decision(self, first_id: str, second_id: str) -> SimilarityDecision | None:
-        """Return what was decided about a pair, in any order, or None."""
+        """Return the decision about a pair of similar skills, given in any order, or None."""
         return self._state.decisions.get(similarity_pair(first_id, second_id))
 
     def has_keep_decision(self, first_id: str, second_id: str) -> bool:
-        """Return whether the pair was judged to be kept apart."""
+        """Return whether it was decided to keep both skills of a pair."""
         decision = self.get_similarity_decision(first_id, second_id)
         return decision is not None and decision.decision == "KEEP"
 
@@ -456,12 +457,12 @@ class Skillbook:
             return dict(self._state.decisions)
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the book as the dict that `from_dict` reads."""
+        """Return the skillbook as a dict, which `from_dict` reads."""
         with self._lock:
             return book_dict(self._state)
 
     def dumps(self) -> str:
-        """Return the book as the text of a JSON file; the same book gives the same bytes."""
+        """Return the skillbook as the text of a JSON file; the serialization is deterministic."""
         with self._lock:
             return book_json(self._state)
 
@@ -483,13 +484,13 @@ class Skillbook:
         """Add a skill at the end of its section.
 
         Args:
-            section: The heading under which it stands.
-            content: The strategy.
-            skill_id: Its id; by default the first word of the section and the next number.
-            metadata: Counters to start with, such as `{"helpful": 1}`.
-            justification: Why it is added.
-            evidence: What supports it.
-            insight_source: The trace that taught it.
+            section: The section, which is used as a heading.
+            content: The text of the skill.
+            skill_id: The id; by default the first word of the section and the next number.
+            metadata: Initial counters, such as `{"helpful": 1}`.
+            justification: The reason for adding the skill.
+            evidence: The evidence for the skill.
+            insight_source: The trace that it was learned from.
             cases: The cases that prove it.
 
         Returns:
@@ -524,24 +525,24 @@ class Skillbook:
         cases: Sequence[SkillCase] = (),
         pinned: bool | None = None,
     ) -> Skill | None:
-        """Change what is given; the rest stays.
+        """Change the given fields of a skill.
 
-        With a new content, the vector goes, and the results of the cases are reset to `not_run`.
+        A new content deletes the embedding and resets the results of the cases to `not_run`.
 
-        A pinned skill comes first in every prompt, also where only a few skills fit. Learning, deduplication and
-        pruning neither rewrite nor remove it, and `remove_skill` refuses to, until it is unpinned.
+        A pinned skill comes first in every prompt, even if only a few skills fit. Learning, deduplication and
+        pruning neither change nor remove it, and `remove_skill` raises an error until it is unpinned.
 
         Args:
-            skill_id: The skill.
-            content: The new strategy.
+            skill_id: The id of the skill.
+            content: The new text.
             section: The section to move it to.
-            metadata: What is added to its counters.
+            metadata: Increments of its counters.
             justification: The new justification.
             evidence: The new evidence.
-            insight_source: One more trace that taught it.
-            cases: Cases that join those of the skill, as long as it has fewer than `MAX_CASES`; a case that was run
-                replaces the one with its id. `put_cases` replaces any, and has no limit.
-            pinned: Whether the skill is pinned from now on.
+            insight_source: An additional trace that it was learned from.
+            cases: Cases to add, while the skill has fewer than `MAX_CASES`; a case with a result replaces an existing
+                one with the same id. `put_cases` replaces any case, and has no limit.
+            pinned: Whether to pin or unpin the skill.
 
         Returns:
             The skill after the change, or None if there is no such skill.
@@ -573,12 +574,12 @@ class Skillbook:
             return self._state.skills.get(skill_id)
 
     def tag_skill(self, skill_id: str, tag: str, increment: int = 1) -> Skill:
-        """Raise a counter.
+        """Increment a counter of a skill.
 
         Args:
-            skill_id: The skill.
+            skill_id: The id of the skill.
             tag: `helpful`, `harmful` or `neutral`.
-            increment: By how much, from 0.
+            increment: The increment, at least 0.
 
         Returns:
             The skill after the change.
@@ -594,11 +595,11 @@ class Skillbook:
             return self._state.skills[skill_id]
 
     def remove_skill(self, skill_id: str, soft: bool = False) -> None:
-        """Take a skill out; an unknown id is ignored.
+        """Remove a skill; an unknown id is ignored.
 
         Args:
-            skill_id: The skill.
-            soft: Whether it stays in the book as `invalid`, and out of every prompt.
+            skill_id: The id of the skill.
+            soft: Whether to keep it in the skillbook as `invalid`, excluded from every prompt.
 
         Raises:
             ValueError: If the skill is pinned.
@@ -613,17 +614,17 @@ class Skillbook:
 
     @checked_arguments()
     def put_cases(self, skill_id: str, cases: Sequence[SkillCase]) -> Skill | None:
-        """Add cases to a skill; one with the id of a case that is there replaces it.
+        """Add cases to a skill, or replace those with the same id.
 
         Args:
-            skill_id: The skill.
-            cases: The cases, in any number.
+            skill_id: The id of the skill.
+            cases: The cases; their number is not limited.
 
         Returns:
             The skill after the change, or None if there is no such skill.
 
         Raises:
-            ValueError: If one of them is not a case, or cannot be kept in a file.
+            ValueError: If one of them is not a case or cannot be serialized.
 
         Example:
             >>> from ace.skill import CaseCheck
@@ -645,10 +646,10 @@ class Skillbook:
 
     @checked_arguments()
     def remove_cases(self, skill_id: str, ids: Collection[str]) -> Skill | None:
-        """Remove cases of a skill; unknown ids are ignored.
+        """Remove cases from a skill; unknown ids are ignored.
 
         Args:
-            skill_id: The skill.
+            skill_id: The id of the skill.
             ids: The ids of the cases.
 
         Returns:
@@ -667,18 +668,18 @@ class Skillbook:
 
     @checked_arguments()
     def note_results(self, results: Mapping[str, Sequence[SkillCase]], author: str = "") -> None:
-        """Note what became of cases that were asked: `last_result`, `last_run_at`, `model` and `answer`, nothing else.
+        """Record the results of cases: only the fields `last_result`, `last_run_at`, `model` and `answer`.
 
-        All results together are one version. If none differs from what is noted, there is no new version. Skills and
-        cases that the book lacks are ignored: they may have been removed while the cases were asked. The time of the
-        last change of the skills stays.
+        All results together form one version, unless none of them changes anything. Skills and cases that no longer
+        exist are ignored: they may have been removed while the cases were asked. The modification times of the
+        skills do not change.
 
         Args:
             results: The cases with their results, by skill id.
-            author: Who asked them, for the history.
+            author: The author to record in the history.
 
         Raises:
-            ValueError: If one of them is not a case, or cannot be kept in a file.
+            ValueError: If one of them is not a case or cannot be serialized.
 
         Example:
             >>> from dataclasses import replace
@@ -700,12 +701,12 @@ class Skillbook:
 
     @checked_arguments()
     def import_skills(self, other: Skillbook) -> list[Skill]:
-        """Add all skills of another book, with their counters, times, sources and cases.
+        """Add all skills of another skillbook, with their counters, times, sources and cases.
 
         A skill whose id is taken, or could not be cited in a prompt, gets a new one.
 
         Returns:
-            The skills as they are in this book.
+            The imported skills, with their ids in this skillbook.
         """
         taken = BookContents(other.skills(include_invalid=True), other.similarity_decisions())
         if not taken.skills:
@@ -729,22 +730,23 @@ class Skillbook:
         progress: str | None = None,
         problem_with: Callable[[UpdateOperation], str | None] | None = None,
     ) -> UpdateReport:
-        """Carry out a batch. Each operation is done whole or not at all; one that cannot be done is skipped.
+        """Apply a batch of operations. Each operation is atomic; one that is invalid is skipped.
 
         Args:
             update: The operations.
-            author: Who asked for it, for the history.
-            key: The sample that the batch belongs to; a store takes each sample once.
-            progress: What the run notes about the sample, in the same transaction.
-            problem_with: Says why an operation shall be skipped, or returns None. The report and the history then
-                keep the reason, without the texts.
+            author: The author to record in the history.
+            key: The sample that the batch belongs to; a store accepts each sample only once.
+            progress: Data that the run records about the sample in the same transaction.
+            problem_with: Returns the reason for skipping an operation, or None. The report and the history then
+                contain the reason without the texts.
 
         Returns:
-            What was applied, and what was skipped and why. Skipped operations are logged as warnings.
+            The applied operations, and the skipped ones with their reasons. Skipped operations are also logged as
+            warnings.
 
         Raises:
-            AlreadyCommittedError: If the store has this sample already; nothing is changed then.
-            TypeError: If the update is no batch.
+            AlreadyCommittedError: If the store already has this sample; nothing is changed.
+            TypeError: If the update is not a batch.
         """
         instance_of("update", update, UpdateBatch, advice="UpdateBatch.from_dict reads what a model wrote")
         with self._lock:
@@ -774,21 +776,21 @@ class Skillbook:
 
     @checked_arguments()
     def merge_skills(self, keep_id: str, merged_ids: Sequence[str], content: str | None = None) -> Skill:
-        """Make one skill of several.
+        """Merge several skills into one.
 
-        Counters add up, sources and cases join; with a new content, the results of the cases are reset to
-        `not_run`. The others are softly removed and point to the one that stays.
+        Counters are added up, and sources and cases are combined; a new content resets the results of the cases to
+        `not_run`. The other skills are soft-removed and refer to the remaining one.
 
         Args:
-            keep_id: The skill that stays.
-            merged_ids: The skills that it takes over.
-            content: The text that says what all of them said; by default its own.
+            keep_id: The id of the skill to keep.
+            merged_ids: The ids of the skills to merge into it.
+            content: The text of the merged skill; by default, that of the skill to keep.
 
         Returns:
-            The skill that stays.
+            The merged skill.
 
         Raises:
-            ValueError: If one of them does not exist or is there twice, or one of `merged_ids` is pinned.
+            ValueError: If one of them does not exist or appears twice, or one of `merged_ids` is pinned.
         """
         with self._lock:
             ids = [keep_id, *merged_ids]
@@ -807,10 +809,10 @@ class Skillbook:
             return self._state.skills[keep_id]
 
     def set_similarity_decision(self, first_id: str, second_id: str, decision: SimilarityDecision) -> None:
-        """Keep what was decided about a pair.
+        """Record a decision about a pair of similar skills.
 
         Raises:
-            ValueError: If one of the skills does not exist, or the similarity is no number.
+            ValueError: If one of the skills does not exist, or the similarity is not a number.
         """
         with self._lock:
             self._make(Kept(first_id, second_id, check_decision(decision)))
@@ -818,16 +820,16 @@ class Skillbook:
 
     @checked_arguments()
     def keep_apart(self, first_id: str, second_id: str, *, similarity: float = 0.0, reasoning: str = "") -> None:
-        """Note that two similar skills shall both stay."""
+        """Record the decision to keep both of two similar skills."""
         self.set_similarity_decision(
             first_id, second_id, SimilarityDecision("KEEP", reasoning, self._now(), similarity)
         )
 
     def set_embeddings(self, vectors: Mapping[str, Sequence[float] | bytes]) -> None:
-        """Keep the vectors of contents; ids that do not exist are ignored.
+        """Store the embeddings of skills; ids that do not exist are ignored.
 
         Args:
-            vectors: Numbers, or float32 bytes in little endian order, by skill id.
+            vectors: Vectors as numbers or as little-endian float32 bytes, by skill id.
         """
         with self._lock:
             known = self._state.skills
@@ -848,8 +850,8 @@ class Skillbook:
     def deferred_commits(self) -> Iterator[None]:
         """Collect changes in memory, so that the tags and operations of one sample are committed together.
 
-        `commit`, or an `apply_update` with a key, writes them as one transaction. Nothing in the store is
-        locked meanwhile. What is left when the last block ends is committed.
+        `commit`, or an `apply_update` with a key, writes them as one transaction. The store is not locked in the
+        meantime. Remaining changes are committed when the outermost block ends.
         """
         with self._lock:
             self._deferring += 1
@@ -863,65 +865,65 @@ class Skillbook:
 
     @property
     def has_uncommitted_changes(self) -> bool:
-        """Whether changes wait in memory for a commit to the store; never so without a store."""
+        """Whether there are changes that are not yet committed to the store; False without a store."""
         return self._binding is not None and self._journal is not None and bool(self._journal.events)
 
     def commit(self, *, author: str = "", key: SampleKey | None = None, progress: str | None = None) -> None:
         """Write the collected changes as one transaction. Without a store or changes, nothing happens.
 
         Raises:
-            AlreadyCommittedError: If the store has this sample already; the changes are taken back.
+            AlreadyCommittedError: If the store already has this sample; the changes are rolled back.
         """
         with self._lock:
             if self._binding is not None:
                 self._commit(self._now(), author, key, progress)
 
-    # History. Without a store there is none, and the methods say so.
+    # History. Without a store, these methods raise SkillbookHistoryError.
 
     @property
     def store(self) -> SkillbookStore | None:
-        """The store behind this book, or None.
+        """The store of this skillbook, or None.
 
         Raises:
-            SkillbookStoreError: The book was closed.
+            SkillbookStoreError: The skillbook was closed.
         """
         return None if self._binding is None else self._binding.store
 
     @property
     def version(self) -> int | None:
-        """The version of the store that this book stands on, or None."""
+        """The version of the store that this skillbook is based on, or None."""
         return None if self._binding is None else self._binding.version
 
     def refresh(self) -> None:
-        """Take over what other processes committed to the store; without one, nothing happens."""
+        """Load the changes that other processes have committed to the store; without a store, do nothing."""
         with self._lock:
             if self._binding is not None and self._journal is not None:
                 self._binding.catch_up(self._state, self._journal, Rebase())
 
     @checked_arguments()
     def history(self, after: int = 0) -> list[HistoryEntry]:
-        """Return the versions above `after`, oldest first.
+        """Return the versions after a given one, oldest first.
 
-        Versions that only set vectors of skills are not listed; `rollback` and `as_of` take their numbers too.
+        Versions that only store embeddings are omitted; `rollback` and `as_of` accept their numbers too.
 
         Args:
-            after: The version before the first one that may be listed.
+            after: Only later versions are returned.
         """
         return self._bound().entries(after)
 
     @checked_arguments()
     def as_of(self, version: int) -> Self:
-        """Return the book as it was at a version, in memory; 0 is the empty beginning."""
+        """Return an in-memory copy of the skillbook at a version; version 0 is empty."""
         return self._detached(self._bound().state_at(version))
 
     @checked_arguments()
     def diff(self, first: int, second: int) -> SkillbookDiff:
-        """Return how the second version differs from the first."""
+        """Return the differences between two versions."""
         return self._bound().difference(first, second)
 
     @checked_arguments()
     def rollback(self, version: int, *, author: str = "") -> int:
-        """Make the book what it was at a version. That is a new version, so it can be taken back too.
+        """Restore the skillbook to an earlier version. This creates a new version, so it can be undone.
 
         Returns:
             The new version.
@@ -934,13 +936,13 @@ class Skillbook:
 
     @checked_arguments()
     def blame(self, skill_id: str) -> list[BlameEntry]:
-        """Return every change that touched a skill, oldest first."""
+        """Return every change to a skill, oldest first."""
         return self._bound().blame(skill_id)
 
-    # How a change is made: as an event, which goes through `_make`, and to the store through `_commit`
+    # Every change is an event: `_make` applies it to the state, `_commit` writes it to the store.
 
     def _make(self, event: Event) -> Event:
-        """Change the book, and note the change where something will be saved."""
+        """Apply an event, and record it in the journal if there is one."""
         if self._journal is None:
             return apply_event(self._state, event)
         if self._binding is not None:
@@ -1009,16 +1011,16 @@ class Skillbook:
             copy.import_skills(self)
 
     def _kind_to_save(self, path: str | Path, *, merge: bool, overwrite: bool) -> StoreKind | None:
-        """Return the kind of store to save to, or None for a JSON file; refuse what cannot be saved at all."""
+        """Return the kind of store to save to, or None for a JSON file; reject invalid arguments."""
         if merge and overwrite:
-            raise ValueError("merge=True adds to the file and overwrite=True replaces it; give one of them")
+            raise ValueError("merge=True adds to the file and overwrite=True replaces it; pass only one of them")
         kind = find_store(path)
         if kind is None and Path(path).suffix.lower() in TEXT_SUFFIXES:
-            raise ValueError(f"{path}: a skillbook is saved as .json or .db; for text use as_markdown or as_playbook")
+            raise ValueError(f"{path}: a skillbook is saved as .json or .db; for text, use as_markdown or as_playbook")
         return kind
 
     def _in_step(self, path: Path, written: BookState) -> None:
-        """Go on from what was written to the file that the journal refers to."""
+        """If the journal refers to the file, continue from the state that was written to it."""
         if self._binding is None and real_path(path) == self._files.home:
             if written is not self._state:
                 self._state.become(written)
@@ -1032,7 +1034,7 @@ class Skillbook:
     def _bound(self) -> StoreBinding:
         if self._binding is None:
             raise SkillbookHistoryError(
-                "this skillbook keeps no history; Skillbook.open('skills.db') opens one that does"
+                "this skillbook has no history; use Skillbook.open('skills.db') for one that does"
             )
         return self._binding
 
@@ -1052,7 +1054,7 @@ class Skillbook:
 
 
 def _log_skipped(skipped: Sequence[SkippedOperation]) -> None:
-    """Log each operation that was skipped, or their number where the same reason holds for many."""
+    """Log each skipped operation, or only the number of those that share a reason if there are many."""
     by_reason: dict[str, list[SkippedOperation]] = {}
     for item in skipped:
         by_reason.setdefault(item.reason, []).append(item)
@@ -1067,12 +1069,12 @@ def _log_skipped(skipped: Sequence[SkippedOperation]) -> None:
 
 def _store_exists(location: str | Path) -> FileExistsError:
     return FileExistsError(
-        f"{shown_location(location)}: there is a store already; open it and use import_skills to add to it"
+        f"{shown_location(location)}: this store already exists; open it and use import_skills to add to it"
     )
 
 
 def _store_place(location: str | Path) -> str | Path:
-    """Return what two locations of the same store have in common, whatever the working folder is by then."""
+    """Return the canonical location of a store, which does not depend on the working folder."""
     return location if has_scheme(location) else real_path(location)
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a skillbook, in words for people."""
+"""The errors of skillbooks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ace.skillbook.locations import shown_location
 
 
 class SkillbookError(Exception):
-    """The base of every error of a skillbook."""
+    """The base class of all errors of skillbooks."""
 
 
 class SkillbookFileError(SkillbookError, ValueError):
-    """A file that is not a skillbook, with the place where reading failed. The file is left as it is."""
+    """A file is not a valid skillbook. The error says where reading failed; the file is not changed."""
 
     def __init__(self, reason: str, *, path: str | Path | None = None, place: str = "") -> None:
         self.reason = reason
@@ -25,16 +25,16 @@ class SkillbookFileError(SkillbookError, ValueError):
         super().__init__(f"{where}: {shown}" if where else shown)
 
     def at(self, path: str | Path) -> SkillbookFileError:
-        """Return the same error with the name of the file."""
+        """Return the same error with the path of the file."""
         return SkillbookFileError(self.reason, path=path, place=self.place)
 
 
 def readable(text: object, longest: int = 300) -> str:
-    """Return a text that quotes a file in a form that fits a sentence: on one line, printable, and not too long.
+    """Return a text from a file as one printable line of limited length, to be quoted in an error.
 
     Args:
         text: The text, or an error that has it.
-        longest: How many characters are kept at most; more are cut in the middle.
+        longest: The maximum number of characters; a longer text is truncated in the middle.
 
     Example:
         >>> readable(f"two{chr(10)}lines", 20), readable("a" * 30, 20)
@@ -45,19 +45,19 @@ def readable(text: object, longest: int = 300) -> str:
 
 
 class SkillbookChangedError(SkillbookError):
-    """A save would lose what others wrote.
+    """A save would overwrite the changes of others.
 
-    The file changed since this skillbook read or wrote it, or holds a skillbook that this one was not loaded from.
+    The file has changed since this skillbook read or wrote it, or contains one that this one was not loaded from.
     """
 
 
 class SkillbookHistoryError(SkillbookError):
-    """History was asked of a skillbook that keeps none, or of a version that does not exist."""
+    """The skillbook has no history, or a version does not exist."""
 
 
 class SkillbookStoreError(SkillbookError):
-    """A store or file that cannot be read, or that did not take a change: the disk is full, read-only, damaged."""
+    """A store or file cannot be read or written: the disk is full, read-only or damaged."""
 
 
 class EventRefusedError(SkillbookError, ValueError):
-    """A change that cannot be made to the skillbook as it is."""
+    """A change is invalid or conflicts with the current state of the skillbook."""

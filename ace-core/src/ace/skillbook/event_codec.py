@@ -1,4 +1,4 @@
-"""Events as JSON objects, for a store to keep. The JSON holds all that replay needs."""
+"""Serializes events as JSON for a store. The JSON contains everything that a replay needs."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def decode_events(text: str) -> tuple[Event, ...]:
     """Return the events of a text that `encode_events` wrote.
 
     Raises:
-        ValueError: If it is not such a text.
+        ValueError: If it is not a valid list of events.
         KeyError: If a field is missing.
         RecursionError: If it is nested too deeply.
     """
     events = json.loads(text)
     if not isinstance(events, list):
-        raise SkillbookFileError(f"this must be a list of events, not {shown(events)}")
+        raise SkillbookFileError(f"must be a list of events, got {shown(events)}")
     return tuple(_event(object_value(fields, f"event {place}")) for place, fields in enumerate(events))
 
 
@@ -162,14 +162,14 @@ def _event(fields: dict[str, Any]) -> Event:
             changes = object_value(fields["skills"], "skills")
             return CasesChanged({id: _change(change, id) for id, change in changes.items()}, _text(fields, "at"))
         case kind:
-            raise ValueError(f"an event of the unknown kind {kind!r}; a newer ace wrote it")
+            raise ValueError(f"unknown kind of event {kind!r}, written by a newer version of ace")
 
 
 def _change(value: object, skill_id: str) -> CaseChange:
     place = f"skills[{skill_id!r}]"
     fields = object_value(value, place)
     if unknown := fields.keys() - {"put", "removed", "results"}:
-        raise SkillbookFileError("this field is unknown", place=f"{place}.{min(unknown)}")
+        raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
     removed = tuple(member_list(fields.get("removed", []), f"{place}.removed"))
     results = tuple(map(_run, _list({"results": [], **fields}, "results")))
     return CaseChange(read_cases(fields.get("put"), f"{place}.put"), removed, results)
@@ -182,7 +182,7 @@ def _run(entry: object) -> CaseRun:
         case [str(case_id), "passed" | "failed" | "not_run" as result, str(at), str(model), str(answer)]:
             return CaseRun(case_id, result, at, model, answer)
     raise SkillbookFileError(
-        f"this must be a case, its result, a time, a model and an answer, not {shown(entry)}", place="results"
+        f"must be a case, its result, a time, a model and an answer, got {shown(entry)}", place="results"
     )
 
 
@@ -201,7 +201,7 @@ def _vector(entry: object) -> tuple[str, None, int]:
     match entry:
         case [str(id), int(checksum)]:
             return id, None, checksum
-    raise SkillbookFileError(f"this must be an id and a checksum, not {shown(entry)}", place="skills")
+    raise SkillbookFileError(f"must be an id and a checksum, got {shown(entry)}", place="skills")
 
 
 def _text(fields: dict[str, Any], name: str) -> str:
@@ -215,7 +215,7 @@ def _number(fields: dict[str, Any], name: str) -> int:
 def _list(fields: dict[str, Any], name: str) -> list[Any]:
     value = fields[name]
     if not isinstance(value, list):
-        raise SkillbookFileError(f"this must be a list, not {shown(value)}", place=name)
+        raise SkillbookFileError(f"must be a list, got {shown(value)}", place=name)
     return value
 
 

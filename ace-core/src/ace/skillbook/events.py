@@ -1,7 +1,7 @@
-"""What can happen to a skillbook, as one closed union of events, and how each of them changes the book.
+"""The events of a skillbook, as a closed union, and how each of them changes the state.
 
-An event holds every id and every time that it needs, so replaying it never asks a clock or a counter. Replay goes
-through `apply_event`, and so does every method that writes.
+An event contains all ids and times that it needs, so a replay uses neither a clock nor a counter. Both replays and the
+methods that write use `apply_event`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ace.skillbook.errors import EventRefusedError
 from ace.skillbook.state import BookState
 
 NO_NUMBER = 0
-"""The number of an id that a model chose: the counter stays, and the skill may get another id."""
+"""The number of an id chosen by a model: the counter does not change, and the skill may get another id."""
 LARGEST_COUNT = 2**53 - 1
-"""The largest whole number that every reader of JSON keeps exactly."""
+"""The largest integer that every JSON parser represents exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Added:
 
     skill: Skill
     number: int | None
-    """The number in its id, or None for an id that somebody chose and that must stay."""
+    """The number in its id, or None for an id that the caller chose and that must not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +49,28 @@ class Updated:
     texts: Mapping[str, str]
     """New texts by field: section, content, justification, evidence."""
     counters: Mapping[str, int]
-    """What is added to the counters."""
+    """The increments of the counters."""
     source: InsightSource | None
     at: str
     cases: tuple[SkillCase, ...] = ()
-    """Cases that join those of the skill."""
+    """Cases to add to the skill."""
     pinned: bool | None = None
-    """Whether the skill is pinned from now on; None changes nothing."""
+    """Whether to pin or unpin the skill; None changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Counters that went up."""
+    """Counters of a skill were incremented."""
 
     skill_id: str
     counters: Mapping[str, int]
-    """What is added, by tag."""
+    """The increments, by tag."""
     at: str
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A skill that was taken out, or marked invalid."""
+    """A skill was removed, or marked as invalid."""
 
     skill_id: str
     soft: bool
@@ -79,7 +79,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Skills that became one: counters add up, sources and cases join, the others point to it."""
+    """Skills were merged: counters are added, sources and cases are combined, the others refer to the merged one."""
 
     keep_id: str
     merged_ids: tuple[str, ...]
@@ -89,7 +89,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A pair that was judged to be kept apart."""
+    """It was decided to keep both skills of a similar pair."""
 
     first_id: str
     second_id: str
@@ -98,7 +98,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Skills that came from somewhere else, with their counters and times."""
+    """Skills were imported, with their counters and times."""
 
     skills: tuple[Skill, ...]
     decisions: tuple[tuple[str, str, SimilarityDecision], ...]
@@ -107,25 +107,25 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Vectors of contents.
+    """Embeddings were stored.
 
-    A history keeps their ids only: they are made from the contents, stand beside the skills in a store,
-    and would be most of its size.
+    The history only contains their ids: they can be recomputed from the contents, are stored with the skills, and
+    would make up most of the size of the history.
     """
 
     vectors: tuple[tuple[str, bytes | None, int], ...]
-    """Skill id, vector (None in an event of the history), and checksum of the content that it stands for."""
+    """Skill id, vector (None in an event of the history), and checksum of the embedded content."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """The book as it was at an earlier version of its history."""
+    """An earlier version was restored."""
 
     version: int
 
 
 class CaseRun(NamedTuple):
-    """What became of a case when it was asked."""
+    """The result of asking a case."""
 
     case_id: str
     result: CaseResult
@@ -136,19 +136,19 @@ class CaseRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CaseChange:
-    """What changed about the cases of one skill."""
+    """The changes to the cases of one skill."""
 
     put: tuple[SkillCase, ...] = ()
-    """Cases that are added, or replace the one with their id."""
+    """Cases to add, or to replace by id."""
     removed: tuple[str, ...] = ()
-    """The ids of cases that are removed."""
+    """The ids of cases to remove."""
     results: tuple[CaseRun, ...] = ()
-    """Results of cases; one that the skill does not have any more is ignored."""
+    """Results of cases; those of cases that no longer exist are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class CasesChanged:
-    """Cases of skills that were added, replaced, removed or asked again."""
+    """Cases of skills were added, replaced, removed or asked."""
 
     changes: Mapping[str, CaseChange]
     """The changes by skill id."""
@@ -159,7 +159,7 @@ Event = Added | Updated | Tagged | Removed | Merged | Kept | Imported | Embedded
 
 
 def with_ids(event: Event, renamed: Mapping[str, str]) -> Event:
-    """Return the event with the ids that its skills have now."""
+    """Return the event with the current ids of its skills."""
     match event:
         case Updated() | Tagged() | Removed():
             return replace(event, skill_id=renamed.get(event.skill_id, event.skill_id))
@@ -186,7 +186,7 @@ def with_ids(event: Event, renamed: Mapping[str, str]) -> Event:
 
 
 def touched_ids(event: Event) -> tuple[str, ...]:
-    """Return the ids of the skills that the event is about."""
+    """Return the ids of the skills that the event affects."""
     match event:
         case Added():
             return (event.skill.id,)
@@ -207,17 +207,17 @@ def touched_ids(event: Event) -> tuple[str, ...]:
 
 
 def apply_event(state: BookState, event: Event) -> Event:
-    """Change the book as the event says.
+    """Apply an event to the state of a skillbook.
 
     Args:
-        state: The book.
-        event: The change.
+        state: The state, which is changed.
+        event: The event.
 
     Returns:
-        The event as it was made: a new skill may have got another id.
+        The event as it was applied: a new skill may have received another id.
 
     Raises:
-        EventRefusedError: If the book does not allow it; nothing is changed then.
+        EventRefusedError: If the event is not possible in this state; nothing is changed.
     """
     match event:
         case Added():
@@ -242,12 +242,12 @@ def apply_event(state: BookState, event: Event) -> Event:
         case CasesChanged():
             _change_cases(state, event)
         case RolledBack():
-            raise EventRefusedError("a rollback is replayed from a history, not applied to a book")
+            raise EventRefusedError("a rollback can only be replayed from a history, not applied to a skillbook")
     return event
 
 
 def content_checksum(content: str) -> int:
-    """Return the number that ties a vector to the text it was made from."""
+    """Return the checksum that links a vector to the text that was embedded."""
     return zlib.crc32(content.encode("utf-8"))
 
 
@@ -261,7 +261,7 @@ def _existing(state: BookState, skill_id: str) -> Skill:
 def _add(state: BookState, event: Added) -> Added:
     if event.skill.id in state.skills:
         if event.number is None:
-            raise EventRefusedError(f"there is a skill {event.skill.id!r} already; leave the id out to get a free one")
+            raise EventRefusedError(f"there is already a skill {event.skill.id!r}; omit the id to get a new one")
         new_id, number = state.free_id(event.skill.section)
         event = Added(event.skill.replace(id=new_id), number)
     state.put(event.skill)
@@ -273,7 +273,7 @@ def _add(state: BookState, event: Added) -> Added:
 def _remove(state: BookState, event: Removed) -> None:
     skill = _existing(state, event.skill_id)
     if skill.pinned and skill.is_active:
-        raise EventRefusedError(f"the skill {skill.id!r} is pinned; unpin it before it is removed")
+        raise EventRefusedError(f"the skill {skill.id!r} is pinned; unpin it before removing it")
     if event.soft:
         state.put(skill.replace(status=INVALID, updated_at=event.at))
     else:
@@ -295,13 +295,13 @@ def _update(state: BookState, event: Updated) -> None:
 
 
 def _raised(skill: Skill, increments: Mapping[str, int]) -> dict[str, int]:
-    """Return the counters after the increments."""
+    """Return the incremented counters."""
     counts = skill.counts()
     raised = {}
     for tag, increment in increments.items():
         raised[tag] = counts[tag] + increment
         if raised[tag] > LARGEST_COUNT:
-            raise EventRefusedError(f"{tag} of {skill.id!r} would pass {LARGEST_COUNT}")
+            raise EventRefusedError(f"{tag} of {skill.id!r} would exceed {LARGEST_COUNT}")
     return raised
 
 
@@ -310,7 +310,7 @@ def _merge(state: BookState, event: Merged) -> None:
     others = [_existing(state, id) for id in event.merged_ids]
     for skill in others:
         if skill.pinned:
-            raise EventRefusedError(f"the skill {skill.id!r} is pinned; unpin it before it is merged into another one")
+            raise EventRefusedError(f"the skill {skill.id!r} is pinned; unpin it before merging it into another one")
     counts = {tag: sum(skill.counts()[tag] for skill in (kept, *others)) for tag in kept.counts()}
     changes: dict[str, object] = {
         **counts,
@@ -328,9 +328,9 @@ def _merge(state: BookState, event: Merged) -> None:
 
 
 def _merged_cases(kept: Skill, others: Sequence[Skill], event: Merged) -> tuple[SkillCase, ...]:
-    """Return the cases of all, those of the skill that stays first. What was answered with another text counts no more.
+    """Return the cases of all skills, those of the remaining one first. Results for another text are reset.
 
-    There is no limit to them: a merged skill says what all of them said, so it has to prove all of it.
+    Their number is not limited: a merged skill replaces all of them, so it has to pass all of their cases.
     """
     content = kept.content if event.content is None else event.content
     groups = (
@@ -342,7 +342,7 @@ def _merged_cases(kept: Skill, others: Sequence[Skill], event: Merged) -> tuple[
 
 
 def _not_run(cases: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
-    """Return the cases without results: they are those of another text."""
+    """Return the cases without results, which belong to another text."""
     return tuple(
         case
         if case.last_result == "not_run"
@@ -352,7 +352,7 @@ def _not_run(cases: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
 
 
 def _joined(cases: Sequence[SkillCase], further: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
-    """Return the cases with those that learning found; one that was not run does not replace the one that is there."""
+    """Return the cases with those that learning added; a case without a result does not replace an existing one."""
     known = {case.id for case in cases}
     news = [case for case in further if case.id not in known or case.last_result != "not_run"]
     return join_cases(cases, news)[: max(MAX_CASES, len(cases))]
@@ -387,7 +387,7 @@ def _changed_cases(skill: Skill, change: CaseChange) -> tuple[SkillCase, ...]:
 
 
 def _import(state: BookState, event: Imported) -> Imported:
-    """Add all skills; one whose id is taken gets a new one, and its pairs follow it."""
+    """Add all skills; one whose id is taken gets a new id, which also replaces the old one in its decisions."""
     state.next_id = max(state.next_id, event.next_id)
     state.id_floor = max(state.id_floor, state.next_id)
     renamed: dict[str, str] = {}
@@ -409,7 +409,7 @@ def _import(state: BookState, event: Imported) -> Imported:
 
 
 def _embed(state: BookState, event: Embedded) -> None:
-    """Set the vectors that are known; one whose text has changed meanwhile is left out."""
+    """Set the vectors, except of skills whose text has changed in the meantime."""
     for id, vector, checksum in event.vectors:
         skill = state.skills.get(id)
         if skill is not None and vector is not None and content_checksum(skill.content) == checksum:

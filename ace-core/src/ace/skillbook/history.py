@@ -1,4 +1,4 @@
-"""What a store remembers: every version, what each changed, and the book as it was."""
+"""The history of a store: its versions, their changes, and the state at each of them."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ace.skillbook.store import SampleKey, SkillbookStore, StoredEvent
 
 
 class HistoryEntry(NamedTuple):
-    """One version of a book: the batch that made it."""
+    """One version of a skillbook, with the changes that created it."""
 
     version: int
-    """From 1; numbers are missing where only vectors were set, which is not a change of a skill."""
+    """Starts at 1; the numbers of versions that only stored embeddings are omitted."""
     at: str
-    """When it was committed: ISO 8601, UTC."""
+    """The time of the commit: ISO 8601, UTC."""
     author: str
-    """Who committed it."""
+    """The author of the commit."""
     key: SampleKey | None
-    """The sample that it belongs to, if it belongs to one."""
+    """The sample that it belongs to, if any."""
     events: tuple[Event, ...]
-    """What was changed."""
+    """The changes."""
     skipped: tuple[dict[str, Any], ...]
-    """What was left out, and why."""
+    """The skipped operations, with their reasons."""
 
 
 class BlameEntry(NamedTuple):
-    """One change in the life of a skill."""
+    """One change to a skill."""
 
     version: int
     at: str
@@ -44,14 +44,14 @@ class BlameEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SkillbookDiff:
-    """How two versions of a book differ."""
+    """The differences between two versions of a skillbook."""
 
     added: tuple[Skill, ...]
     """Skills that only the second one has."""
     removed: tuple[Skill, ...]
     """Skills that only the first one has."""
     changed: tuple[tuple[Skill, Skill], ...]
-    """Skills that both have, as they were and as they are."""
+    """Skills that both have, before and after the change."""
 
     def __bool__(self) -> bool:
         """Return whether there is any difference."""
@@ -59,7 +59,7 @@ class SkillbookDiff:
 
 
 def entries(store: SkillbookStore, after: int = 0, until: int | None = None) -> Iterator[HistoryEntry]:
-    """Yield the versions above `after` and up to `until`, without those that only set vectors."""
+    """Yield the versions after `after` and up to `until`, except those that only stored embeddings."""
     for stored in store.events(after, until):
         entry = _entry(stored)
         changes = tuple(event for event in entry.events if not isinstance(event, Embedded))
@@ -68,15 +68,15 @@ def entries(store: SkillbookStore, after: int = 0, until: int | None = None) -> 
 
 
 def state_at(store: SkillbookStore, version: int) -> BookState:
-    """Return the book as it was at a version, by replaying the history from its beginning.
+    """Return the state at a version, by replaying the history from its beginning.
 
     Raises:
         SkillbookHistoryError: If there is no such version.
-        SkillbookFileError: If the history is damaged before it.
+        SkillbookFileError: If the history before it is damaged.
     """
     newest = store.version()
     if type(version) is not int or not 0 <= version <= newest:
-        raise SkillbookHistoryError(f"there is no version {version!r}; the history goes from 0 to {newest}")
+        raise SkillbookHistoryError(f"there is no version {version!r}; the versions are 0 to {newest}")
     targets = _rollback_targets(store, version)
     kept: dict[int, BookState] = {}
     state = BookState()
@@ -93,7 +93,7 @@ def state_at(store: SkillbookStore, version: int) -> BookState:
                 else:
                     apply_event(state, event)
             except (EventRefusedError, KeyError) as error:
-                raise _damaged(stored.version, f"it does not fit the versions before it: {error}") from error
+                raise _damaged(stored.version, f"it is inconsistent with the earlier versions: {error}") from error
         if stored.version in targets:
             kept[stored.version] = state.copy()
         replayed = stored.version
@@ -117,9 +117,9 @@ def decoded(stored: StoredEvent) -> tuple[Event, ...]:
 
 
 def rolled_back(now: BookState, then: BookState) -> BookState:
-    """Return the earlier book, which still gives out no number that has ever been given out.
+    """Return the earlier state, with a counter that never assigns an id a second time.
 
-    Vectors of texts that are the same stay.
+    The vectors of unchanged texts are kept.
     """
     for skill in list(then.skills.values()):
         current = now.skills.get(skill.id)
@@ -130,16 +130,16 @@ def rolled_back(now: BookState, then: BookState) -> BookState:
 
 
 def difference(first: BookState, second: BookState) -> SkillbookDiff:
-    """Return how the second book differs from the first. Embeddings are no difference."""
+    """Return the differences between two states, ignoring embeddings."""
     return compared_skills(first.ordered_skills().values(), second.ordered_skills().values())
 
 
 def compared_skills(first: Iterable[Skill], second: Iterable[Skill]) -> SkillbookDiff:
-    """Return how the skills of the second book differ from those of the first, by their ids.
+    """Return the differences between two lists of skills, which are compared by id.
 
     Args:
-        first: The skills of one book.
-        second: The skills of another one, or of the same one later.
+        first: The skills of one skillbook.
+        second: The skills of another one, or of a later version.
     """
     before = {skill.id: skill for skill in first}
     after = {skill.id: skill for skill in second}
@@ -208,14 +208,14 @@ def _skipped(stored: StoredEvent) -> list[dict[str, Any]]:
     try:
         notes = json.loads(stored.skipped)
     except (ValueError, RecursionError) as error:
-        raise _damaged(stored.version, f"what was skipped cannot be read: {error}") from error
+        raise _damaged(stored.version, f"the skipped entries cannot be read: {error}") from error
     if not isinstance(notes, list) or not all(isinstance(note, dict) for note in notes):
-        raise _damaged(stored.version, "what was skipped is not a list of objects")
+        raise _damaged(stored.version, "the skipped entries are not a list of objects")
     return notes
 
 
 def _damaged(version: int, reason: str) -> SkillbookFileError:
     return SkillbookFileError(
-        f"{reason}; the skills of today stand beside the history, and can be saved to another file",
+        f"{reason}; the current skills are not affected, and can be saved to another file",
         place=f"version {version} of the history",
     )

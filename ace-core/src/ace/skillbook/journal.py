@@ -1,7 +1,8 @@
-"""The journal: what changed since a book was last in step with its file or store, and the way back.
+"""The journal: the changes since a skillbook was last synchronized with its file or store, and how to undo them.
 
-When another process was first, the book goes back to where both agreed, takes over their changes, and makes its own
-once more. Only what the events touched is undone, so a commit costs what changed, not the size of the book.
+If another process has committed first, the skillbook returns to the last common state, applies the other changes, and
+reapplies its own. Only what the events changed is undone, so the cost of a commit depends on the number of changes, not
+on the size of the skillbook.
 
 Who calls what: every method of `Skillbook` that writes makes its event through `Journal.make`; `StoreBinding.commit`
 undoes and redoes the events when the store has moved on; `JsonFiles.merge` redoes them on the newest file. All of
@@ -9,10 +10,10 @@ them run on the thread of the caller, who holds the lock of the skillbook. Nothi
 
 Invariants:
 
-- `undo` gives back exactly the state that the book had when the journal was made or last cleared. For that, the first
-  value that an event replaced is kept for each skill and each pair; later events do not overwrite it.
-- `events` holds the events as they were made, with the ids that the skills have in this book, in that order.
-- An event that cannot be made changes nothing and is not in the journal.
+- `undo` restores exactly the state that the book had when the journal was created or last cleared. To that end, the
+  first value that an event replaced is kept for each skill and each pair; later events do not overwrite it.
+- `events` contains the events as they were applied, in order, with the ids that the skills have in this book.
+- An event that cannot be applied changes nothing and is not in the journal.
 - An id that the book numbered, or that a model chose, may change in `redo`; one that the caller chose never does, and
   its event is refused if another process has taken the id.
 """
@@ -29,22 +30,22 @@ from ace.skillbook.events import NO_NUMBER, Added, Event, Imported, Kept, apply_
 from ace.skillbook.state import BookState
 
 Refusal = tuple[Event, str]
-"""An event that could not be made again, and why."""
+"""An event that could not be reapplied, and the reason."""
 
 
 @dataclass(slots=True)
 class Rebase:
-    """What became of changes that had to be made again."""
+    """The result of reapplying changes."""
 
     renamed: dict[str, str] = field(default_factory=dict)
-    """New ids of skills whose ids somebody else took."""
+    """New ids of skills whose ids were taken by another process."""
     refused: list[Refusal] = field(default_factory=list)
-    """Events that could not be made again, and why."""
+    """Events that could not be reapplied, with the reasons."""
 
 
 @final
 class Journal:
-    """The events that are not saved yet, with what they replaced."""
+    """The unsaved events, with the values that they replaced."""
 
     def __init__(self, state: BookState) -> None:
         self.events: list[Event] = []
@@ -53,7 +54,7 @@ class Journal:
         self._numbers = (state.next_id, state.id_floor, state.next_position)
 
     def make(self, state: BookState, event: Event) -> Event:
-        """Apply the event to the book and note it. Returns the event as it was made."""
+        """Apply the event to the book and record it. Returns the event as it was applied."""
         before = {id: (state.skills.get(id), state.positions.get(id)) for id in touched_ids(event)}
         decisions = {pair: state.decisions.get(pair) for pair in _pairs(event)}
         made = apply_event(state, event)
@@ -76,14 +77,14 @@ class Journal:
         return self._decisions.keys()
 
     def clear(self, state: BookState) -> None:
-        """Forget everything: the book is in step as it is."""
+        """Forget all events: the book is synchronized."""
         self.events = []
         self._before = {}
         self._decisions = {}
         self._numbers = (state.next_id, state.id_floor, state.next_position)
 
     def undo(self, state: BookState) -> list[Event]:
-        """Take all events back and return them."""
+        """Undo all events and return them."""
         for id, (skill, position) in self._before.items():
             if id in state.skills and (skill is None or state.positions[id] != position):
                 state.remove(id)
@@ -100,12 +101,12 @@ class Journal:
         return events
 
     def redo(self, state: BookState, events: Sequence[Event]) -> tuple[dict[str, str], list[Refusal]]:
-        """Make the events once more on a book that moved on.
+        """Reapply the events to a book that has changed.
 
-        A new skill takes the next number of the book, since others may have given its own one out.
+        A new skill takes the next number of the book, since others may have used its old one.
 
         Returns:
-            The skills that got other ids, old and new, and the events that can no longer be made.
+            The old and new ids of skills whose id has changed, and the events that can no longer be applied.
         """
         self.clear(state)
         renamed: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Books in JSON files: what was read from where, and whether others have written since."""
+"""Skillbooks in JSON files: detects whether others have changed a file since it was read."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _COARSEST_TICK: Final = 2_000_000_000
 
 
 class Fingerprint(NamedTuple):
-    """What a file was when it was read or written.
+    """The identity of the content of a file when it was read or written.
 
-    It is made from the status of an open file: before its content is read, or after it was written. A status taken by
-    the path could be that of a file which another process has put there in between, and what that one holds would
-    count as known.
+    It is computed from the status of the open file, before its content is read or after it was written. The status of
+    the path could be that of a file which another process has put there in between, whose content would then be
+    considered known.
     """
 
     inode: int
@@ -50,7 +50,7 @@ class Fingerprint(NamedTuple):
         return cls(status.st_ino, status.st_size, status.st_mtime_ns, keeps_fine_times, zlib.crc32(data))
 
     def still_holds(self, path: Path) -> bool:
-        """Return whether the file has the same content: by its status where that tells, else by the content."""
+        """Return whether the file has the same content: by its status if that is conclusive, else by the content."""
         status = path.stat()
         is_same = (status.st_ino, status.st_size, status.st_mtime_ns) == (self.inode, self.size, self.changed_at)
         return (is_same and self.is_distinct) or zlib.crc32(path.read_bytes()) == self.checksum
@@ -82,17 +82,17 @@ class JsonFiles:
         return contents
 
     def write(self, path: Path, state: BookState, *, overwrite: bool = False) -> None:
-        """Write the book, unless that would lose what others wrote.
+        """Write the book, unless that would overwrite the changes of others.
 
         Args:
             path: The file.
             state: The book.
-            overwrite: Whether a skillbook in the file is replaced, whatever it holds.
+            overwrite: Whether to replace a skillbook in the file regardless of its contents.
 
         Raises:
             SkillbookChangedError: If the file changed since this book read or wrote it, or if this book never did.
             SkillbookFileError: If there is a file that is not a skillbook.
-            OSError: If it cannot be written; the old file stays.
+            OSError: If it cannot be written; the old file is preserved.
         """
         with folder_lock(path):
             target = real_path(path)
@@ -100,16 +100,16 @@ class JsonFiles:
             self._write(target, state)
 
     def merge(self, path: Path, state: BookState, journal: Journal) -> tuple[BookState, list[Refusal]]:
-        """Make the changes of the journal on the newest file, and write that.
+        """Reapply the changes of the journal to the current file, and write it.
 
-        A file that is not the home of the book gets the skills of the book that it lacks beside its own.
+        If the file is not the one that the book was loaded from, the skills that it lacks are added.
 
         Returns:
-            The book as it was written, and the changes that could not be made any more.
+            The book as it was written, and the changes that could not be reapplied.
 
         Raises:
             SkillbookFileError: If there is a file that is not a skillbook.
-            OSError: If it cannot be written; the old file stays.
+            OSError: If it cannot be written; the old file is preserved.
         """
         with folder_lock(path):
             target = real_path(path)
@@ -123,15 +123,15 @@ class JsonFiles:
             return newest, refused
 
     def check(self, path: Path, *, merge: bool, overwrite: bool) -> None:
-        """Find out whether `write` or `merge` would refuse, without writing.
+        """Raise the error that `write` or `merge` would raise, without writing.
 
         Args:
             path: The file.
-            merge: Whether `merge` is meant.
-            overwrite: Whether `write` is told to overwrite.
+            merge: Whether to check `merge` rather than `write`.
+            overwrite: As for `write`.
 
         Raises:
-            SkillbookError: What they would raise.
+            SkillbookError: As they would.
             OSError: If the file cannot be written.
         """
         target = real_path(path)
@@ -153,7 +153,7 @@ class JsonFiles:
         return known is not None and known.still_holds(target)
 
     def _newest(self, path: Path, target: Path) -> BookState | None:
-        """Return what others wrote into the file; None if nothing of theirs is there."""
+        """Return the state in the file if others have written it; otherwise None."""
         if fields := self._not_ours.get(target):
             raise _has_foreign_fields(path, fields)
         if not target.exists() or self._unchanged(target):
@@ -172,15 +172,15 @@ class JsonFiles:
             if overwrite:
                 return
             raise SkillbookChangedError(
-                f"{path}: there is a skillbook already, which this one was not loaded from; load it first, or save "
-                f"with merge=True to add to it, with overwrite=True to replace it, or to another path"
+                f"{path}: this file already contains a skillbook that this one was not loaded from; load it first, or "
+                "save with merge=True to add to it, with overwrite=True to replace it, or to another path"
             )
         if fields := self._not_ours.get(target):
             raise _has_foreign_fields(path, fields)
         if not self._unchanged(target):
             raise SkillbookChangedError(
-                f"{path}: another writer changed this file since it was read or saved here; save with merge=True to "
-                f"add your changes to theirs, with overwrite=True to replace theirs, or to another path"
+                f"{path}: this file was changed by another writer since it was read or saved here; save with "
+                "merge=True to add your changes to theirs, with overwrite=True to replace theirs, or to another path"
             )
 
 
@@ -189,7 +189,7 @@ def whole_file(path: Path) -> bytes:
 
     Raises:
         FileNotFoundError: If there is none.
-        SkillbookFileError: If it is a folder, or a device or pipe, which might never end.
+        SkillbookFileError: If it is a folder, a device or a pipe.
     """
     return _whole_file(path)[0]
 
@@ -219,7 +219,7 @@ def _contents(path: Path, data: bytes) -> BookContents:
 
 
 def _missing_in(other: BookState, state: BookState) -> list[Event]:
-    """Return the events that add the skills whose text the other book has not, and the cases of those that it has."""
+    """Return the events that add the skills that the other book lacks, and the cases of those that it has."""
     known = {(skill.section, skill.content): skill for skill in other.skills.values()}
     everything = state.ordered_skills().values()
     skills = tuple(skill for skill in everything if (skill.section, skill.content) not in known)

@@ -1,7 +1,7 @@
-"""Reads a book from JSON and refuses what is not one, with the place and the reason.
+"""Reads a skillbook from JSON, and rejects invalid files with the place and the reason.
 
-Files that we wrote are checked by column, which is fast. Whatever is unusual about a file, such as one of another
-framework with the same layout or one that was edited by hand, is read value by value.
+Files that ACE wrote are checked by column, which is fast. Unusual files, such as those of other frameworks with the
+same layout or those that were edited by hand, are read value by value.
 """
 
 from __future__ import annotations
@@ -41,59 +41,59 @@ logger = logging.getLogger(__name__)
 
 
 def text_value(value: Any, place: str) -> str:
-    """Return the value, which must be a text."""
+    """Return the value, which must be a string."""
     if not isinstance(value, str):
-        raise SkillbookFileError(f"this must be a text, not {shown(value)}", place=place)
+        raise SkillbookFileError(f"must be a string, got {shown(value)}", place=place)
     return value
 
 
 def optional_text(value: Any, place: str) -> str | None:
-    """Return the value, which must be a text or null."""
+    """Return the value, which must be a string or null."""
     return None if value is None else text_value(value, place)
 
 
 def whole_number(value: Any, place: str, *, largest: int) -> int:
     """Return the value, which must be a whole number from 0 to the largest."""
     if type(value) is not int:
-        raise SkillbookFileError(f"this must be a whole number, not {shown(value)}", place=place)
+        raise SkillbookFileError(f"must be a whole number, got {shown(value)}", place=place)
     if not 0 <= value <= largest:
-        raise SkillbookFileError(f"this must be from 0 to {largest}, not {shown(value)}", place=place)
+        raise SkillbookFileError(f"must be from 0 to {largest}, got {shown(value)}", place=place)
     return value
 
 
 def truth_value(value: Any, place: str) -> bool:
     """Return the value, which must be true or false."""
     if not isinstance(value, bool):
-        raise SkillbookFileError(f"this must be true or false, not {shown(value)}", place=place)
+        raise SkillbookFileError(f"must be true or false, got {shown(value)}", place=place)
     return value
 
 
 def member_list(value: Any, place: str) -> list[str]:
     """Return the value, which must be a list of ids."""
     if not isinstance(value, list):
-        raise SkillbookFileError(f"this must be a list of ids, not {shown(value)}", place=place)
+        raise SkillbookFileError(f"must be a list of ids, got {shown(value)}", place=place)
     return [text_value(item, f"{place}[{index}]") for index, item in enumerate(value)]
 
 
 def object_value(value: Any, place: str) -> dict[str, Any]:
     """Return the value, which must be an object."""
     if not isinstance(value, dict):
-        raise SkillbookFileError(f"this must be an object, not {shown(value)}", place=place)
+        raise SkillbookFileError(f"must be an object, got {shown(value)}", place=place)
     return value
 
 
 def decision_pair(key: str, value: Any) -> tuple[tuple[str, str], SimilarityDecision]:
-    """Return a pair of ids and what was decided about it."""
+    """Return a pair of ids and the decision about it."""
     place = f"similarity_decisions[{key!r}]"
     fields = object_value(value, place)
     ids = member_list(fields.get("skill_ids", key.split(",")), place)
     if len(ids) != 2:
-        raise SkillbookFileError("the key must be two ids with a comma between", place=place)
+        raise SkillbookFileError("the key must be two ids separated by a comma", place=place)
     if unknown := fields.keys() - {"skill_ids", *SimilarityDecision.__dataclass_fields__}:
-        raise SkillbookFileError("this field is unknown", place=f"{place}.{min(unknown)}")
+        raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
     similarity = fields.get("similarity_at_decision", 0.0)
     if isinstance(similarity, bool) or not isinstance(similarity, int | float) or not math.isfinite(similarity):
-        raise SkillbookFileError("this must be a number", place=f"{place}.similarity_at_decision")
+        raise SkillbookFileError("must be a number", place=f"{place}.similarity_at_decision")
     decision = SimilarityDecision(
         decision=text_value(fields.get("decision", "KEEP"), f"{place}.decision"),
         reasoning=text_value(fields.get("reasoning", ""), f"{place}.reasoning"),
@@ -104,7 +104,7 @@ def decision_pair(key: str, value: Any) -> tuple[tuple[str, str], SimilarityDeci
 
 
 def shown(value: Any) -> str:
-    """Return the value for an error text, cut to a readable length."""
+    """Return the value for an error text, truncated to a readable length."""
     text = str(len(str(value))) + " digits" if type(value) is int and abs(value) > 10**30 else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -143,7 +143,7 @@ def read_bytes(data: bytes) -> BookContents:
     """Read the bytes of a file.
 
     Raises:
-        SkillbookFileError: If they are no skillbook; it tells where and why.
+        SkillbookFileError: If they are not a skillbook; it says where and why.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -168,7 +168,8 @@ def _read_text(text: str) -> BookContents:
         return read_foreign(data)
     if version != SCHEMA_VERSION:
         raise SkillbookFileError(
-            f"the file has version {shown(version)}, and this ace reads version {SCHEMA_VERSION}; update ace",
+            f"the file has version {shown(version)}, but this version of ace reads version {SCHEMA_VERSION}; "
+            "upgrade ace",
             place="schema_version",
         )
     return _read_own(data)
@@ -179,9 +180,9 @@ def _parse(text: str) -> Any:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise SkillbookFileError(f"no valid JSON: {error.msg}", place=place) from error
+        raise SkillbookFileError(f"not valid JSON: {error.msg}", place=place) from error
     except RecursionError as error:
-        raise SkillbookFileError("the JSON is nested too deeply for a skillbook") from error
+        raise SkillbookFileError("the JSON is too deeply nested") from error
     except SkillbookFileError:
         raise
     except ValueError as error:
@@ -189,21 +190,21 @@ def _parse(text: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dict; a key that is there twice would lose the first value in silence."""
+    """Return the pairs as a dict; reject duplicate keys, which would silently lose the first value."""
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         double = next(key for key in keys if keys.count(key) > 1)
-        raise SkillbookFileError("this key is there twice in one object", place=f"key {double!r}")
+        raise SkillbookFileError("this key appears twice in one object", place=f"key {double!r}")
     return found
 
 
 def _refuse_constant(name: str) -> None:
-    raise SkillbookFileError(f"{name} is no number of JSON")
+    raise SkillbookFileError(f"{name} is not a JSON number")
 
 
 def _has_unicode_escape(text: str) -> bool:
-    """Return whether there is a `\\u` escape: the only way for half of a surrogate pair to get in."""
+    """Return whether there is a `\\u` escape, the only way to encode a lone surrogate."""
     place = text.find("\\")
     while place >= 0:
         if text[place + 1] == "u":
@@ -217,7 +218,7 @@ def _refuse_lone_surrogates(value: Any, place: str) -> None:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError as error:
-            reason = f"half of a surrogate pair at character {error.start}, which is no text"
+            reason = f"lone surrogate at character {error.start}"
             raise SkillbookFileError(reason, place=place) from error
     elif isinstance(value, dict):
         for key, item in value.items():
@@ -231,7 +232,7 @@ def _refuse_lone_surrogates(value: Any, place: str) -> None:
 def _read_own(data: dict[str, Any]) -> BookContents:
     """Read a file of our own format."""
     if unknown := data.keys() - _TOP_FIELDS:
-        raise SkillbookFileError("this field is unknown", place=repr(min(unknown)))
+        raise SkillbookFileError("unknown field", place=repr(min(unknown)))
     contents = BookContents(read_entries(data["skills"]))
     if "sections" in data:
         sections: defaultdict[str, list[str]] = defaultdict(list)
@@ -253,8 +254,8 @@ def _read_own(data: dict[str, Any]) -> BookContents:
 def read_entries(entries: dict[str, Any]) -> list[Skill]:
     """Read skills by id.
 
-    Entries as we write them are checked all at once, and their dicts become the skills. If anything
-    about them is unusual, each is read by itself, which tells the place of what is wrong.
+    Entries as ACE writes them are checked all at once, and their dicts become the skills. If anything about them is
+    unusual, each is read separately, which determines the place of the error.
     """
     if not entries:
         return []
@@ -272,7 +273,7 @@ def read_entries(entries: dict[str, Any]) -> list[Skill]:
 
 
 def _all_as_written(entries: dict[str, Any]) -> bool:
-    """Return whether every entry has just the fields that we write, in this order, with sound values.
+    """Return whether every entry has exactly the fields that ACE writes, in this order, with valid values.
 
     Looks at columns instead of entries: each check is one pass in C.
     """
@@ -336,7 +337,7 @@ def _case(fields: dict[str, Any]) -> SkillCase:
 
 
 def _columns(rows: list[Any], *shapes: tuple[str, ...]) -> dict[str, tuple[Any, ...]] | None:
-    """Return the values of each field, or None if a row is no object with just the fields of a shape in this order.
+    """Return the values of each field, or None if a row is not an object with exactly the fields of a shape.
 
     Args:
         rows: The rows.
@@ -349,9 +350,9 @@ def _columns(rows: list[Any], *shapes: tuple[str, ...]) -> dict[str, tuple[Any, 
 
 
 def _check_sections(listed: Any, section_of: dict[str, str]) -> None:
-    """Refuse section lists that do not fit the skills; their order may differ."""
+    """Reject section lists that do not match the skills; their order may differ."""
     if not isinstance(listed, dict):
-        raise SkillbookFileError("this must be an object of lists", place="sections")
+        raise SkillbookFileError("must be an object of lists", place="sections")
     seen: set[str] = set()
     for name, ids in listed.items():
         place = f"sections[{name!r}]"
@@ -361,10 +362,10 @@ def _check_sections(listed: Any, section_of: dict[str, str]) -> None:
             if id not in section_of:
                 raise SkillbookFileError(f"there is no skill {id!r}", place=place)
             if section_of[id] != name:
-                raise SkillbookFileError(f"{id!r} says that it is in section {section_of[id]!r}", place=place)
+                raise SkillbookFileError(f"{id!r} is in section {section_of[id]!r}", place=place)
             seen.add(id)
     if missing := section_of.keys() - seen:
-        raise SkillbookFileError(f"{min(missing)!r} is in no list", place="sections")
+        raise SkillbookFileError(f"{min(missing)!r} is missing from all lists", place="sections")
 
 
 _FOREIGN_FIELDS = {
@@ -384,21 +385,21 @@ _CONTENT_NAMES = ("content", "text", "insight")
 def read_foreign(data: dict[str, Any]) -> BookContents:
     """Read the file of another framework: `skills` or `bullets`, as an object by id or as a list.
 
-    What has no place in a skillbook is named in a warning and in `ignored_fields`.
+    Unsupported fields are listed in a warning and in `ignored_fields`.
     """
     name = next((name for name in ("skills", "bullets") if name in data), None)
     if name is None:
-        raise SkillbookFileError("a skillbook has an object 'skills', and this file has none")
+        raise SkillbookFileError("the object 'skills' is missing")
     version = data.get("schema_version", "")
     if isinstance(version, bool) or not isinstance(version, str | int):
-        raise SkillbookFileError(f"this must be a number or a text, not {shown(version)}", place="schema_version")
+        raise SkillbookFileError(f"must be a number or a string, got {shown(version)}", place="schema_version")
     section_of = _section_of(data.get("sections", {}))
     ignored = data.keys() - _FOREIGN_FIELDS
     contents = BookContents()
     seen: set[str] = set()
     for id, fields, place in _entries(data[name], name, section_of):
         if id in seen:
-            raise SkillbookFileError(f"the id {id!r} is there twice", place=place)
+            raise SkillbookFileError(f"the id {id!r} appears twice", place=place)
         seen.add(id)
         fields = {"section": section_of.get(id, ""), **fields}
         if not _has_our_cases(fields):
@@ -428,26 +429,24 @@ def read_skill(id: str, data: Any, *, strict: bool) -> Skill:
     Args:
         id: Its id.
         data: Its fields; all but section and content may be missing.
-        strict: Whether a field that a skillbook does not know is refused.
+        strict: Whether to reject unknown fields.
     """
     place = f"skills[{id!r}]"
     fields = object_value(data, place)
     if strict and (unknown := fields.keys() - _KNOWN_SKILL_FIELDS | fields.keys() & {"metadata"}):
-        raise SkillbookFileError("this field is unknown", place=f"{place}.{min(unknown)}")
+        raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
     if fields.get("id", id) != id:
-        raise SkillbookFileError(f"the id inside is {shown(fields['id'])}", place=place)
+        raise SkillbookFileError(f"the field id has a different value: {shown(fields['id'])}", place=place)
     if not id:
         raise SkillbookFileError("an id cannot be empty", place=place)
     content = next((fields[name] for name in _CONTENT_NAMES if name in fields), None)
     if not text_value(content, f"{place}.content").strip():
-        raise SkillbookFileError("a skill without text", place=f"{place}.content")
+        raise SkillbookFileError("must not be empty", place=f"{place}.content")
     if "section" not in fields:
-        raise SkillbookFileError("a skill needs a section", place=f"{place}.section")
+        raise SkillbookFileError("this field is missing", place=f"{place}.section")
     status = fields.get("status", ACTIVE)
     if status not in (ACTIVE, INVALID):
-        raise SkillbookFileError(
-            f"this must be {ACTIVE!r} or {INVALID!r}, not {shown(status)}", place=f"{place}.status"
-        )
+        raise SkillbookFileError(f"must be {ACTIVE!r} or {INVALID!r}, got {shown(status)}", place=f"{place}.status")
     metadata = fields.get("metadata") or {}
     counts = {**object_value(metadata, f"{place}.metadata"), **fields}
     counters = {tag: whole_number(counts.get(tag, 0), f"{place}.{tag}", largest=LARGEST_COUNT) for tag in TAGS}
@@ -476,7 +475,7 @@ def _entries(skills: Any, name: str, section_of: dict[str, str]) -> list[tuple[s
     if isinstance(skills, dict):
         return [(id, object_value(value, f"{name}[{id!r}]"), f"{name}[{id!r}]") for id, value in skills.items()]
     if not isinstance(skills, list):
-        raise SkillbookFileError(f"this must be an object or a list, not {shown(skills)}", place=name)
+        raise SkillbookFileError(f"must be an object or a list, got {shown(skills)}", place=name)
     entries = []
     given = [item["id"] for item in skills if isinstance(item, dict) and isinstance(item.get("id"), str)]
     number = number_after(given)
@@ -507,16 +506,16 @@ def _sources(value: Any, skill_place: str, *, strict: bool) -> tuple[InsightSour
         return ()
     place = f"{skill_place}.sources"
     if not isinstance(value, list):
-        raise SkillbookFileError(f"this must be a list, not {shown(value)}", place=place)
+        raise SkillbookFileError(f"must be a list, got {shown(value)}", place=place)
     return tuple(read_source(item, f"{place}[{index}]", strict=strict) for index, item in enumerate(value))
 
 
 def read_source(value: Any, place: str, *, strict: bool) -> InsightSource:
-    """Read one provenance; what is missing is empty."""
+    """Read one source; missing fields are empty."""
     fields = object_value(value, place)
     unknown = fields.keys() - _KNOWN_SOURCE_FIELDS
     if unknown and strict:
-        raise SkillbookFileError("this field is unknown", place=f"{place}.{min(unknown)}")
+        raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
     if unknown:
         logger.warning("%s: a source has no place for %s", place, ", ".join(sorted(unknown)))
 
@@ -538,16 +537,16 @@ def read_source(value: Any, place: str, *, strict: bool) -> InsightSource:
 
 
 def read_cases(value: Any, place: str) -> tuple[SkillCase, ...]:
-    """Read the cases of a skill, each of which is there once."""
+    """Read the cases of a skill, which must not contain duplicates."""
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise SkillbookFileError(f"this must be a list, not {shown(value)}", place=place)
+        raise SkillbookFileError(f"must be a list, got {shown(value)}", place=place)
     cases = tuple(_case_from_file(item, f"{place}[{index}]") for index, item in enumerate(value))
     ids: set[str] = set()
     for index, case in enumerate(cases):
         if case.id in ids:
-            raise SkillbookFileError(f"the case {case.id!r} is there twice", place=f"{place}[{index}]")
+            raise SkillbookFileError(f"the case {case.id!r} appears twice", place=f"{place}[{index}]")
         ids.add(case.id)
     return cases
 

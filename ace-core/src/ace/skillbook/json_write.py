@@ -1,7 +1,6 @@
-"""Writes a book as JSON: two blanks of indentation, keys in a fixed order, so that it reads well in a diff.
+"""Writes a skillbook as JSON, indented by two spaces and with keys in a fixed order, so that diffs are readable.
 
-The standard encoder indents in Python, object by object. These templates give the same bytes, four times
-faster.
+The standard encoder indents in Python, object by object. These templates produce the same bytes four times faster.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ JsonValue = str | int | float | None | list["JsonValue"] | dict[str, "JsonValue"
 
 
 def book_json(state: BookState) -> str:
-    """Return the text of the whole file, with a line end at its end."""
+    """Return the text of the whole file, ending in a newline."""
     skills = ",\n".join(f"    {quote(skill.id)}: {skill_json(skill)}" for skill in state.ordered_skills().values())
     sections = ",\n".join(
         f"    {quote(name)}: [\n{_members(state.sections[name])}\n    ]" for name in state.ordered_sections()
@@ -52,7 +51,7 @@ def book_dict(state: BookState) -> dict[str, JsonValue]:
 
 
 def skill_dict(skill: Skill) -> dict[str, JsonValue]:
-    """Return the skill as a dict, in the order of the file. An embedding has no place in JSON."""
+    """Return the skill as a dict, in the order of the file. Embeddings are omitted."""
     fields: dict[str, JsonValue] = {
         "id": skill.id,
         "section": skill.section,

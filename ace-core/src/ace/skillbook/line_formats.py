@@ -1,4 +1,4 @@
-"""How a skill becomes a line of a prompt, and how lines become a prompt, in four formats."""
+"""Formats skills as lines of a prompt, and lines as a prompt, in four formats."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ace.skill import ACTIVE, Skill
 
 
 class LineFormat(NamedTuple):
-    """One way to write skills."""
+    """A format for skills in a prompt."""
 
     lines: Callable[[Iterable[Skill]], dict[str, str]]
     """The text of each active skill, by id."""
     separator: str
-    """What stands between the lines of a section."""
+    """The separator between the lines of a section."""
     section: Callable[[str, str], str]
-    """From the name of a section and its joined lines to the text of the section."""
+    """Formats a section from its name and its joined lines."""
     book: Callable[[Sequence[str], int], str]
-    """From the texts of the sections and the number of skills to the whole."""
+    """Formats the whole text from the texts of the sections and the number of skills."""
     ranked: Callable[[Sequence[str]], str]
-    """From lines in order of relevance to the whole, without sections."""
+    """Formats the whole text from lines in order of relevance, without sections."""
 
 
 def one_line(text: str) -> str:
-    """Return the text with every run of blanks and line ends as one blank."""
+    """Return the text as one line, with whitespace collapsed."""
     return " ".join(text.split())
 
 
 def _markdown_lines(skills: Iterable[Skill]) -> dict[str, str]:
-    """Return bullets. Written out in one expression, since a cold prompt costs this for every skill."""
+    """Return bullets. This is a single expression because it runs for every skill of an uncached prompt."""
     lines = {
         skill.id: (
             f"- [{skill.id}] {content} (helpful {skill.helpful}, harmful {skill.harmful})"
@@ -49,7 +49,7 @@ def _markdown_lines(skills: Iterable[Skill]) -> dict[str, str]:
 
 
 def _indented(content: str) -> str:
-    """Return a text of several lines so that none of them can be a heading or a bullet of its own."""
+    """Return a multi-line text, indented so that no line can be read as a heading or a bullet."""
     return "\n  ".join(content.splitlines())
 
 
@@ -69,7 +69,7 @@ def _xml_line(skill: Skill) -> str:
 
 
 def _xml_text(text: str) -> str:
-    """Return the text so that it can end neither an element nor an attribute."""
+    """Return the text escaped for XML elements and attributes."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
@@ -94,7 +94,7 @@ def _toon_line(skill: Skill) -> str:
 
 
 def _toon_text(text: str) -> str:
-    """Return the text as a TOON value: quoted wherever a reader could take it for something else."""
+    """Return the text as a TOON value, quoted if it would otherwise be ambiguous."""
     plain = (
         text == text.strip()
         and text.isprintable()

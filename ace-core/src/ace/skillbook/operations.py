@@ -1,6 +1,6 @@
-"""Turns the operations of callers and models into events, and reports what became of them.
+"""Converts the operations of callers and models into events, and reports their results.
 
-What comes from outside is checked before it becomes an event, so that nothing unreadable gets into a book.
+Inputs are validated before they become events, so that a skillbook never contains anything that cannot be read back.
 """
 
 from __future__ import annotations
@@ -41,69 +41,71 @@ from ace.updates import OPERATION_TYPES, UpdateOperation
 
 
 def check_text(text: str, name: str) -> None:
-    """Refuse what is no text, or half of a surrogate pair, which no file can hold."""
+    """Reject values that are not strings, and strings with lone surrogates, which cannot be encoded."""
     if not isinstance(text, str):
-        raise EventRefusedError(f"{name} is a text, not {type(text).__name__}")
+        raise EventRefusedError(f"{name} must be a string, got {type(text).__name__}")
     if not text.isascii():
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            reason = f"half of a surrogate pair at character {error.start}, which is no text"
+            reason = f"lone surrogate at character {error.start}"
             raise EventRefusedError(f"{name}: {reason}") from error
 
 
 def check_content(content: str) -> None:
-    """Refuse a content that is empty or no text."""
+    """Reject a content that is empty or not a string."""
     check_text(content, "content")
     if not content or content.isspace():
         raise EventRefusedError("the content is empty")
 
 
 def check_section(section: str) -> str:
-    """Return the section on one line, without blanks around it."""
+    """Return the section as one line, without surrounding whitespace."""
     check_text(section, "section")
     return section if section.isalnum() else " ".join(section.split())
 
 
 def check_id(skill_id: str) -> None:
-    """Refuse an id that could not be cited in brackets."""
+    """Reject an id that could not be cited in brackets."""
     check_text(skill_id, "skill_id")
     if not is_citable(skill_id):
-        raise EventRefusedError(f"{skill_id!r} is not an id: it must be visible, without blanks and brackets")
+        raise EventRefusedError(
+            f"{skill_id!r} is not a valid id: it must consist of visible characters, without blanks or brackets"
+        )
 
 
 def check_counters(counters: Mapping[str, object]) -> dict[str, int]:
-    """Return the counters, which are whole numbers from 0 under the known tags."""
+    """Return the counters, which must be non-negative integers by tag."""
     if not isinstance(counters, Mapping):
-        raise EventRefusedError(f"metadata is an object of counters, not {type(counters).__name__}")
+        raise EventRefusedError(f"metadata must be a dict of counters, got {type(counters).__name__}")
     checked = {}
     for tag, increment in counters.items():
         if tag not in TAGS:
-            raise EventRefusedError(f"{tag!r} is no tag; use {', '.join(TAGS)}")
+            raise EventRefusedError(f"{tag!r} is not a tag; use {', '.join(TAGS)}")
         if not isinstance(increment, int) or isinstance(increment, bool) or not 0 <= increment <= LARGEST_COUNT:
-            raise EventRefusedError(f"{tag} goes up by a whole number from 0, not by {increment!r}")
+            raise EventRefusedError(f"the increment of {tag} must be a whole number of at least 0, got {increment!r}")
         checked[tag] = increment
     return checked
 
 
 def check_source(source: InsightSource) -> InsightSource:
-    """Return the source, whose fields must be such as a file holds them."""
+    """Return the source, whose fields must be serializable."""
     if not isinstance(source, InsightSource):
-        raise EventRefusedError(f"insight_source is an InsightSource, not {type(source).__name__}")
+        raise EventRefusedError(f"insight_source must be an InsightSource, got {type(source).__name__}")
     for name, value in source.__dict__.items():
         if name in ("epoch", "step"):
             if type(value) is not int or not 0 <= value <= LARGEST_COUNT:
-                raise EventRefusedError(f"insight_source.{name} is a whole number from 0, not {value!r}")
+                raise EventRefusedError(f"insight_source.{name} must be a whole number of at least 0, got {value!r}")
         else:
             check_text(value, f"insight_source.{name}")
     return source
 
 
 def check_cases(cases: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
-    """Return the cases, each once, whose fields must be such as a file holds them."""
+    """Return the cases without duplicates; their fields must be serializable."""
     given: object = cases
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise EventRefusedError(f"cases is a list of SkillCase, not {type(given).__name__}")
+        raise EventRefusedError(f"cases must be a list of SkillCase, got {type(given).__name__}")
     for index, case in enumerate(cases):
         _check_case(case, f"cases[{index}]")
     return join_cases(cases)
@@ -112,7 +114,7 @@ def check_cases(cases: Sequence[SkillCase]) -> tuple[SkillCase, ...]:
 def _check_case(case: object, place: str) -> None:
     check: object = getattr(case, "check", None)
     if not isinstance(case, SkillCase) or not isinstance(check, CaseCheck):
-        raise EventRefusedError(f"{place} is a SkillCase with a CaseCheck, not {case!r:.100}")
+        raise EventRefusedError(f"{place} must be a SkillCase with a CaseCheck, got {case!r:.100}")
     for name, value in {**case.__dict__, **case.check.__dict__}.items():
         if name != "check":
             check_text(value, f"{place}.{name}")
@@ -120,23 +122,25 @@ def _check_case(case: object, place: str) -> None:
         if not getattr(case, name).strip():
             raise EventRefusedError(f"{place}.{name} is empty")
     if case.check.kind not in CHECK_KINDS:
-        raise EventRefusedError(f"{place}.check.kind is one of {', '.join(CHECK_KINDS)}, not {case.check.kind!r}")
+        raise EventRefusedError(f"{place}.check.kind must be one of {', '.join(CHECK_KINDS)}, got {case.check.kind!r}")
     if case.last_result not in CASE_RESULTS:
-        raise EventRefusedError(f"{place}.last_result is one of {', '.join(CASE_RESULTS)}, not {case.last_result!r}")
+        raise EventRefusedError(
+            f"{place}.last_result must be one of {', '.join(CASE_RESULTS)}, got {case.last_result!r}"
+        )
 
 
 def check_decision(decision: SimilarityDecision) -> SimilarityDecision:
-    """Return the decision with a plain number, as a file holds it."""
+    """Return the decision with its similarity as a plain number."""
     for name in ("decision", "reasoning", "decided_at"):
         check_text(getattr(decision, name), name)
     similarity = float(decision.similarity_at_decision)
     if not math.isfinite(similarity):
-        raise EventRefusedError(f"a similarity is a number, not {similarity}")
+        raise EventRefusedError(f"the similarity must be a number, got {similarity}")
     return replace(decision, similarity_at_decision=similarity)
 
 
 def check_operation(operation: UpdateOperation) -> None:
-    """Refuse an operation whose texts or source have the wrong type; the constructor takes anything."""
+    """Reject an operation whose texts or source have the wrong type; the constructor does not check them."""
     for name in ("section", "content", "skill_id", "justification", "evidence"):
         if (text := getattr(operation, name)) is not None:
             check_text(text, name)
@@ -161,7 +165,7 @@ def added(
     """Return the event that adds a skill.
 
     Raises:
-        EventRefusedError: If a text or a counter cannot be taken, or the id is taken.
+        EventRefusedError: If a text or a counter is invalid, or the id is taken.
     """
     check_content(content)
     section = check_section(section)
@@ -207,10 +211,10 @@ def updated(
     cases: Sequence[SkillCase] = (),
     pinned: bool | None = None,
 ) -> Updated:
-    """Return the event that changes a skill; texts that are None, and a pin that is None, stay as they are.
+    """Return the event that changes a skill; None leaves a text or the pin unchanged.
 
     Raises:
-        EventRefusedError: If a text or a counter cannot be taken.
+        EventRefusedError: If a text or a counter is invalid.
     """
     new = {name: text for name, text in texts.items() if text is not None}
     for name, text in new.items():
@@ -228,16 +232,16 @@ def cases_put(skill_id: str, cases: Sequence[SkillCase], at: str) -> CasesChange
     """Return the event that adds or replaces cases.
 
     Raises:
-        EventRefusedError: If one of them is not a case, or has a field that no file can hold.
+        EventRefusedError: If one of them is not a case, or cannot be serialized.
     """
     return CasesChanged({skill_id: CaseChange(put=check_cases(cases))}, at)
 
 
 def results_noted(state: BookState, results: Mapping[str, Sequence[SkillCase]], at: str) -> CasesChanged:
-    """Return the event that notes results; of cases that the book lacks, or that say nothing new, it holds nothing.
+    """Return the event that records results, without those of unknown cases and those that change nothing.
 
     Raises:
-        EventRefusedError: If one of them is not a case, or has a field that no file can hold.
+        EventRefusedError: If one of them is not a case, or cannot be serialized.
     """
     changes: dict[str, CaseChange] = {}
     for id, cases in results.items():
@@ -254,24 +258,24 @@ def _run_of(case: SkillCase) -> CaseRun:
 
 
 def tagged(skill_id: str, counters: Mapping[str, object], at: str) -> Tagged:
-    """Return the event that raises counters.
+    """Return the event that increments counters.
 
     Raises:
-        EventRefusedError: If there is no such tag, or an increment is no whole number from 0.
+        EventRefusedError: If a tag is unknown, or an increment is not a non-negative integer.
     """
     return Tagged(skill_id, check_counters(counters), at)
 
 
 def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
-    """Return the event of one operation: one, so that it is made whole or not at all.
+    """Return the single event of an operation; since it is only one, the operation is atomic.
 
     Raises:
-        EventRefusedError: If it cannot be carried out; the text says why.
+        EventRefusedError: If the operation is invalid; the text says why.
     """
     given: object = operation.type  # the constructor takes anything
     type_name = given.strip().upper() if isinstance(given, str) else ""
     if type_name not in OPERATION_TYPES:
-        raise EventRefusedError(f"the type {operation.type!r} is unknown; use {', '.join(OPERATION_TYPES)}")
+        raise EventRefusedError(f"unknown operation type {operation.type!r}; use {', '.join(OPERATION_TYPES)}")
     check_operation(operation)
     if type_name == "ADD":
         return _added_by(state, operation, at)
@@ -298,17 +302,17 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
     if texts["section"] is not None and texts["section"] == skill.section:
         texts["section"] = None
     if skill.pinned and (texts["section"] is not None or texts["content"] not in (None, skill.content)):
-        raise EventRefusedError(f"the skill {id!r} is pinned; its text and section stay as they are")
+        raise EventRefusedError(f"the skill {id!r} is pinned; its text and section cannot be changed")
     if all(text is None for text in texts.values()) and not operation.metadata and not operation.cases:
-        raise EventRefusedError("UPDATE changes nothing: it needs a content")
+        raise EventRefusedError("UPDATE needs a content")
     cases = _timed(operation.cases, at)
     return updated(id, at, texts, operation.metadata, operation.insight_source, cases)
 
 
 def _timed(cases: Sequence[SkillCase], at: str) -> list[SkillCase]:
-    """Return the cases with the time of the change where they have none: a run leaves times to the clock of the book.
+    """Return the cases, with the time of the change for those that have none.
 
-    What is not a case is refused later.
+    Values that are not cases are rejected later.
     """
     return [_timed_case(case, at) if type(case) is SkillCase else case for case in cases]
 
@@ -320,7 +324,7 @@ def _timed_case(case: SkillCase, at: str) -> SkillCase:
 
 def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
     if operation.skill_id and operation.skill_id in state.skills:
-        raise EventRefusedError(f"there is a skill {operation.skill_id!r} already; use UPDATE to change it")
+        raise EventRefusedError(f"there is already a skill {operation.skill_id!r}; use UPDATE to change it")
     if operation.content is None:
         raise EventRefusedError("ADD needs a content")
     wanted = operation.skill_id if operation.skill_id and looks_like_ours(operation.skill_id) else None
@@ -341,33 +345,33 @@ def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
 
 @dataclass(frozen=True, slots=True)
 class AppliedOperation:
-    """An operation that was carried out."""
+    """An operation that was applied."""
 
     index: int
-    """Its place in the batch, from 0."""
+    """Its index in the batch."""
     operation: UpdateOperation
     skill_id: str
-    """The skill that it made or changed."""
+    """The skill that it added or changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedOperation:
-    """An operation that was left out as a whole."""
+    """An operation that was skipped as a whole."""
 
     index: int
     operation: UpdateOperation
     reason: str
-    """Why, in words for people."""
+    """The reason, readable for people."""
 
     def to_note(self) -> dict[str, object]:
-        """Return the operation and the reason as JSON values, whatever types the operation came with."""
+        """Return the operation and the reason as JSON values, whatever the types of its fields are."""
         fields = {name: getattr(self.operation, name) for name in self.operation.__dataclass_fields__}
         given = {name: _json_value(value) for name, value in fields.items() if value not in (None, {}, ())}
         return {"operation": given, "reason": self.reason}
 
 
 def without_texts(operation: UpdateOperation) -> UpdateOperation:
-    """Return an operation that says what was to be done to which skill, but not with what words."""
+    """Return the operation without its texts, only with its type and its skill."""
     hidden = None if operation.content is None else HIDDEN
     return replace(
         operation, section=HIDDEN, content=hidden, justification=None, evidence=None, insight_source=None, cases=()
@@ -391,15 +395,15 @@ class UpdateReport:
     applied: tuple[AppliedOperation, ...] = ()
     skipped: tuple[SkippedOperation, ...] = ()
     version: int | None = None
-    """The version that the store gave to the batch; None without a store, or if nothing was committed yet."""
+    """The version that the batch was committed as; None without a store, or if nothing was committed yet."""
 
     def with_commit(self, version: int, renamed: Mapping[str, str], refused: Mapping[str, str]) -> UpdateReport:
-        """Return the report after a commit that found the store changed.
+        """Return the report updated after a commit for which changes had to be reapplied.
 
         Args:
             version: The new version.
-            renamed: New ids by the ids that the batch had used.
-            refused: Reasons by the ids of skills that could not be changed any more.
+            renamed: The new ids, by the ids that the batch used.
+            refused: The reasons, by the ids of skills that could no longer be changed.
         """
         applied, skipped = [], list(self.skipped)
         for done in self.applied:

@@ -1,4 +1,4 @@
-"""Which skills of a book go into a prompt, with their text kept up to date, and which of them a source taught."""
+"""Selects the skills for a prompt, caches their text, and filters skills by source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TokenCounter = Callable[[str], int]
 """From a text to its number of tokens."""
 
 Ranker = Callable[[str, Sequence[Skill]], Sequence[float]]
-"""From a question and skills to one relevance each; 0 means none."""
+"""From a question and skills to one relevance score each; 0 means not relevant."""
 
 _is_pinned = attrgetter("pinned")
 _FIRST_TRY = 16
@@ -24,9 +24,9 @@ _LATE_TRIES = 32
 
 
 def estimate_tokens(text: str) -> int:
-    """Return more tokens than a common tokenizer finds in ordinary text: every third character, and more beyond ASCII.
+    """Return a conservative estimate of the number of tokens: one per three characters, and more beyond ASCII.
 
-    Of runs of signs and of encoded data a tokenizer may make more. Who must not pass a limit gives that of the model.
+    Sequences of symbols and encoded data may have more tokens. For a hard limit, use the tokenizer of the model.
 
     Example:
         >>> estimate_tokens("Paris is the capital of France.")
@@ -37,7 +37,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[Skill]:
-    """Return the skills: pinned ones, then the most relevant and helpful; equals stay in the order of the book."""
+    """Return the skills in order: pinned ones, then the most relevant and helpful; ties in the order of the book."""
     if query is None:
         return _pinned_skills_first(sorted(skills, key=lambda skill: -helpfulness(skill)))
     scores = ranker(query, skills)
@@ -60,13 +60,13 @@ def fitting(
 ) -> str:
     """Return the text of as many of the first skills as fit the budget.
 
-    What is returned has been counted as a whole, so it fits whatever the tokenizer does at the seams.
+    The tokens of the returned text are counted as a whole, so it fits even if the tokenizer merges across lines.
 
     Args:
-        order: The skills, most wanted first.
-        write: From some of them to the text.
-        budget_tokens: The most tokens that the text may have.
-        count_tokens: The counter.
+        order: The skills, the most important ones first.
+        write: Formats some of the skills as text.
+        budget_tokens: The maximum number of tokens.
+        count_tokens: Counts the tokens of a text.
 
     Returns:
         The text; empty if not even one skill fits.
@@ -124,7 +124,7 @@ def _pinned_first(sections: Iterable[str], pinned: Set[str]) -> list[str]:
 
 @final
 class PromptCache:
-    """Lines by section. A change costs its own line and one join, not the whole book.
+    """Lines by section. A change only takes formatting its line and one join, not the whole book.
 
     Lines of a section are in the order in which they are shown, so a pin, which changes that order, clears the cache.
     """
@@ -141,7 +141,7 @@ class PromptCache:
         self._order_changes = 0
 
     def skill_changed(self, before: Skill | None, after: Skill | None) -> None:
-        """Note a change of the book: the line is written at the next reading."""
+        """Record a changed skill; its line is updated on the next read."""
         self._whole = None
         if self._lines is None:
             return
@@ -211,7 +211,7 @@ class PromptCache:
 
 
 class SourceSummary(NamedTuple):
-    """How many skills each origin taught."""
+    """The number of skills learned from each origin."""
 
     skills_with_source: int
     skills_without_source: int
@@ -229,7 +229,7 @@ def source_map(skills: Iterable[Skill]) -> dict[str, list[InsightSource]]:
 
 
 def source_summary(skills: Iterable[Skill]) -> SourceSummary:
-    """Return how many skills each trace, epoch and integration taught. A skill counts once for each."""
+    """Return the number of skills learned from each trace, epoch and integration. A skill counts once for each."""
     traces: Counter[str] = Counter()
     epochs: Counter[int] = Counter()
     integrations: Counter[str] = Counter()
@@ -259,13 +259,13 @@ def source_filter(
     epoch: int | None = None,
     integration: str | None = None,
 ) -> list[Skill]:
-    """Return the skills of which one source fits everything that is given.
+    """Return the skills that have a source matching all given arguments.
 
     Args:
-        skills: The skills to look through.
-        trace_id: The whole trace id.
-        sample_question: A part of the question, in any case.
-        epoch: The epoch, from 1.
+        skills: The skills to filter.
+        trace_id: The complete trace id.
+        sample_question: A part of the question; not case-sensitive.
+        epoch: The epoch, starting at 1.
         integration: The name of the integration.
     """
 

@@ -1,4 +1,4 @@
-"""The file of a SQLite skillbook: its tables, how it is opened and migrated, and how threads and forks share it."""
+"""The file of an SQLite skillbook: its tables, how it is opened and migrated, and how threads and forks share it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VECTOR_TABLES: Final = (
     "CREATE TABLE vector_block (number INTEGER PRIMARY KEY, layout TEXT NOT NULL, vectors BLOB NOT NULL)",
     "CREATE TABLE vector_place (id TEXT PRIMARY KEY, block INTEGER NOT NULL) WITHOUT ROWID",
 )
-"""`layout` holds the ids of a block in order, each with the length of its vector in bytes."""
+"""`layout` contains the ids of a block in order, each with the length of its vector in bytes."""
 
 # One vector fills a third of a database page, so with a row for each a quarter of the file would be air. A block of
 # sixteen fills its pages, and is still rewritten in no time when one of its vectors changes.
@@ -43,7 +43,7 @@ def read_vectors(connection: sqlite3.Connection) -> Block:
 
 
 def vectors_of(connection: sqlite3.Connection, ids: Iterable[str]) -> Block:
-    """Return those of the vectors that there are."""
+    """Return the existing vectors among the given ids."""
     places = _places(connection, list(ids))
     blocks = {number: _read_block(connection, number) for number in set(places.values())}
     return {id: _vector_in(blocks[number], number, id) for id, number in places.items()}
@@ -56,7 +56,7 @@ def delete_vectors(connection: sqlite3.Connection) -> None:
 
 
 def write_vectors(connection: sqlite3.Connection, changes: Mapping[str, bytes | None]) -> None:
-    """Set vectors by skill id, and delete those that are None. A block in which nothing changes is not written."""
+    """Set vectors by skill id, and delete those that are None. Unchanged blocks are not written."""
     places = _places(connection, list(changes))
     new = {id: vector for id, vector in changes.items() if vector is not None and id not in places}
     if not places and not new:
@@ -82,16 +82,16 @@ def write_vectors(connection: sqlite3.Connection, changes: Mapping[str, bytes | 
 
 
 def move_single_vectors(connection: sqlite3.Connection) -> None:
-    """Move the vectors of an older file, which had a row for each, into blocks."""
+    """Move the vectors of an older file, which had one row per vector, into blocks."""
     write_vectors(connection, dict(connection.execute("SELECT id, vector FROM embedding")))
     connection.execute("DROP TABLE embedding")
 
 
 def _placed(connection: sqlite3.Connection, new: Block, touched: Mapping[int, Block]) -> dict[int, Block]:
-    """Give new vectors a place: in the last block while it has room, then in new ones. Returns those blocks."""
+    """Assign new vectors to the last block while it has room, then to new blocks. Returns those blocks."""
     number = connection.execute("SELECT coalesce(max(number), 0) FROM vector_block").fetchone()[0]
     if not isinstance(number, int) or not 0 <= number <= LARGEST_COUNT:
-        raise _damaged_block(number, "this is not the number of a block")
+        raise _damaged_block(number, "invalid block number")
     last = touched.get(number) if number in touched else _read_block(connection, number)
     blocks = {number: last} if last else {}
     for id, vector in new.items():
@@ -132,7 +132,7 @@ def _layout(block: Block) -> str:
 
 def _vector_in(block: Block, number: int, id: str) -> bytes:
     if id not in block:
-        raise _damaged_block(number, f"there is no vector of {id!r}")
+        raise _damaged_block(number, f"the vector of {id!r} is missing")
     return block[id]
 
 
@@ -142,12 +142,12 @@ def _unpacked(number: int, layout: str, vectors: bytes) -> Iterator[tuple[str, b
         ends = list(itertools.accumulate(size for _, size in entries))
         for (id, size), end in zip(entries, ends, strict=True):
             if not isinstance(id, str) or size < 0 or not isinstance(vectors, bytes):
-                raise ValueError(f"{size!r} is not the length of a vector")
+                raise ValueError(f"{size!r} is not a valid vector length")
             yield id, vectors[end - size : end]
     except (ValueError, TypeError, RecursionError) as error:
         raise _damaged_block(number, f"the layout cannot be read: {error}") from error
     if len(vectors) != (ends[-1] if ends else 0):
-        raise _damaged_block(number, f"it has {len(vectors)} bytes of vectors, and its layout tells of others")
+        raise _damaged_block(number, f"it has {len(vectors)} bytes of vectors, which does not match its layout")
 
 
 def _damaged_block(number: object, reason: str) -> SkillbookFileError:
@@ -157,7 +157,7 @@ def _damaged_block(number: object, reason: str) -> SkillbookFileError:
 APPLICATION_ID: Final = 0x41434542  # "ACEB"
 
 Statement = str | Callable[[sqlite3.Connection], None]
-"""SQL, or a function where SQL is not enough."""
+"""SQL, or a function if SQL is not sufficient."""
 
 MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
     (
@@ -196,7 +196,7 @@ MIGRATIONS: Final[tuple[tuple[Statement, ...], ...]] = (
     ),
     (*VECTOR_TABLES, move_single_vectors),
 )
-"""The statements that lead from each version to the next. `PRAGMA user_version` counts the versions."""
+"""The migrations from each version to the next. `PRAGMA user_version` is the version."""
 
 
 COLUMNS: Final = {
@@ -209,7 +209,7 @@ COLUMNS: Final = {
     "vector_block": "number, layout, vectors",
     "vector_place": "id, block",
 }
-"""What is read and written of each table of the newest version."""
+"""The columns that are read and written, by table of the newest version."""
 
 _WORDS: Final = {bytes: "bytes", str: "a text", int: "a whole number", float: "a fraction", NoneType: "nothing"}
 """The types of SQLite's values."""
@@ -227,14 +227,14 @@ def bring_up_to_date(
     Args:
         connection: The open file.
         path: Its path.
-        migrations: The statements that lead from each version to the next.
-        create: Whether an empty file gets tables, rather than being left as it is.
+        migrations: The statements that migrate from each version to the next.
+        create: Whether to create tables in an empty file.
 
     Returns:
         Whether the file has tables now.
 
     Raises:
-        SkillbookFileError: If the file is a database of something else, or of a newer ace.
+        SkillbookFileError: If the database belongs to another program, or to a newer version of ACE.
     """
     connection.execute("BEGIN")  # else another process may create the tables between one question and the next
     try:
@@ -264,7 +264,7 @@ def bring_up_to_date(
 
 
 def check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file of the newest version that lacks a table or a column, before anything relies on it.
+    """Reject a file of the newest version that lacks a table or a column.
 
     Raises:
         SkillbookFileError: If one is missing.
@@ -277,12 +277,12 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def check_values(table: str, rows: Sequence[tuple[object, ...]], **types: type | tuple[type, ...]) -> None:
-    """Refuse values of types that this store does not write: SQLite takes any value in any column.
+    """Reject values of types that this store does not write: SQLite accepts any value in any column.
 
     Args:
         table: The table that the rows were read from.
         rows: The rows.
-        **types: What each column of the rows may hold, in their order.
+        **types: The allowed types of each column of the rows, in order.
 
     Raises:
         SkillbookFileError: A value has another type; the error names the column.
@@ -294,17 +294,17 @@ def check_values(table: str, rows: Sequence[tuple[object, ...]], **types: type |
 
 
 def damaged(reason: str, place: str) -> SkillbookFileError:
-    """Return the error of a store that does not hold what this ace writes.
+    """Return the error for a damaged store.
 
     Args:
-        reason: What is wrong.
-        place: The table, or its column.
+        reason: The problem.
+        place: The table or column.
     """
     return SkillbookFileError(f"the store is damaged: {reason}", place=place)
 
 
 def blank_tables() -> sqlite3.Connection:
-    """Return the tables of a new store in memory, to be read in the place of a file that has none yet."""
+    """Return the tables of a new store in memory, which are read instead of a file that has none yet."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     bring_up_to_date(connection, Path(":memory:"))
     return connection
@@ -317,18 +317,18 @@ def _version(connection: sqlite3.Connection, path: Path, newest: int) -> int:
     if application != APPLICATION_ID:
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if application or version or tables:
-            raise SkillbookFileError("this is a database of another program", path=path)
+            raise SkillbookFileError("this database belongs to another program", path=path)
         return 0
     if version > newest:
         raise SkillbookFileError(
-            f"this database has version {version}, and this ace reads up to version {newest}; update ace",
+            f"this database has version {version}, but this version of ace reads versions up to {newest}; upgrade ace",
             path=path,
         )
     return version
 
 
 def _backup(path: Path, version: int) -> None:
-    """Copy the committed state to a file beside it. An earlier backup of this version stays."""
+    """Copy the committed state to a file in the same folder. An earlier backup of this version is kept."""
     target = path.with_name(f"{path.name}.version-{version}.backup")
     if target.exists():
         return
@@ -346,24 +346,24 @@ def _backup(path: Path, version: int) -> None:
         with contextlib.suppress(OSError):
             unfinished.unlink()
         raise SkillbookFileError(
-            f"the store is of an older ace, and no backup can be made before it is brought up to date: {error}",
+            f"the store was written by an older version of ace and must be upgraded, but the backup failed: {error}",
             path=path,
         ) from error
 
 
 BUSY_SECONDS: Final = 60
-"""How long a writer waits for another one. Each holds the file for about a millisecond."""
+"""How long a writer waits for another one. Each locks the file for about a millisecond."""
 _SECONDS_BETWEEN_TRIES: Final = 0.005
 
 
 def open_connection(path: Path) -> sqlite3.Connection:
-    """Open the file, or create it with the newest tables; its owner alone can read a new one.
+    """Open the file, or create it with the newest tables; a new file is readable only by its owner.
 
-    An existing file is only read, unless an older ace wrote it: an empty one stays empty, and its journal stays as it
-    is, until `prepare_to_write`. On a read-only file system it can be read, and every change is refused.
+    An existing file is only read, unless an older version of ACE wrote it: an empty file remains empty, and its journal
+    mode is not changed, until `prepare_to_write`. A file on a read-only file system can be read, but not changed.
 
     Raises:
-        SkillbookFileError: If it cannot be opened, or is not a skillbook. It is left as it is.
+        SkillbookFileError: If it cannot be opened, or is not a skillbook. It is not changed.
     """
     frozen = _is_frozen(path)
     address = f"{path.as_uri()}?mode=ro&immutable=1" if frozen else path
@@ -387,7 +387,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
 
 
 def has_tables(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether an open file holds a store by now; another process may have made one of an empty file.
+    """Return whether an open file contains a store; another process may have created its tables in the meantime.
 
     Raises:
         SkillbookFileError: If it is not a skillbook.
@@ -397,7 +397,7 @@ def has_tables(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def prepare_to_write(connection: sqlite3.Connection, path: Path) -> None:
-    """Give an empty file its tables, and have changes go to a log. Needed once for each connection.
+    """Create the tables of an empty file, and switch to WAL mode. Needed once for each connection.
 
     Raises:
         SkillbookFileError: If it is not a skillbook.
@@ -415,13 +415,13 @@ def _naming_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         raise SkillbookFileError(f"the store cannot be opened: {error}", path=path) from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # an error text may quote what is not UTF-8
-        raise SkillbookFileError(f"not a skillbook in SQLite: {error}", path=path) from error
+        raise SkillbookFileError(f"not an SQLite skillbook: {error}", path=path) from error
     except OSError as error:
         raise SkillbookFileError(f"the store cannot be opened: {error.strerror}", path=path) from error
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Have changes go to a log. SQLite does not wait by itself for another process that does the same just now."""
+    """Switch to WAL mode. SQLite itself does not wait for another process that does the same at this moment."""
     end = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -434,7 +434,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def _is_frozen(path: Path) -> bool:
-    """Return whether nobody can write the file, nor the log and the index that SQLite wants beside it."""
+    """Return whether neither the file nor the log and index files that SQLite needs can be written."""
     if not hasattr(os, "statvfs") or not path.is_file():
         return False
     file = path.resolve()
@@ -444,13 +444,13 @@ def _is_frozen(path: Path) -> bool:
 
 @final
 class SqliteFile:
-    """One connection, which all threads take turns with. After a fork, the child gets its own.
+    """One connection, shared by all threads. After a fork, the child opens its own connection.
 
     Args:
-        path: The file, as an absolute path; it and its folder are created if they are missing.
+        path: The absolute path of the file, which is created together with its folder if missing.
 
     Raises:
-        SkillbookFileError: If the file is no skillbook. It is left as it is.
+        SkillbookFileError: If the file is not a skillbook. It is not changed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -459,9 +459,9 @@ class SqliteFile:
         self._process = os.getpid()
         self._inherited: list[sqlite3.Connection] = []
         self._blank: sqlite3.Connection | None = None
-        """Replaces a file without tables while it is only read."""
+        """Used instead of a file without tables as long as it is only read."""
         self._has_tables = False
-        """Whether the file is known to hold a store; else it is empty."""
+        """Whether the file is known to contain a store; otherwise it is empty."""
         self._is_prepared = False
         """Whether the connection is ready to write."""
         make_folder(path.parent)
@@ -475,7 +475,7 @@ class SqliteFile:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Several queries that see the same state."""
+        """A read transaction: all queries see the same state."""
         with self._lock, self._naming_errors("cannot be read"):
             connection = self._reader()
             connection.execute("BEGIN")
@@ -487,8 +487,8 @@ class SqliteFile:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, whole or not at all."""
-        with self._lock, self._naming_errors("did not take the change, which is taken back"):
+        """A write transaction."""
+        with self._lock, self._naming_errors("could not write the change, which was rolled back"):
             connection = self._writer()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -500,9 +500,9 @@ class SqliteFile:
                 raise
 
     def empty_log(self) -> None:
-        """Move what is in the log of changes into the file, and empty the log, unless another process uses it just now.
+        """Checkpoint and truncate the write-ahead log, unless another process is using it.
 
-        The last process that closes the file removes the log, so a text that was deleted does not stay in it for long.
+        The last process that closes the file removes the log, so deleted texts do not remain in it for long.
         """
         with self._lock, self._naming_errors("cannot be brought up to date from its log"):
             connection = self._writer()
@@ -513,7 +513,7 @@ class SqliteFile:
                 connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
     def close(self) -> None:
-        """Release the file. What is asked later opens it again."""
+        """Close the file. A later query opens it again."""
         with self._lock:
             if self._connection is not None and self._process == os.getpid():
                 self._connection.close()
@@ -529,7 +529,7 @@ class SqliteFile:
         return connection
 
     def _reader(self) -> sqlite3.Connection:
-        """Return where to read: the file, or blank tables as long as the file has none."""
+        """Return the connection to read from: the file, or blank tables as long as the file has none."""
         connection = self._open()
         if not self._has_tables:
             self._has_tables = has_tables(connection, self.path)
@@ -549,7 +549,7 @@ class SqliteFile:
         return connection
 
     def _open(self) -> sqlite3.Connection:
-        """Return the connection of this process: one that came through a fork must not be used."""
+        """Return the connection of this process: one that was inherited by a fork must not be used."""
         connection = self._connection
         if connection is None or self._process != os.getpid():
             if connection is not None:
@@ -575,7 +575,7 @@ class SqliteFile:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return which file is at the path; None if none can be found there."""
+    """Return the identity of the file at the path; None if there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -584,6 +584,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _close_in_its_process(connection: sqlite3.Connection, process: int) -> None:
-    """Close a connection, unless it came through a fork: that would disturb the process it belongs to."""
+    """Close a connection, unless it was inherited by a fork: that would disturb the parent process."""
     if os.getpid() == process:
         connection.close()

@@ -1,6 +1,6 @@
-"""The store that comes with ace: SQLite of the standard library, in WAL mode, for a local disk.
+"""The built-in store: SQLite from the standard library, in WAL mode, for local disks.
 
-Every commit is on the disk when it returns (`synchronous = FULL`).
+Every commit is on disk when it returns (`synchronous = FULL`).
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class SqliteStore:
     """A skillbook in one SQLite file. Any number of processes and threads may share it.
 
     Args:
-        path: The file; it is created if there is none.
+        path: The file, which is created if it does not exist.
 
     Raises:
-        SkillbookFileError: If the file is no skillbook, or one of a newer ace. It is left as it is.
+        SkillbookFileError: If the file is not a skillbook, or one of a newer version of ACE. It is not changed.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -69,7 +69,7 @@ class SqliteStore:
         self._file = SqliteFile(self.path)
 
     def load(self) -> StoredBook:
-        """Return the newest state, read in one go."""
+        """Return the newest state, read in a single transaction."""
         with self._file.reading() as connection:
             head = self._head(connection)
             skills = connection.execute(f"{_ROWS} ORDER BY position").fetchall()
@@ -82,7 +82,7 @@ class SqliteStore:
         )
 
     def rows(self, ids: Iterable[str]) -> Sequence[SkillRow]:
-        """Return those of the skills that the newest state has."""
+        """Return the rows of the skills that exist in the newest state."""
         with self._file.reading() as connection:
             found = [connection.execute(f"{_ROWS} WHERE id = ?", (id,)).fetchone() for id in ids]
             rows = [row for row in found if row is not None]
@@ -101,11 +101,11 @@ class SqliteStore:
             if commit.key is not None and (version := self._committed(connection, commit.key)) is not None:
                 raise AlreadyCommittedError(commit.key, version)
             if self._head(connection).version != commit.expected_version:
-                raise VersionConflictError(f"version {commit.expected_version} is not the newest any more")
+                raise VersionConflictError(f"version {commit.expected_version} is no longer the newest")
             self._write(connection, commit)
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
-        """Yield the batches with a version above `after` and up to `until`, in order."""
+        """Yield the batches with versions after `after` and up to `until`, in order."""
         query = (
             "SELECT version, at, author, operations, skipped, run, epoch, sample FROM event "
             "WHERE version > ? AND version <= ? ORDER BY version LIMIT 500"
@@ -116,7 +116,7 @@ class SqliteStore:
             check_values("event", rows, **_EVENT_TYPES)
             for version, at, author, operations, skipped, run, epoch, sample in rows:
                 if (run is None) != (epoch is None) or (run is None) != (sample is None):
-                    raise damaged("only a part of the key of a sample is there", f"event {version}")
+                    raise damaged("the sample key is incomplete", f"event {version}")
                 key = None if run is None else SampleKey(run, epoch, sample)
                 yield StoredEvent(version, at, author, operations, skipped, key)
             if not rows:
@@ -129,12 +129,12 @@ class SqliteStore:
             return self._committed(connection, key)
 
     def note_progress(self, key: SampleKey, note: str, at: str) -> None:
-        """Keep a note about a sample; a later one replaces it."""
+        """Record progress on a sample; a later call replaces it."""
         with self._file.writing() as connection:
             self._note(connection, key, note, at)
 
     def progress(self, run: str) -> Sequence[ProgressRow]:
-        """Return the notes of a run, in the order in which they were made first."""
+        """Return the progress of a run, in the order in which samples were first recorded."""
         query = (
             "SELECT p.epoch, p.sample, p.at, p.note, e.version FROM progress p "
             "LEFT JOIN event e USING (run, epoch, sample) WHERE p.run = ? ORDER BY p.rowid"
@@ -146,7 +146,7 @@ class SqliteStore:
         ]
 
     def record_answer(self, key: str, answer: str, at: str, details: Mapping[str, str] | None = None) -> str:
-        """Keep what a model answered; the first answer under a key stays and is returned."""
+        """Record an answer of a model; the first answer under a key is kept and returned."""
         row = (key, answer, at, json.dumps(dict(details or {}), ensure_ascii=False, sort_keys=True))
         with self._file.writing() as connection:
             connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
@@ -179,13 +179,13 @@ class SqliteStore:
         return deleted
 
     def run_lock(self, run: str) -> AbstractContextManager[bool]:
-        """Return a lock on a run that one process at a time can hold; see `LocksRuns`."""
+        """Return a lock on a run that only one process can hold at a time; see `LocksRuns`."""
         # Hidden, so that it does not count as a trace in a folder of traces, and short, whatever the store is called.
         name = hashlib.sha256(f"{self.path.name}/{run}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return passing_lock(self.path.with_name(f".ace-run-{name}.lock"))
 
     def close(self) -> None:
-        """Release the file. A later call opens it again."""
+        """Close the file. A later call opens it again."""
         self._file.close()
 
     def _head(self, connection: sqlite3.Connection) -> Head:

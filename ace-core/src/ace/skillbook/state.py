@@ -1,7 +1,7 @@
-"""The skills of one book in order, with the indexes that make its operations cheap, and the ids that they get.
+"""The ordered skills of one book, with indexes for cheap operations, and the assignment of ids.
 
-The order of a book is the order of its skills; sections follow from it: a section stands where its first skill stands.
-So a book that is read back from any store has the same bytes.
+The order of a book is the order of its skills, and determines the order of its sections: a section is where its first
+skill is. So a book that is read back from any store is serialized to the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"-(\d{1,9})\Z", re.ASCII)
 
 @functools.lru_cache(maxsize=1024)
 def id_word(section: str) -> str:
-    """Return the word with which the ids of a section begin.
+    """Return the prefix of the ids of a section.
 
     Example:
         >>> id_word("Error handling"), id_word("Über uns"), id_word("")
@@ -51,7 +51,7 @@ def skill_id(section: str, number: int) -> str:
 
 
 def looks_like_ours(id: str) -> bool:
-    """Return whether a book could have made this id.
+    """Return whether an id has the form of those that ACE assigns.
 
     Example:
         >>> looks_like_ours("geography-00001"), looks_like_ours("new skill")
@@ -71,7 +71,7 @@ def is_citable(id: str) -> bool:
 
 
 def citable_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Return new ids for those that cannot be cited, each as near to the old one as possible.
+    """Return new ids for those that cannot be cited, each as similar to the old one as possible.
 
     Args:
         ids: All ids of a book, which differ.
@@ -96,7 +96,7 @@ def citable_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def number_after(ids: Iterable[str]) -> int:
-    """Return the first number above every number in the ids: where the counter goes on.
+    """Return the first number above every number in the ids, at which the counter continues.
 
     Example:
         >>> number_after(["geography-00007", "math-00003", "free text"])
@@ -107,7 +107,7 @@ def number_after(ids: Iterable[str]) -> int:
 
 
 SkillWatcher = Callable[[Skill | None, Skill | None], None]
-"""Called with the skill before and after each change; None where there is none."""
+"""Called with the skill before and after each change; None if it does not exist."""
 
 
 @final
@@ -137,21 +137,21 @@ class BookState:
         self.active_count = 0
         self.next_id = 1
         self.id_floor = 1
-        """No number below this is given out again, not even after a rollback."""
+        """No number below this is assigned again, not even after a rollback."""
         self.watch: SkillWatcher | None = None
         self.next_position = 0
-        """The place of the next new skill. Every process that shares a store counts alike."""
+        """The position of the next new skill; the same in every process that shares a store."""
         self.order_changes = 0
-        """How often skills came back in the middle; whoever keeps an order of its own starts anew then."""
+        """How often skills were restored in the middle; cached orders are invalid afterwards."""
         self._unordered = False
         self._active: list[Skill] | None = []
 
     def put(self, skill: Skill, position: int | None = None) -> None:
-        """Add a skill at the end, or replace the one with its id where that stands.
+        """Add a skill at the end, or replace the one with the same id in its position.
 
         Args:
             skill: The skill. If it replaces one of another section, it moves to the end.
-            position: The place of a skill that comes back; None for a new one.
+            position: The position of a skill that is restored; None for a new one.
         """
         self._active = None
         before = self.skills.get(skill.id)
@@ -179,12 +179,12 @@ class BookState:
             self.watch(before, skill)
 
     def put_vector(self, skill_id: str, vector: bytes | None) -> None:
-        """Set the vector of a skill; its id must be there. Whoever watches texts is not told."""
+        """Set the vector of an existing skill. The watcher is not called, since the text does not change."""
         self._active = None
         self.skills[skill_id] = self.skills[skill_id].replace(embedding=vector)
 
     def fill(self, skills: list[Skill]) -> None:
-        """Put all skills into this book, which is empty and not watched. Their ids differ."""
+        """Put all skills, with distinct ids, into this book, which is empty and has no watcher."""
         self.skills = {skill.id: skill for skill in skills}
         self.positions = dict(zip(self.skills, range(len(skills)), strict=True))
         self.next_position = len(skills)
@@ -197,7 +197,7 @@ class BookState:
             self.active_count += skill.status == ACTIVE
 
     def remove(self, skill_id: str) -> None:
-        """Take the skill out; its id must be there."""
+        """Remove an existing skill."""
         self._active = None
         skill = self.skills.pop(skill_id)
         self.active_count -= skill.status == ACTIVE
@@ -210,14 +210,14 @@ class BookState:
         del self.positions[skill_id]
 
     def free_id(self, section: str) -> tuple[str, int]:
-        """Return an id for a new skill of the section that no skill has, and its number."""
+        """Return an unused id for a new skill of the section, and its number."""
         number = max(self.next_id, self.id_floor)
         while (found := skill_id(section, number)) in self.skills:
             number += 1
         return found, number
 
     def take_number(self, number: int) -> None:
-        """Move the counter behind a number that was given out."""
+        """Advance the counter beyond a number that was assigned."""
         if number >= self.next_id:
             self.next_id = number + 1
         if number >= self.id_floor:
@@ -235,13 +235,13 @@ class BookState:
         return self.skills
 
     def ordered_sections(self) -> list[str]:
-        """Return the names of the sections, each where its first skill stands."""
+        """Return the names of the sections, in the order of their first skills."""
         self.restore_order()
         positions = self.positions
         return sorted(self.sections, key=lambda name: positions[next(iter(self.sections[name]))])
 
     def restore_order(self) -> None:
-        """Put skills that came back where they stood."""
+        """Move restored skills to their positions."""
         if not self._unordered:
             return
         self._unordered = False
@@ -251,7 +251,7 @@ class BookState:
             self.sections[name] = dict.fromkeys(sorted(members, key=by_position))
 
     def become(self, other: BookState) -> None:
-        """Take over everything from a book that is not used any more; the watcher stays."""
+        """Take over the contents of another state, which must not be used afterwards; the watcher is kept."""
         self.skills, self.positions, self.sections = other.skills, other.positions, other.sections
         self.decisions, self.active_count = other.decisions, other.active_count
         self._active = None
@@ -272,19 +272,19 @@ class BookState:
 
 @dataclass(slots=True)
 class BookContents:
-    """A book between its state in memory and a format."""
+    """The contents of a skillbook, independent of its state in memory and of file formats."""
 
     skills: list[Skill] = field(default_factory=list)
     decisions: dict[tuple[str, str], SimilarityDecision] = field(default_factory=dict)
     next_id: int = 1
     ignored_fields: tuple[str, ...] = ()
-    """Fields of a foreign file that have no place in a skillbook: such a file is not saved over."""
+    """Unsupported fields of a foreign file; such a file is not overwritten."""
 
 
 def with_citable_ids(contents: BookContents) -> BookContents:
     """Return the contents with new ids for skills whose ids could not be cited, or would break the lines of a prompt.
 
-    What refers to such an id follows it. A warning names the old and the new ids.
+    References to such ids are updated. A warning lists the old and the new ids.
     """
     ids = [skill.id for skill in contents.skills]
     # One look at all of them together: nearly every book has nothing to rename.

@@ -1,6 +1,6 @@
-"""What a store with history must offer, so that others than SQLite can come as plugins.
+"""The protocol of a store with history, which plugins can implement.
 
-A store keeps texts; it need not know what an event or a skill is.
+A store contains strings; it does not need to know what an event or a skill is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ace.skillbook.errors import SkillbookError
 
 
 class SampleKey(NamedTuple):
-    """Which sample of which run a commit belongs to. A store takes each key once."""
+    """Identifies the sample and the run that a commit belongs to. A store accepts each key once."""
 
     run: str
     epoch: int
@@ -21,12 +21,12 @@ class SampleKey(NamedTuple):
 
 
 class SkillRow(NamedTuple):
-    """A skill as a store keeps it."""
+    """A skill as stored."""
 
     id: str
     position: int
     data: str
-    """All fields as JSON, with the sources and cases. A store keeps it as it is."""
+    """All fields as JSON, with the sources and cases. A store does not interpret it."""
     embedding: bytes | None = None
 
 
@@ -40,7 +40,7 @@ class Head(NamedTuple):
 
 
 class StoredBook(NamedTuple):
-    """Everything that is needed to continue a book."""
+    """Everything that is needed to open a book."""
 
     head: Head
     skills: Sequence[SkillRow]
@@ -52,31 +52,31 @@ class Commit(NamedTuple):
     """One batch, to be written as one transaction."""
 
     expected_version: int
-    """The version that the batch was made on."""
+    """The version that the batch is based on."""
     at: str
     author: str
     operations: str
     """The events as JSON."""
     head: Head
-    """The counters after the batch; its version is one above the expected."""
+    """The head after the batch; its version is the expected version plus one."""
     changed: Sequence[SkillRow] = ()
     """Skills that are new or changed, with their vectors."""
     removed: Sequence[str] = ()
     decisions: Sequence[tuple[str, str, str | None]] = ()
-    """Changed decisions; None where one went away."""
+    """Changed decisions; None for a deleted one."""
     skipped: str = "[]"
-    """What was left out and why, as JSON."""
+    """The skipped operations with their reasons, as JSON."""
     key: SampleKey | None = None
     progress: str | None = None
-    """What the run notes about the sample, if it notes something."""
+    """The progress of the run on the sample, if any."""
     replaces_all: bool = False
-    """Whether everything that the head held goes first, as in a rollback."""
+    """Whether to delete the previous contents first, as in a rollback."""
     vectors: Sequence[tuple[str, bytes | None]] = ()
-    """Vectors by skill id, of skills of which nothing else has changed."""
+    """Vectors by skill id, of skills without other changes."""
 
 
 class StoredEvent(NamedTuple):
-    """One committed batch as the store keeps it."""
+    """One committed batch as stored."""
 
     version: int
     at: str
@@ -87,17 +87,17 @@ class StoredEvent(NamedTuple):
 
 
 class ProgressRow(NamedTuple):
-    """What a run noted about a sample."""
+    """The progress of a run on a sample."""
 
     key: SampleKey
     at: str
     note: str
     version: int | None = None
-    """The version that the sample was committed as, if it was."""
+    """The version that the sample was committed as, if any."""
 
 
 class VersionConflictError(SkillbookError):
-    """Somebody else committed first; read their events, make the changes again, try again."""
+    """Another process committed first: read its events, reapply the changes, and try again."""
 
 
 class AlreadyCommittedError(SkillbookError):
@@ -111,13 +111,13 @@ class AlreadyCommittedError(SkillbookError):
 
 @runtime_checkable
 class LocksRuns(Protocol):
-    """What a store may offer beside `SkillbookStore`: a lock, so that two processes never work on one run at once."""
+    """An optional capability of a store: a lock that prevents two processes from working on the same run."""
 
     def run_lock(self, run: str) -> AbstractContextManager[bool]:
-        """Return a lock on a run that one process at a time can hold.
+        """Return a lock on a run that only one process can hold at a time.
 
-        Entering it does not wait: it yields whether the lock is held. The lock ends with the block, and with the
-        process, however that ends.
+        Entering it does not wait: it yields whether the lock was acquired. It is released at the end of the block,
+        and when the process ends for any reason.
 
         Args:
             run: The name of the run.
@@ -126,21 +126,21 @@ class LocksRuns(Protocol):
 
 @runtime_checkable
 class ForgetsAnswers(Protocol):
-    """What a store may offer beside `SkillbookStore`: to delete what models answered in a run.
+    """An optional capability of a store: deleting the recorded model answers of a run.
 
-    A run with `provenance="ids"` asks for it when it has ended and nothing of it failed.
+    A run with `provenance="ids"` uses it after it has ended without failures.
     """
 
     def forget_answers(self, run: str) -> int:
-        """Delete the recorded answers of a run, so that their texts are nowhere in the store any more.
+        """Delete the recorded answers of a run, so that their texts are no longer anywhere in the store.
 
-        Their keys are JSON lists that begin with the name of the run.
+        Their keys are JSON lists that start with the name of the run.
 
         Args:
             run: The name of the run.
 
         Returns:
-            How many answers there were.
+            The number of deleted answers.
         """
 
 
@@ -149,16 +149,16 @@ class SkillbookStore(Protocol):
     """A store with history. Methods may be called from any thread."""
 
     def load(self) -> StoredBook:
-        """Return the newest state, read in one go."""
+        """Return the newest state, read in a single transaction."""
 
     def rows(self, ids: Iterable[str]) -> Sequence[SkillRow]:
-        """Return those of the skills that the newest state has."""
+        """Return the rows of the skills that exist in the newest state."""
 
     def version(self) -> int:
         """Return the newest version; 0 if nothing has been committed."""
 
     def append(self, commit: Commit) -> None:
-        """Write the batch in one transaction, on the disk when this returns.
+        """Write the batch in one transaction, which is on disk when this returns.
 
         Raises:
             VersionConflictError: If the newest version is not the expected one.
@@ -166,22 +166,22 @@ class SkillbookStore(Protocol):
         """
 
     def events(self, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
-        """Yield the batches with a version above `after` and up to `until`, in order."""
+        """Yield the batches with versions after `after` and up to `until`, in order."""
 
     def committed_version(self, key: SampleKey) -> int | None:
         """Return the version of the batch with this key, or None."""
 
     def note_progress(self, key: SampleKey, note: str, at: str) -> None:
-        """Keep a note about a sample; a later one replaces it."""
+        """Record progress on a sample; a later call replaces it."""
 
     def progress(self, run: str) -> Sequence[ProgressRow]:
-        """Return the notes of a run, in the order in which they were made first."""
+        """Return the progress of a run, in the order in which samples were first recorded."""
 
     def record_answer(self, key: str, answer: str, at: str, details: Mapping[str, str] | None = None) -> str:
-        """Keep what a model answered, durably, before it is used.
+        """Record an answer of a model durably before it is used.
 
         Returns:
-            The answer that counts: the first one recorded under the key.
+            The first answer that was recorded under the key.
         """
 
     def recorded_answer(self, key: str) -> str | None:

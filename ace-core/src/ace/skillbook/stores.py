@@ -1,6 +1,6 @@
-"""The registry of stores, by which a location such as `skills.db` or `acme://team/skills` finds the store it is in.
+"""The registry of stores, which finds the store for a location such as `skills.db` or `acme://team/skills`.
 
-`ace.plugins` fills it; SQLite comes the same way.
+Plugins register their stores through `ace.plugins`, and so does the built-in SQLite store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 FILE_SUFFIXES: Final = (".json", ".md", ".markdown", ".txt")
-"""Files that are read and written whole; no store can claim them."""
+"""The suffixes of plain files, which no store can claim."""
 
 _lock = threading.Lock()  # held while a kind is compared with the others and registered
 
@@ -37,26 +37,26 @@ class StoreKind:
     """A kind of store."""
 
     name: str
-    """The unique name, that of the plugin."""
+    """The unique name, which is that of the plugin."""
     open: Callable[[str], SkillbookStore]
     """Opens the store of a location, as the user gave it."""
     schemes: tuple[str, ...] = ()
-    """`acme` for locations that begin with `acme://`."""
+    """The schemes, such as `acme` for locations that start with `acme://`."""
     suffixes: tuple[str, ...] = ()
-    """`.db` for files whose name ends so."""
+    """The file suffixes, such as `.db`."""
 
 
 _kinds = Registry[StoreKind]("stores", "a store")
 
 
 def register_store(kind: StoreKind) -> None:
-    """Make a kind of store known.
+    """Register a kind of store.
 
     Args:
         kind: The kind.
 
     Raises:
-        ValueError: Its name, a scheme or a suffix is taken, or the suffix is that of a file without history.
+        ValueError: Its name, a scheme or a suffix is taken, or a suffix is reserved for plain files.
     """
     with _lock:
         for known in _kinds.known.values():
@@ -71,7 +71,7 @@ def register_store(kind: StoreKind) -> None:
 
 
 def unregister_store(name: str) -> None:
-    """Forget a kind of store; an unknown name is no error.
+    """Unregister a kind of store; an unknown name is ignored.
 
     Args:
         name: The name of the kind.
@@ -85,7 +85,7 @@ def store_kinds() -> list[StoreKind]:
 
 
 def find_store(location: str | Path) -> StoreKind | None:
-    """Return the kind of store that a location is in, or None if it is a plain file.
+    """Return the kind of store for a location, or None for a plain file.
 
     Args:
         location: A file or `scheme://...`.
@@ -107,7 +107,7 @@ def find_store(location: str | Path) -> StoreKind | None:
             return found
     if has_scheme(location):
         names = ", ".join(repr(kind.name) for kind in store_kinds())
-        raise ValueError(f"no store is installed for {shown_location(text)!r}; there are: {names}")
+        raise ValueError(f"no store is installed for {shown_location(text)!r}; available: {names}")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Books as text that people and agents read: the playbook format, Markdown bullets, and the folder with `SKILL.md`."""
+"""Skillbooks as text for people and agents: the playbook format, Markdown bullets, and `SKILL.md` folders."""
 
 from __future__ import annotations
 
@@ -44,15 +44,14 @@ def playbook_text(state: BookState) -> str:
 def read_text_book(text: str, at: str) -> BookContents:
     """Read a playbook, or Markdown headings with bullets.
 
-    Lines of running text between them belong to nobody's skill and are left out. A line that is indented
-    under a bullet continues it.
+    Paragraphs in between are ignored. A line that is indented under a bullet continues it.
 
     Args:
-        text: The file.
-        at: The time that new skills get.
+        text: The text of the file.
+        at: The timestamp of the new skills.
 
     Raises:
-        SkillbookFileError: If no skill is found, or an id is there twice.
+        SkillbookFileError: If no skill is found, or an id appears twice.
     """
     entries: list[dict[str, str | int | None]] = []
     section = ""
@@ -91,7 +90,7 @@ def _fields(found: dict[str, str]) -> dict[str, str | int | None] | None:
 def _contents(entries: list[dict[str, str | int | None]], at: str) -> BookContents:
     if not entries:
         raise SkillbookFileError(
-            "no skill in this text: a skill is a bullet, or a line '[id] helpful=0 harmful=0 :: text'"
+            "no skills found in this text: a skill is a bullet point or a line '[id] helpful=0 harmful=0 :: text'"
         )
     contents = BookContents()
     given = [str(entry["id"]) for entry in entries if entry["id"]]
@@ -105,7 +104,7 @@ def _contents(entries: list[dict[str, str | int | None]], at: str) -> BookConten
             id = skill_id(section, number)
             number += 1
         if id in seen:
-            raise SkillbookFileError(f"the id {id!r} is there twice", place=f"line {entry['line']}")
+            raise SkillbookFileError(f"the id {id!r} appears twice", place=f"line {entry['line']}")
         seen.add(id)
         helpful, harmful, neutral = (int(entry[tag] or 0) for tag in ("helpful", "harmful", "neutral"))
         skill = Skill(id, section, str(entry["content"]), helpful, harmful, neutral, created_at=at, updated_at=at)
@@ -120,23 +119,25 @@ def skill_file_text(markdown: str, name: str, description: str) -> str:
     Args:
         markdown: The skills as Markdown.
         name: Lower case letters, digits and single hyphens, at most 64 characters.
-        description: What the skills are for, on one line of at most 1,024 characters.
+        description: The purpose of the skills, as one line of at most 1,024 characters.
 
     Raises:
-        ValueError: If the name or the description is none that agents accept.
+        ValueError: If the name or the description is invalid.
     """
     if len(name) > LONGEST_NAME or not _NAME.match(name):
-        raise ValueError(f"{name!r} is no name for a skill folder: use lower case letters, digits and single hyphens")
+        raise ValueError(
+            f"{name!r} is not a valid name for a skill folder: use lower case letters, digits and single hyphens"
+        )
     line = " ".join(description.split())
     if not line or len(line) > LONGEST_DESCRIPTION:
-        raise ValueError(f"a description has 1 to {LONGEST_DESCRIPTION} characters, and this has {len(line)}")
+        raise ValueError(f"the description must have 1 to {LONGEST_DESCRIPTION} characters, got {len(line)}")
     head = f"---\nname: {name}\ndescription: {json.dumps(line, ensure_ascii=False)}\n---\n"
     introduction = "Strategies learned from earlier runs. Cite the ones you use by their ids."
     return f"{head}\n# {name}\n\n{introduction}\n\n{markdown}\n"
 
 
 def write_skill_folder(folder: str | Path, markdown: str, name: str, description: str) -> Path:
-    """Write `SKILL.md` into a folder, which is made if it is missing. Returns the file."""
+    """Write `SKILL.md` into a folder, which is created if it is missing, and return its path."""
     target = Path(folder) / "SKILL.md"
     replace_file(target, skill_file_text(markdown, name, description).encode("utf-8"))
     return target

@@ -1,4 +1,4 @@
-"""Embeddings as the bytes in which a skill keeps them: float32, little endian."""
+"""Converts embeddings to and from bytes: little-endian float32."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ace.skillbook.errors import SkillbookFileError
 
 
 def pack_vector(values: Sequence[float] | bytes) -> bytes:
-    """Return the numbers as float32 bytes; bytes are taken to be packed already.
+    """Return the numbers as float32 bytes; bytes are assumed to be packed already.
 
     Raises:
-        ValueError: A number is infinite or none at all, or the bytes are no vector.
+        ValueError: A number is infinite or NaN, or the length of the bytes is not a multiple of 4.
 
     Example:
         >>> pack_vector([1.0, 0.5]).hex()
@@ -23,11 +23,11 @@ def pack_vector(values: Sequence[float] | bytes) -> bytes:
     """
     if isinstance(values, bytes):
         if len(values) % 4:
-            raise ValueError(f"a packed vector has 4 bytes a number; {len(values)} bytes are no such vector")
+            raise ValueError(f"a packed vector has 4 bytes per number; {len(values)} is not a multiple of 4")
         return values
     packed = array("f", values)
     if not math.isfinite(sum(packed)):
-        raise ValueError("a vector has finite numbers only")
+        raise ValueError("all numbers in a vector must be finite")
     if sys.byteorder == "big":
         packed.byteswap()
     return packed.tobytes()
@@ -48,11 +48,11 @@ def unpack_vector(data: bytes) -> list[float]:
 
 
 def vector_bytes(value: Any, place: str) -> bytes | None:
-    """Return the vector of a file, where it is a list of numbers or null."""
+    """Return the vector from a file, in which it is a list of numbers or null."""
     if value is None:
         return None
     if not isinstance(value, list) or not all(type(item) in (int, float) for item in value):
-        raise SkillbookFileError("this must be a list of numbers", place=place)
+        raise SkillbookFileError("must be a list of numbers", place=place)
     try:
         return pack_vector(value)
     except (OverflowError, ValueError) as error:

@@ -37,7 +37,7 @@ def needed(value: T | None, field: str, step: object) -> T:
     if value is None:
         raise ValueError(
             f"{type(step).__name__} needs the context field {field!r}, which is None; "
-            "an earlier step or the runner has to set it"
+            "it has to be set by an earlier step or the runner"
         )
     return value
 

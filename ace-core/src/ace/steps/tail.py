@@ -169,7 +169,7 @@ def _prover(
     if prove not in (True, False, "auto"):
         raise ValueError(f"prove must be True, False or 'auto', got {prove!r}")
     if prove is True and agent is None:
-        raise ValueError("prove=True needs an agent to ask; give it as agent (runners: proof_agent)")
+        raise ValueError("prove=True requires an agent to ask; pass it as agent (runners: proof_agent)")
     if agent is None or prove is False:
         return None
     if prove == "auto" and getattr(agent, "can_be_asked_again", False) is not True:

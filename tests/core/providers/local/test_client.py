@@ -78,7 +78,7 @@ def test_a_call_that_takes_too_long_is_broken_off_and_the_next_one_works(model: 
 
 def test_an_answer_that_is_no_json_object_is_an_error_of_the_call(model: str) -> None:
     client = LocalLLMClient(model, max_tokens=2)
-    with pytest.raises(LLMCallError, match="gave no answer: it sent no JSON object, but b'data: "):
+    with pytest.raises(LLMCallError, match="gave no answer: it did not send a JSON object, but b'data: "):
         client.complete("Say hello.", stream=True)
     assert client.usage.failed_requests == 1
     assert client.complete("Say hello.").text
@@ -143,15 +143,15 @@ def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
     needed_model("smollm2-135m")
     broken = tmp_path / "broken.gguf"
     broken.write_text("hello", encoding="utf-8")
-    with pytest.raises(LocalModelError, match=r"broken\.gguf' cannot be loaded; it is not a whole GGUF file"):
+    with pytest.raises(LocalModelError, match=r"broken\.gguf' cannot be loaded; it is incomplete, not a GGUF file"):
         LocalLLMClient(broken).complete("Hello?")
 
 
 def test_what_is_missing_is_told_with_the_command_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACE_MODELS", str(tmp_path))
-    with pytest.raises(ModelNotPulledError, match=r"fetch it with: ace models pull qwen2\.5-coder-1\.5b"):
+    with pytest.raises(ModelNotPulledError, match=r"download it with: ace models pull qwen2\.5-coder-1\.5b"):
         LocalLLMClient().complete("Hello?")
-    with pytest.raises(LocalModelError, match=r"no local model is called .gpt-9.; the catalogue has .qwen2\.5"):
+    with pytest.raises(LocalModelError, match=r"there is no local model .gpt-9.; the catalogue has .qwen2\.5"):
         LocalLLMClient("gpt-9").complete("Hello?")
     with pytest.raises(LocalModelError, match="there is no model file"):
         LocalLLMClient(tmp_path / "none.gguf").complete("Hello?")

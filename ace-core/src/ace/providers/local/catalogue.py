@@ -83,7 +83,7 @@ def catalogued_model(name: str) -> CataloguedModel:
             return model
     known = ", ".join(repr(model.name) for model in CATALOGUE)
     raise LocalModelError(
-        f"no local model is called {wanted!r}; the catalogue has {known}, and the path of a .gguf file works too",
+        f"there is no local model {wanted!r}; the catalogue has {known}, and the path of a .gguf file works too",
         model=name,
     )
 

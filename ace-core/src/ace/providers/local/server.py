@@ -354,14 +354,14 @@ def _reply_in(received: bytes | bytearray) -> Reply:
         response.begin()
         return Reply(response.status, _object_in(response.read()))
     except http.client.HTTPException as error:
-        raise ConnectionError(f"its answer was cut ({error!r})") from error
+        raise ConnectionError(f"its answer was truncated ({error!r})") from error
 
 
 def _object_in(body: bytes) -> Mapping[str, Any]:
     try:
         found: Mapping[str, Any] = json.loads(body)
     except ValueError as error:
-        raise ConnectionError(f"it sent no JSON object, but {body[:60]!r}") from error
+        raise ConnectionError(f"it did not send a JSON object, but {body[:60]!r}") from error
     return found
 
 
