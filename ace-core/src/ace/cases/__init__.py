@@ -1,4 +1,4 @@
-"""Cases: questions that taught a skill, found in traces by code, and the strict checks of their answers."""
+"""Cases: extracts the questions that skills are learned from out of traces, and checks answers to them strictly."""
 
 from ace.cases.checks import answer_passes, check_for, check_of_correction, check_passes, other_alternatives, why_not
 from ace.cases.corrections import (

@@ -1,4 +1,4 @@
-"""The strict checks of answers: a part of a code, or an answer that names both alternatives, does not pass."""
+"""Strict checks of answers: a part of a code, or an answer that names both alternatives, does not pass."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _YES_NO: Final = {"yes": "no", "no": "yes"}
 
 
 def answer_passes(case: SkillCase, answer: str) -> bool | None:
-    """Tell whether an answer passes the check of a case and does not repeat the answer that was corrected.
+    """Return whether an answer passes the check of a case and does not repeat the answer that was corrected.
 
-    The answer that was accepted always passes, and the wrong one never does. An answer that names another
-    alternative of the question, or what was wrong, beside the right one fails.
+    The accepted answer always passes, and the wrong one never does. An answer fails if, besides the right value, it
+    contains another alternative of the question or the wrong value.
 
     Args:
         case: The case.
         answer: The answer.
 
     Returns:
-        None where the check needs an environment or a judge.
+        None if the check needs an environment or a judge.
 
     Example:
         >>> case = SkillCase.make("Pier A or C?", CaseCheck("contains", "C"), wrong="Pier A", expected="Pier C")
@@ -52,15 +52,15 @@ def answer_passes(case: SkillCase, answer: str) -> bool | None:
 
 
 def check_passes(check: CaseCheck, answer: str, *, question: str = "") -> bool | None:
-    """Tell whether an answer passes a check.
+    """Return whether an answer passes a check.
 
     Args:
         check: The check.
         answer: The answer.
-        question: What was asked. An answer may repeat its numbers, also where a number is wanted.
+        question: The question. An answer may repeat its numbers, even if the check expects a number.
 
     Returns:
-        None where it needs an environment or a judge.
+        None if the check needs an environment or a judge.
 
     Raises:
         re.error: The value of a `regex` check is not a pattern.
@@ -75,14 +75,14 @@ def check_passes(check: CaseCheck, answer: str, *, question: str = "") -> bool |
 
 
 def why_not(check: CaseCheck, answer: str, *, question: str = "", wrong: str = "", expected: str = "") -> str:
-    """Return in words why an answer does not pass a check that code can carry out; empty if it passes.
+    """Return why an answer does not pass a check, as text; empty if it passes.
 
     Args:
         check: The check, neither `environment` nor `judge`.
         answer: The answer.
-        question: What was asked.
-        wrong: An answer that was corrected before.
-        expected: The answer that was accepted.
+        question: The question.
+        wrong: The answer that was corrected.
+        expected: The accepted answer.
 
     Example:
         >>> why_not(CaseCheck("contains", "Pier C"), "Pier A or pier C", question="Pier A or pier C?")
@@ -106,7 +106,7 @@ def why_not(check: CaseCheck, answer: str, *, question: str = "", wrong: str = "
 def check_for(expected: str) -> CaseCheck:
     """Return the strict check for a ground truth.
 
-    A number is compared by value, yes and no by how the answer begins, everything else as a whole between boundaries.
+    A number is compared by value, yes and no by the start of the answer, everything else as a whole at word boundaries.
 
     Args:
         expected: The ground truth.
@@ -126,13 +126,13 @@ def check_for(expected: str) -> CaseCheck:
 
 
 def check_of_correction(question: str, wrong: str, correction: str, right: str) -> CaseCheck | None:
-    """Return the check that tells the accepted answer from the wrong one; None if code cannot tell them apart.
+    """Return a check that distinguishes the accepted answer from the wrong one; None if code cannot do so.
 
     Args:
-        question: What was asked.
+        question: The question.
         wrong: The answer that was corrected.
-        correction: What was said about it.
-        right: The answer that was accepted.
+        correction: The correction.
+        right: The accepted answer.
 
     Example:
         >>> check_of_correction("Price?", "2.40", "German tags take a comma: 2,40", "2,40").kind
@@ -149,12 +149,12 @@ def check_of_correction(question: str, wrong: str, correction: str, right: str) 
 
 
 def other_alternatives(question: str, value: str, expected: str = "") -> list[tuple[str, ...]]:
-    """Return the words that tell the other alternatives of a question from the right one.
+    """Return the words that distinguish the other alternatives of a question from the right one.
 
     Args:
-        question: What was asked, such as "Pier A or pier C?".
-        value: What the right answer holds.
-        expected: The whole right answer; what it names itself is never another alternative.
+        question: The question, such as "Pier A or pier C?".
+        value: The value in the right answer.
+        expected: The whole right answer; its own words are never another alternative.
 
     Example:
         >>> other_alternatives("Where does it moor, pier A or pier C?", "Pier C")
@@ -214,7 +214,7 @@ def _value_checks(values: Sequence[str]) -> list[CaseCheck]:
 
 
 def _letter_checks(values: Sequence[str], wrong: str, right: str) -> list[CaseCheck]:
-    """Return checks letter by letter, for formats: 2,40 and 2.40 are one number, osl and OSL one word."""
+    """Return literal checks, for formats: otherwise, 2,40 and 2.40 are one number, and osl and OSL one word."""
     checks = []
     if values:
         ahead = "".join(rf"(?=.*(?<![\w.,\-/]){re.escape(value)}(?![\w\-/]|[.,:]\w))" for value in values)
@@ -228,9 +228,9 @@ def _letter_checks(values: Sequence[str], wrong: str, right: str) -> list[CaseCh
 
 
 def _rejected(wrong: str, question: str, check: CaseCheck, expected: str) -> list[tuple[str, ...]]:
-    """Return the words of the wrong answer that an answer must not hold, each tuple as a whole.
+    """Return the words of the wrong answer that an answer must not contain, each tuple as a whole.
 
-    Of a long wrong answer, these are only the words in whose place the right answer has its value.
+    For a long wrong answer, these are only the words that the right answer replaces by its value.
     """
     if not wrong:
         return []
@@ -261,7 +261,7 @@ def _same_number(word: str, check: CaseCheck) -> bool:
 
 
 def _replaced(wrong: Sequence[str], expected: Sequence[str], check: CaseCheck) -> list[str]:
-    """Return the words of a long wrong answer in whose place the expected one has what the check looks for."""
+    """Return the words of a long wrong answer that the expected one replaces by the value of the check."""
     values = {word.lower() for word in tokens(check.value)}
     if len(wrong) * len(expected) > _MOST_PAIRS:
         return []
@@ -277,7 +277,7 @@ def _replaced(wrong: Sequence[str], expected: Sequence[str], check: CaseCheck) -
 
 
 def _repeats(answer: str, wrong: str, expected: str) -> bool:
-    """Whether the answer holds the whole wrong one, which is not merely a part of the right one."""
+    """Whether the answer contains the whole wrong one, unless that is only a part of the right one."""
     said, rejected = _squeezed(answer).casefold(), _squeezed(wrong).casefold().strip(" .!")
     if not rejected or rejected in _squeezed(expected).casefold():
         return False
@@ -285,7 +285,7 @@ def _repeats(answer: str, wrong: str, expected: str) -> bool:
 
 
 def _alternatives(question: str) -> list[tuple[list[list[str]], list[str]]]:
-    """Return the texts around each "or" of a question as words: those before it by commas, and the one after."""
+    """Return the options around each "or" in a question as words: before it, split at commas, and after it."""
     found = []
     for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", question):
         parts = re.split(r",?\s+or\s+", sentence, flags=re.IGNORECASE)
@@ -316,7 +316,7 @@ def _names(option: Sequence[str], value: str) -> bool:
 def _telling(
     option: Sequence[str], own: Sequence[str], value: str, *, from_end: bool, own_at_end: bool
 ) -> tuple[str, ...]:
-    """Return the words of another option that are not in the right one: as many of them as the right one needs."""
+    """Return the words of another option that are not in the right one, as many as the right one has."""
     wanted = {word.lower() for word in tokens(value)}
     places = [at for at, word in enumerate(own) if word.lower() in wanted]
     if not places:

@@ -1,4 +1,4 @@
-"""Finds where a person corrects an agent: in the steps of a trace, in a dialogue as text, in feedback on an answer."""
+"""Detects corrections by a person: in the steps of a trace, in a dialogue as text, and in feedback on an answer."""
 
 from __future__ import annotations
 
@@ -210,20 +210,20 @@ _ENOUGH: Final = 3
 
 
 def corrections_in(steps: Sequence[TraceStep]) -> list[TraceCorrection]:
-    """Return the corrections among the steps of a trace, in order. No model is asked.
+    """Return the corrections among the steps of a trace, in order, without using a model.
 
-    A correction is what a person says to an answer if it objects to it, or if the next answer takes the place of the
-    first one and takes up what the person said. Follow-up questions, further tasks, thanks, requests for detail and
-    what a person tells of their own are not corrections. Several corrections of one answer are one: with the first
-    wrong answer, everything that was said, and the answer that was accepted in the end.
+    A reply to an answer is a correction if it objects to the answer, or if the next answer replaces the first one and
+    adopts what the person said. Follow-up questions, further tasks, thanks, requests for detail and remarks about the
+    person are not corrections. Several corrections of one answer are combined: the first wrong answer, everything that
+    was said, and the answer that was finally accepted.
 
     Args:
-        steps: The steps; words of a person have the name `user`, those of the agent `assistant`. A step of the user
-            that is an error says that the user stopped the agent: then what is said next is an objection.
+        steps: The steps; those of the person are named `user`, those of the agent `assistant`. A user step that is an
+            error means that the user stopped the agent; the next reply is then an objection.
 
     Returns:
-        The corrections. The place of each is that of its last words, so of a conversation that is read turn by turn,
-        the turn that holds the place holds the accepted answer, too.
+        The corrections. The place of each is that of its last reply, so if a conversation is read turn by turn, the
+        turn with that place also contains the accepted answer.
 
     Example:
         >>> from ace.traces import trace_step
@@ -261,13 +261,13 @@ def corrections_in(steps: Sequence[TraceStep]) -> list[TraceCorrection]:
 
 
 def correction_in_feedback(question: str, answer: str, feedback: str, ground_truth: str = "") -> list[TraceCorrection]:
-    """Return the correction that feedback on an answer holds, if it objects to the answer; else an empty list.
+    """Return the correction in feedback on an answer, if it objects to the answer; else an empty list.
 
     Args:
-        question: What was asked.
-        answer: What was answered.
-        feedback: What a person said about the answer.
-        ground_truth: The right answer, where it is known.
+        question: The question.
+        answer: The answer.
+        feedback: The feedback of a person on the answer.
+        ground_truth: The right answer, if known.
 
     Example:
         >>> [each["right"] for each in correction_in_feedback("Currency?", "EUR", "No, it should be SEK.")]
@@ -284,12 +284,12 @@ def correction_in_feedback(question: str, answer: str, feedback: str, ground_tru
 
 
 def answer_in(question: str, wrong: str, correction: str) -> str:
-    """Return the right answer where the correction itself states it beyond doubt; else an empty text.
+    """Return the right answer if the correction states it unambiguously; else an empty string.
 
     Args:
-        question: What was asked.
+        question: The question.
         wrong: The answer that is corrected.
-        correction: What was said about it.
+        correction: The correction.
 
     Example:
         >>> answer_in("Deadline?", "31 May", "No. It should be 31 July.")
@@ -347,13 +347,13 @@ def _made_from(question: str, wrong: str, correction: str) -> str:
 
 
 def accepted_answer(text: str) -> str:
-    """Return what an agent says after a correction, without apologies before it and offers behind it.
+    """Return the answer of an agent to a correction, without apologies at its start and offers at its end.
 
     Args:
         text: The whole answer.
 
     Returns:
-        An empty text if it says nothing else.
+        An empty string if nothing is left.
 
     Example:
         >>> accepted_answer("You're right, sorry! It is SEK. Is there anything else I can do?")
@@ -388,13 +388,13 @@ def accepted_answer(text: str) -> str:
 
 
 def steps_of_dialogue(text: str) -> list[TraceStep]:
-    """Return what is said in a dialogue that is written as lines of "User: ..." and "Assistant: ...".
+    """Return the steps of a dialogue written as lines "User: ..." and "Assistant: ...".
 
     Args:
         text: Any text.
 
     Returns:
-        The steps, whose place is their line; an empty list if the text is not such a dialogue.
+        The steps, with their line as their place; an empty list if the text is not such a dialogue.
 
     Example:
         >>> [step["name"] for step in steps_of_dialogue("User: 6*7?\\nAssistant: 42")]
@@ -416,7 +416,7 @@ def steps_of_dialogue(text: str) -> list[TraceStep]:
 
 @dataclass(frozen=True)
 class _Exchange:
-    """What a person said, and what the agent answered to it."""
+    """A message of a person, and the answer of the agent."""
 
     said: str
     place: str
@@ -426,7 +426,7 @@ class _Exchange:
 
 
 def _exchanges(steps: Sequence[TraceStep]) -> list[_Exchange]:
-    """Return what was said and answered, in order; of several answers in a row, the last one counts."""
+    """Return the messages and answers, in order; of several consecutive answers, only the last one."""
     exchanges: list[_Exchange] = []
     stopped = False
     for step in steps:
@@ -465,7 +465,7 @@ def _correction(question: str, wrong: str, objections: Sequence[_Exchange]) -> T
 
 
 def _without_aside(said: str) -> str:
-    """Return what a person asks without thanks or a greeting before it."""
+    """Return the message of a person without a leading thanks or greeting."""
     aside = _ASIDE.match(said)
     rest = said[aside.end() :].strip() if aside and said[aside.end() - 1 : aside.end()].isspace() else ""
     return rest if len(tokens(rest)) >= 3 else said
@@ -490,7 +490,7 @@ def _verdict(question: str, wrong: str, exchange: _Exchange) -> Literal["correct
 
 
 def _evidence(question: str, wrong: str, said: str, right: str, reply: str, *, praised: bool = False) -> int:
-    """Return how much speaks for a correction; `_ENOUGH` decides."""
+    """Return a score for the evidence of a correction, to be compared with `_ENOUGH`."""
     objects = _OBJECTION.search(said) is not None or _RHETORICAL.match(said) is not None
     points = 3 if objects else 0
     points += 3 if _APOLOGY.search(reply) and reply else 0
@@ -540,7 +540,7 @@ def _points_of_form(question: str, said: str, objects: bool) -> int:
 
 
 def _points_of_answer(question: str, wrong: str, said: str, right: str) -> tuple[int, bool]:
-    """Return what the new answer tells, and whether it takes up what was said or varies the wrong one."""
+    """Return the score from the new answer, and whether it adopts what was said or varies the wrong answer."""
     spoken = {word.lower() for word in tokens(said)}
     values = [word for value in right_values(question, wrong, said, right) for word in value.lower().split()]
     points = 1 if values and any(word in spoken for word in values) else 0
@@ -557,7 +557,7 @@ def _points_of_answer(question: str, wrong: str, said: str, right: str) -> tuple
 
 
 def _points_without_answer(question: str, wrong: str, said: str, *, acknowledged: bool) -> int:
-    """Without a new answer, what was said has to state a value of the same form as the wrong one."""
+    """Return the score without a new answer: the message has to state a value of the same form as the wrong one."""
     points = 1 if acknowledged else 0
     stated = answer_in(question, wrong, said)
     if not stated or len(tokens(wrong)) > 8:
@@ -572,7 +572,7 @@ def _points_without_answer(question: str, wrong: str, said: str, *, acknowledged
 
 
 def _dictates(exchange: _Exchange) -> bool:
-    """Whether what the agent answered is a part of what the person said, and that was not a question."""
+    """Whether the answer of the agent is a part of the message, which was not a question."""
     said, right = exchange.said.strip(), accepted_answer(exchange.answer)
     return bool(right) and not said.endswith("?") and not _TASK.match(said) and _bare(right) in _bare(said)
 
@@ -585,7 +585,7 @@ def _proposes(question: str, wrong: str) -> bool:
 
 
 def _replaces(question: str, wrong: str, said: str, right: str) -> bool:
-    """Whether an answer takes the place of another one, rather than being the answer to something new."""
+    """Whether an answer replaces another one, rather than answering something new."""
     old, new = tokens(wrong), tokens(right)
     if max(len(old), len(new)) <= 4 or (max(len(content_words(wrong)), len(content_words(right))) <= 3):
         return True
@@ -601,7 +601,7 @@ def _replaces(question: str, wrong: str, said: str, right: str) -> bool:
 
 
 def _is_variant(wrong: str, right: str) -> bool:
-    """Whether two answers differ only in their number, in their form, or as yes and no do."""
+    """Whether two answers differ only in a number, in their form, or as yes and no."""
     old, new = _bare(wrong), _bare(right)
     if {old.split(" ")[0].strip(",."), new.split(" ")[0].strip(",.")} == {"yes", "no"}:
         return True
@@ -615,7 +615,7 @@ def _differs(answer: str, other: str) -> bool:
 
 
 def _varies(question: str, words: Sequence[str]) -> bool:
-    """Whether a few words only put another number, or thing, into the question: "10 miles" after "3 miles"."""
+    """Whether a short message only asks the same with another number or object: "10 miles" after "3 miles"."""
     asked = {word.lower() for word in tokens(question)}
     numbers = [word for word in words if number_in(word) is not None]
     return (
@@ -642,7 +642,7 @@ def _is_new_value(value: str, question: str, wrong: str) -> bool:
 
 
 def _shapes(text: str) -> set[str]:
-    """Return the forms of the values of a text: LP-2 and LP-9 have the same."""
+    """Return the forms of the values in a text: LP-2 and LP-9 have the same form."""
     return {
         re.sub(r"\d+", "9", re.sub(r"[^\W\d_]+", "a", word)) if has_digit(word) else "A"
         for place, word in enumerate(tokens(text))

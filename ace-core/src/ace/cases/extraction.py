@@ -1,4 +1,4 @@
-"""`cases_of`: the cases that a standard trace yields."""
+"""`cases_of`: extracts the cases from a standard trace."""
 
 from __future__ import annotations
 
@@ -21,19 +21,15 @@ _LEAST_WORDS_TO_JUDGE = 3
 def cases_of(
     trace: Mapping[str, Any], *, trace_id: str = "", made_at: str = "", can_be_asked_again: bool = False
 ) -> tuple[SkillCase, ...]:
-    """Return the cases of a standard trace, in order. No model is asked.
+    """Return the cases of a standard trace, in order, without using a model.
 
-    Each correction yields one; a trace without corrections yields one if it was judged, by an environment or against
-    a ground truth. Without its tools, a question that was answered with tools cannot be asked again. So a judged trace
-    with tool calls yields no case, and neither does a correction whose right answer came from a tool. Where code cannot
-    tell the right answer from the wrong one, the check is left to a judge.
-
-    Args:
-        trace: What `read_trace` returns.
-        trace_id: The name of the trace, kept with each case.
-        made_at: The time, kept with each case: ISO 8601, UTC.
-        can_be_asked_again: Whether the agent that made the trace, with its tools, will be asked the questions of the
-            cases. Then a judged trace yields a case in spite of its tool calls.
+    Each correction yields one case; a trace without corrections yields one if it was scored, by an environment or
+    against a ground truth. A question that was answered with tools cannot be asked again without them, so a scored
+    trace with tool calls yields no case, and neither does a correction whose right answer came from a tool. If code
+    cannot distinguish the right answer from the wrong one, the check is left to a judge.  Args: trace: The result of
+    `read_trace`. trace_id: The name of the trace, which is stored with each case. made_at: The time, which is stored
+    with each case: ISO 8601, UTC. can_be_asked_again: Whether the cases will be asked of the agent that produced the
+    trace, with its tools. Then a scored trace yields a case in spite of its tool calls.
 
     Example:
         >>> [case.check for case in cases_of({"question": "6*7?", "answer": "41", "ground_truth": "42"})]
@@ -59,7 +55,7 @@ def _by_dialogue(corrections: Sequence[TraceCorrection]) -> bool:
 
 
 def _check_in(trace: Mapping[str, Any]) -> CaseCheck | None:
-    """Return the check with which an environment has judged the answer, if the trace says it."""
+    """Return the check with which an environment scored the answer, if the trace contains it."""
     check = trace.get("check")
     if (
         not isinstance(check, Mapping)
@@ -125,7 +121,7 @@ def _corrected(correction: TraceCorrection, steps: Sequence[TraceStep], context:
 
 
 def _came_from_a_tool(check: CaseCheck, correction: TraceCorrection, steps: Sequence[TraceStep]) -> bool:
-    """Whether tools were called after the correction, and what the check looks for is not in the correction."""
+    """Whether tools were called after the correction, and the value of the check is not in the correction."""
     if check.kind in ("contains", "numeric") and all(
         holds(correction["correction"], value) for value in check.value.splitlines()
     ):

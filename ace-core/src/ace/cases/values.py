@@ -1,4 +1,4 @@
-"""The values that decide a case: numbers, codes, names and phrases that the correction brought in."""
+"""The deciding values of a case: numbers, codes, names and phrases that the correction introduced."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FUNCTION_WORD_LIST: Final = (
     "afterwards"
 )
 FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORD_LIST.split())
-"""Words that never decide anything by themselves."""
+"""Words that are never a value by themselves."""
 _PLAIN_VERB_LIST: Final = (
     "ask asks be call calls do does get gets give gives go goes handle handles make makes need needs pass say says "
     "send sends take takes tell tells use uses want wants write writes"
@@ -92,7 +92,7 @@ _NUMBER_WORDS: Final = {
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words, numbers and codes of a text as they are written, without punctuation around them.
+    """Return the words, numbers and codes of a text as written, without surrounding punctuation.
 
     Args:
         text: Any text.
@@ -106,10 +106,10 @@ def tokens(text: str) -> list[str]:
 
 
 def number_in(text: str) -> Decimal | None:
-    """Return the value of a text that is a number and nothing else; None for codes such as 007 or +493012345.
+    """Return the value of a text that is only a number; None for codes such as 007 or +493012345.
 
-    A comma or a point before exactly three digits parts thousands if it is a comma or comes more than once; before
-    any other number of digits it is the decimal mark.
+    A comma or a point before exactly three digits is a thousands separator if it is a comma or occurs more than once;
+    before any other number of digits it is the decimal mark.
 
     Args:
         text: The text.
@@ -135,7 +135,7 @@ def number_in(text: str) -> Decimal | None:
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """Return the numbers of a text by value; parts of codes, dates, times and versions are not among them.
+    """Return the numbers in a text by value, except for parts of codes, dates, times and versions.
 
     Args:
         text: Any text.
@@ -149,7 +149,7 @@ def numbers_in(text: str) -> list[Decimal]:
 
 
 def holds(text: str, value: str) -> bool:
-    """Tell whether a text holds a value as a whole: a number by value, words and codes between boundaries.
+    """Return whether a text contains a value as a whole: a number by value, words and codes at word boundaries.
 
     Args:
         text: An answer, or a rule.
@@ -173,16 +173,16 @@ def holds(text: str, value: str) -> bool:
 
 
 def right_values(question: str, wrong: str, correction: str, right: str) -> tuple[str, ...]:
-    """Return what a correct answer must hold: what the accepted answer has and the wrong one lacks.
+    """Return what a correct answer must contain: the values in the accepted answer that the wrong one lacks.
 
-    What the correction says as well comes first, numbers, codes and names before other words; phrases stay whole.
-    Where a number was corrected and the correction only tells how to get the right one, it is that number.
+    Values that also appear in the correction come first, and numbers, codes and names come before other words; phrases
+    are not split. If a number was corrected and the correction only explains how to compute it, it is that number.
 
     Args:
-        question: What was asked.
+        question: The question.
         wrong: The answer that was corrected.
-        correction: What was said about it.
-        right: The answer that was accepted.
+        correction: The correction.
+        right: The accepted answer.
 
     Example:
         >>> right_values("When is high water?", "2:30 pm", "Write it as 14h30.", "It is 14h30.")
@@ -218,10 +218,10 @@ def right_values(question: str, wrong: str, correction: str, right: str) -> tupl
 
 
 def deciding_values(case: SkillCase) -> tuple[str, ...]:
-    """Return the values of the correction that a rule must keep: those that the question did not bring in.
+    """Return the values of the correction that a rule must contain: those that are not in the question.
 
-    They are the numbers, codes and names of the sentences that say what is right, the numbers of every sentence that
-    compares, and the phrases that the right answer takes from the correction.
+    They are the numbers, codes and names in sentences that state what is right, the numbers in comparisons, and the
+    phrases that the right answer adopts from the correction.
 
     Args:
         case: The case.
@@ -261,11 +261,11 @@ def deciding_values(case: SkillCase) -> tuple[str, ...]:
 
 
 def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
-    """Return the deciding values of a case that a rule does not hold.
+    """Return the deciding values of a case that a rule does not contain.
 
     Args:
         text: The rule.
-        case: The case that taught it.
+        case: The case that it was learned from.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -278,7 +278,7 @@ def missing_values(text: str, case: SkillCase) -> tuple[str, ...]:
 
 
 def keeps(text: str, value: str) -> bool:
-    """Tell whether a rule holds a deciding value, which may be a part of a code.
+    """Return whether a rule contains a deciding value, which may be a part of a code.
 
     Args:
         text: The rule.
@@ -294,15 +294,15 @@ def keeps(text: str, value: str) -> bool:
 
 
 def inverted_number(text: str, case: SkillCase) -> str:
-    """Return the number of a correction that a rule gives to the wrong alternative; empty if there is none.
+    """Return the number of a correction that a rule assigns to the wrong alternative; empty if there is none.
 
-    Small models invert conditions. A rule is only compared where the correction names one of the two answers in the
-    clause with the number, and the rule the other one. A rule that says the same from the other side is taken for an
-    inverted one.
+    Small models invert conditions. This is only detected if the correction names one of the two answers in the clause
+    with the number, and the rule names the other one. A rule that correctly states the opposite condition is also taken
+    for an inverted one.
 
     Args:
         text: The rule.
-        case: The case that taught it.
+        case: The case that it was learned from.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -332,9 +332,9 @@ def _answers_beside(text: str, number: str, right: Sequence[str], wrong: Sequenc
 
 
 def worked_example(case: SkillCase) -> str:
-    """Return the case as one line that shows how its question is answered, and how it is not.
+    """Return the case as one line that shows the right and the wrong answer to its question.
 
-    Long texts are cut: of an answer, the line that the check looks for stays. Without a known answer it is empty.
+    Long texts are truncated to the line with the value of the check. Without a known answer, the result is empty.
 
     Args:
         case: The case.
@@ -354,7 +354,7 @@ def worked_example(case: SkillCase) -> str:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words of a text in lower case that are not function words.
+    """Return the words of a text, in lower case, without function words.
 
     Args:
         text: Any text.
@@ -363,12 +363,12 @@ def content_words(text: str) -> list[str]:
 
 
 def has_digit(word: str) -> bool:
-    """Tell whether a word holds a digit."""
+    """Return whether a word contains a digit."""
     return any(each.isdigit() for each in word)
 
 
 def is_strong(word: str) -> bool:
-    """Tell whether a word can be a value by its form alone: a number, a code, an abbreviation or a name.
+    """Return whether the form of a word makes it a value: a number, a code, an abbreviation or a name.
 
     Args:
         word: A token.
@@ -379,7 +379,7 @@ def is_strong(word: str) -> bool:
 
 
 class _NewWords:
-    """The words of the accepted answer, and which of them the wrong answer lacks."""
+    """The words of the accepted answer, and those among them that the wrong answer lacks."""
 
     def __init__(self, right: str, wrong: str) -> None:
         self.all = tokens(right)
@@ -398,7 +398,7 @@ class _NewWords:
         self.new = [self.all[place] for place in self.places]
 
     def new_in(self, run: Sequence[str]) -> list[str]:
-        """Return the words of a run that are new."""
+        """Return the new words in a sequence of words."""
         return [word for word in run if word in self.new]
 
     def _is_new(self, place: int) -> bool:
@@ -409,7 +409,7 @@ class _NewWords:
 
 
 def _runs(words: _NewWords, spoken: Sequence[list[str]]) -> list[list[str]]:
-    """Return the longest runs of words that answer and correction share and that hold something new."""
+    """Return the longest sequences of words that the answer and the correction share and that contain a new word."""
     runs: list[list[str]] = []
     place = 0
     while place < len(words.all):
@@ -438,7 +438,7 @@ def _longest(right: Sequence[str], place: int, spoken: Sequence[list[str]]) -> i
 
 
 def _parts(words: Sequence[str], start: int, end: int) -> list[tuple[int, int]]:
-    """Cut a run at its function words: "depot in Lund" names two things."""
+    """Split a sequence at its function words: "depot in Lund" names two things."""
     parts: list[tuple[int, int]] = []
     first = start
     for place in range(start, end + 1):
@@ -453,7 +453,7 @@ def _parts(words: Sequence[str], start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _trimmed(run: Sequence[str], words: _NewWords, asked: Collection[str]) -> str:
-    """Return a run without the words at its ends that the wrong answer or the question has, too."""
+    """Return a sequence without the words at its ends that also appear in the wrong answer or the question."""
     kept = list(run)
 
     stems = {word[:4].lower() for word in (*words.wrong, *asked) if len(word) > 3}
@@ -484,15 +484,15 @@ _CALCULATION: Final = re.compile(
 
 
 def _without_calculation(text: str) -> str:
-    """Return an answer without the way to its result, such as "8600 / 1000 =": its numbers are not the answer."""
+    """Return an answer without its calculation, such as "8600 / 1000 =", whose numbers are not the answer."""
     return _CALCULATION.sub("", text)
 
 
 def _judged_sentences(correction: str, right: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return the sentences that hold deciding values, and whether they say what is right.
+    """Return the sentences with deciding values, and whether they state what is right.
 
-    They do also where they say when something else is right, such as "ERROR only if data is lost". Those that only
-    compare, such as "Pier C is kept for boats longer than 9 metres", keep their numbers only.
+    They also do so if they state when something else is right, such as "ERROR only if data is lost". Of mere
+    comparisons, such as "Pier C is kept for boats longer than 9 metres", only the numbers are values.
     """
     sentences = [each for each in _SENTENCE_END.split(correction) if each.strip()]
     decisive = {each for each in sentences if any(holds(each, value) for value in right)}
@@ -523,7 +523,7 @@ def _is_value(word: str, place: int) -> bool:
 
 
 def _is_asked(word: str, in_question: set[str], right: Sequence[str]) -> bool:
-    """Whether the question brought a word in, also in another form, as Sweden and Swedish are."""
+    """Whether a word is in the question, possibly in another form, such as Sweden and Swedish."""
     if has_digit(word):
         return False
     if any(word.lower() in value.lower().split() for value in right):
@@ -534,7 +534,7 @@ def _is_asked(word: str, in_question: set[str], right: Sequence[str]) -> bool:
 
 
 def _without_numbers_of_the_question(word: str, numbers: Sequence[str]) -> list[str]:
-    """Return the parts of a word that are left without the number of this one case: board_14.md is board_ and .md."""
+    """Return the parts of a word without the number of this one case: board_ and .md for board_14.md."""
     if word in numbers:
         return []
     pattern = "|".join(rf"(?<!\d){re.escape(number)}(?!\d)" for number in numbers)
@@ -546,7 +546,7 @@ def _without_numbers_of_the_question(word: str, numbers: Sequence[str]) -> list[
 
 
 def _is_of_the_case(value: str, numbers: Sequence[str]) -> bool:
-    """Whether a value holds a number of this one question, so that a rule must not be asked for it."""
+    """Whether a value contains a number of this one question, so that a rule does not have to contain it."""
     return any(re.search(rf"(?<!\d){re.escape(number)}(?!\d)", value) for number in numbers)
 
 
@@ -556,14 +556,14 @@ def _is_letter_code(word: str, place: int) -> bool:
 
 
 def _form(word: str) -> str:
-    """Return the form of a value: LP-2 and LP-9 have the same, and so have all names."""
+    """Return the form of a value: LP-2 and LP-9 have the same form, and so have all names."""
     if not has_digit(word):
         return "name"
     return re.sub(r"\d+", "9", re.sub(r"[^\W\d_]+", "a", word))
 
 
 def _holds_letter(text: str, letter: str) -> bool:
-    """Whether a text names a thing by one letter. The article at the start of a sentence is not the thing A."""
+    """Whether a text contains a single letter as a name. The article at the start of a sentence is not the name A."""
     if text.strip(" .!\n").casefold() == letter.casefold():
         return True
     for found in re.finditer(_bounded(re.escape(letter)), text):
@@ -598,12 +598,12 @@ def _holds_phrase(text: str, words: Sequence[str]) -> bool:
 
 
 def _bounded(pattern: str) -> str:
-    """Return the pattern of a value that is not a part of a longer code."""
+    """Return a pattern that matches a value, but not as a part of a longer code."""
     return rf"(?<![\w.\-/@\\#])(?<!\w:)(?:{pattern})(?![\w\-@/\\]|[.:,]\w|['’](?!s\b)\w)" if pattern else pattern  # noqa: RUF001
 
 
 def _shown(text: str, values: Collection[str]) -> str:
-    """Return a text as one line for a worked example; of a long one, the line that holds the values."""
+    """Return a text as one line for a worked example; a long text is reduced to the line with the values."""
     whole = " ".join(text.split())
     if len(whole) <= _LONGEST_EXAMPLE:
         return whole
