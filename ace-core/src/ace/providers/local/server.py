@@ -70,11 +70,11 @@ def check_runtime() -> None:
     """
     if importlib.util.find_spec("xllamacpp") is None:
         raise RuntimeMissingError(
-            "models on this machine need the package 'xllamacpp'; install it with: pip install 'ace-core[local]'"
+            "local models require the package 'xllamacpp'; install it with: pip install 'ace-core[local]'"
         )
     if sys.platform == "linux" and not _is_loadable(_OPENMP_LIBRARY):
         raise RuntimeMissingError(
-            f"models on this machine need the library {_OPENMP_LIBRARY}, which this system lacks; install it with "
+            f"local models require the library {_OPENMP_LIBRARY}, which this system lacks; install it with "
             "your system's package manager (Debian and Ubuntu: apt-get install libgomp1; Fedora: dnf install libgomp; "
             "Alpine: apk add libgomp)"
         )
@@ -136,7 +136,8 @@ def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
         return outcome.result(_LONGEST_START)
     except RuntimeError as error:
         raise LocalModelError(
-            f"the model file {str(path)!r} cannot be loaded; it is not a whole GGUF file, or too large for the memory",
+            f"the model file {str(path)!r} cannot be loaded; it is incomplete, not a GGUF file, or "
+            "too large for the memory",
             model=str(path),
         ) from error
     except TimeoutError as error:
