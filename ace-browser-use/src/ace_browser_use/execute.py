@@ -53,7 +53,7 @@ class BrowserExecuteStep:
             session with `keep_alive` is left open; it belongs to one event loop.
         max_steps: How many steps a run may take.
         timeout: How long a run may take, in seconds.
-        skill_budget_tokens: The most tokens that the skills may take; None takes all of them.
+        skill_budget_tokens: The maximum size of the skills, in tokens; None takes all of them.
         timeout_seconds: The old name of timeout.
         budget_tokens: The old name of skill_budget_tokens.
         **agent_kwargs: All else that a browser-use `Agent` takes, such as tools, sensitive_data, use_vision,

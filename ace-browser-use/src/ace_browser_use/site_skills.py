@@ -64,7 +64,7 @@ def skills_text(skillbook: SkillbookView, site: str, budget_tokens: int | None =
     Args:
         skillbook: The book.
         site: The site of the page; empty for none.
-        budget_tokens: The most tokens that they may take; None takes all of them.
+        budget_tokens: Their maximum size, in tokens; None takes all of them.
 
     Example:
         >>> book = Skillbook()
@@ -86,7 +86,7 @@ class ShownSkills:
 
     Args:
         skillbook: The book. It is read once, so that an agent keeps its skills while other runs learn.
-        budget_tokens: The most tokens that the skills may take; None takes all of them.
+        budget_tokens: The maximum size of the skills, in tokens; None takes all of them.
     """
 
     text: str

@@ -31,7 +31,7 @@ def completion(claude: str, config: ClaudeCodeLLMConfig, prompt: str, system: st
         claude: The path of the binary.
         config: How it is asked.
         prompt: The whole prompt.
-        system: The system prompt, in the place of that of Claude Code.
+        system: The system prompt, instead of that of Claude Code.
         schema: The JSON schema of the answer; None for words.
 
     Raises:

@@ -45,7 +45,7 @@ class ClaudeCodeExecuteStep:
         max_turns: The number of turns after which a run is stopped.
         max_budget_usd: The cost after which a run is stopped, in US dollars.
         resume: The session to resume.
-        skill_budget_tokens: The most tokens that the skills may take, those that fit the task first; None takes all.
+        skill_budget_tokens: The maximum size of the skills, in tokens; those that fit the task first; None takes all.
         skill_file: The file below `.claude/rules` that holds the skills for other sessions. The runs here get their
             skills by the system prompt, so they do not load it a second time.
         env: Environment variables beside those of this process.

@@ -36,7 +36,7 @@ class ClaudeCodeLLMClient:
         claude: The binary.
         timeout: After how many seconds a call has failed.
         api_base: Another address than that of the login.
-        api_key: A key, in the place of the login.
+        api_key: An API key, instead of the login.
         max_tokens: Taken because all clients have it; the binary chooses the length itself.
         temperature: Likewise.
 
@@ -102,7 +102,7 @@ class ClaudeCodeLLMClient:
     ) -> StructuredAnswer:
         """Send a prompt and return the answer as an instance of a pydantic model.
 
-        The binary makes the model answer by a JSON schema. A run in which the model answers in words is a success to
+        The binary makes the model answer by a JSON schema. A run in which the model answers with text is a success to
         the binary; here an answer without an object that validates is asked for again.
 
         Args:

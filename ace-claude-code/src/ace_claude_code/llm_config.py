@@ -34,7 +34,7 @@ class ClaudeCodeLLMConfig:
     api_base: str | None = None
     """Another address than that of the binary's login."""
     api_key: str | None = field(default=None, repr=False)
-    """A key, in the place of the login."""
+    """An API key, instead of the login."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Environment variables beside those of this process."""
 

@@ -18,7 +18,7 @@ TranscriptSource = str | bytes | os.PathLike[str] | Iterable[Mapping[str, object
 """A path, the text of a file, or the parsed records."""
 
 PRIVATE = "[private]"
-"""What is read in the place of a passage between `<private>` and `</private>`."""
+"""What is read instead of a passage between `<private>` and `</private>`."""
 _PRIVATE_PASSAGE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 
 KNOWN_TYPES = frozenset(

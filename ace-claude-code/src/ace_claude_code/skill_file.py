@@ -25,11 +25,11 @@ def write_skill_file(
     Args:
         path: The file, such as `.claude/rules/ace-skillbook.md` or `CLAUDE.md`; it is made where it is missing.
         skillbook: The skills.
-        budget_tokens: The most tokens that they may take; None takes all of them.
+        budget_tokens: Their maximum size, in tokens; None takes all of them.
 
     Raises:
-        MarkedBlockError: The marks in the file do not make one block; it is left as it is.
-        OSError: The file cannot be written; it is left as it is.
+        MarkedBlockError: The marks in the file do not make one block; it is not changed.
+        OSError: The file cannot be written; it is not changed.
     """
     skills = skillbook.as_prompt() if budget_tokens is None else skillbook.as_prompt(budget_tokens=budget_tokens)
     if skills:
@@ -44,7 +44,7 @@ class SkillFileStep:
 
     Args:
         path: The file; see `write_skill_file`.
-        budget_tokens: The most tokens that the skills may take.
+        budget_tokens: The maximum size of the skills, in tokens.
     """
 
     requires = frozenset({"skillbook"})

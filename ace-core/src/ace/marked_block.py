@@ -33,7 +33,7 @@ def replace_marked_block(original: bytes, content: str) -> bytes:
         content: What stands between the marks. Lines that look like marks are defused.
 
     Returns:
-        The whole file as it shall be.
+        The new text of the whole file.
 
     Raises:
         MarkedBlockError: If a mark is missing, doubled or out of order.
@@ -72,11 +72,11 @@ def write_marked_block(path: str | Path, content: str) -> None:
 
     Args:
         path: The text file.
-        content: What shall stand between the marks.
+        content: The text to put between the marks.
 
     Raises:
-        MarkedBlockError: If the marks in the file do not make one block; the file is left as it is.
-        OSError: If the file cannot be read or written; it is left as it is.
+        MarkedBlockError: If the marks in the file do not form one block; the file is not changed.
+        OSError: If the file cannot be read or written; it is not changed.
     """
     with folder_lock(path):
         target = Path(path)

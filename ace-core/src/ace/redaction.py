@@ -423,7 +423,7 @@ def _known_secrets(named: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _as_written_in_forms(text: str) -> str:
-    """Return a text with blanks in the place of plus signs: forms write a blank so."""
+    """Return a text with plus signs replaced by blanks, as forms encode them."""
     return text.replace("+", " ")
 
 

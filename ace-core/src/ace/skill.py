@@ -327,7 +327,7 @@ def case_check_from_fields(fields: dict[str, object]) -> CaseCheck:
 
 @dataclass(frozen=True)
 class SimilarityDecision:
-    """The judgement that two similar skills shall both stay."""
+    """The decision to keep both of two similar skills."""
 
     decision: str = "KEEP"
     """The judgement; only `KEEP` stops the pair from being reported again."""

@@ -79,7 +79,7 @@ class LangChainExecuteStep:
         recursion_limit: The most steps of a graph, unless `config` says otherwise or the graph allows fewer; None
             leaves it to the graph. (`create_agent` allows 9,999.)
         timeout: How long a run may take, in seconds.
-        skill_budget_tokens: The most tokens that the skills may take; None takes all of them.
+        skill_budget_tokens: The maximum size of the skills, in tokens; None takes all of them.
         timeout_seconds: The old name of timeout.
         budget_tokens: The old name of skill_budget_tokens.
 

@@ -33,8 +33,8 @@ def with_skills(
         stored: The messages of the thread that the run continues.
 
     Raises:
-        ValueError: There is no place for them. It is raised for no skills too: a first run without any shall not
-            hide that later ones would come without what was learned.
+        ValueError: There is no place for them. It is raised for no skills too: a first run without any must not hide
+            that later ones would come without what was learned.
 
     Example:
         >>> print(with_skills(None, {"question": "2+2?"}, "[maths-00001] Add.")["question"])

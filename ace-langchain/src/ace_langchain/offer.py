@@ -27,7 +27,7 @@ def skills_text(
     Args:
         skillbook: The book.
         agent: The name of the agent; empty for one without a name.
-        budget_tokens: The most tokens that they may take; None takes all of them.
+        budget_tokens: Their maximum size, in tokens; None takes all of them.
         is_only_own: Whether to take only what is for this agent alone.
 
     Example:

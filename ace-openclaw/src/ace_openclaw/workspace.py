@@ -33,7 +33,7 @@ def write_skills(workspace: Path, skillbook: Skillbook) -> None:
         skillbook: The skills.
 
     Raises:
-        MarkedBlockError: The marks in AGENTS.md do not make one block; the file is left as it is.
+        MarkedBlockError: The marks in AGENTS.md do not form one block; the file is not changed.
         OSError: A file cannot be written.
     """
     target = workspace / "AGENTS.md"

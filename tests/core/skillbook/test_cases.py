@@ -300,7 +300,7 @@ def test_cases_of_another_framework_are_named_and_ignored(caplog: pytest.LogCapt
     with caplog.at_level(logging.WARNING):
         book = Skillbook.loads(json.dumps({"skills": skills}))
     assert [skill.cases for skill in book.skills()] == [(), (case(1, "passed"),)]
-    assert "no place for these fields of the file: skills.cases" in caplog.text
+    assert "These fields of the file are not supported and were ignored: skills.cases" in caplog.text
 
 
 def test_what_a_case_lacks_in_a_file_is_empty() -> None:

@@ -473,7 +473,7 @@ MUTANTS = (
     ),
     Mutant(
         "ObserverConformance.test_takes_every_event",
-        "the target of an observer is a class, which is made anew at each event",
+        "the target of an observer is a class, which is instantiated for each event",
         (
             Edit(
                 "observe.py",

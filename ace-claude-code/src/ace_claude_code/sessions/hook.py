@@ -138,7 +138,7 @@ def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
 
 
 def _give(event: str, text: str) -> None:
-    """Print what Claude Code shall add to the conversation."""
+    """Print what Claude Code is to add to the conversation."""
     sys.stdout.write(json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}))
 
 

@@ -35,7 +35,7 @@ class SessionUse(NamedTuple):
     input_tokens: int
     output_tokens: int
     origin: str
-    """Where the numbers come from, in words."""
+    """The source of the numbers, as text."""
 
     def cost(self, price: ModelPrice) -> float:
         """Return the cost in US dollars.

@@ -45,7 +45,7 @@ class SessionSettings:
     claude: str = ""
     """The binary."""
     budget_tokens: int = 2000
-    """The most tokens of skills that a session is shown."""
+    """The maximum size of the skills in the prompt of a session, in tokens."""
     budget_usd: float = DEFAULT_BUDGET_USD
     """The most US dollars that automatic learning spends in a day."""
     projects: tuple[str, ...] = ()

@@ -48,7 +48,7 @@ def chosen_model(settings: Settings) -> str:
 
 
 def model_and_place(settings: Settings) -> str:
-    """Return the model and where it runs, in words.
+    """Return the model and where it runs, as text.
 
     Args:
         settings: The settings.
@@ -69,7 +69,7 @@ def announce(doing: str, settings: Settings, *, quiet: bool = False) -> None:
 
 
 def place_of_model(settings: Settings) -> str:
-    """Return where the model runs, in words: on this machine, at an address, or at a provider.
+    """Return where the model runs, as text: on this machine, at an address, or at a provider.
 
     Args:
         settings: The settings.
@@ -216,7 +216,7 @@ def _what_to_do(error: LLMCallError, settings: Settings) -> str:
 
 
 def _without_user(text: str) -> str:
-    """Return what shall have been an address without the password that may be in it."""
+    """Return what was meant to be an address without the password that may be in it."""
     before, _, after = text.rpartition("@")
     return f"{before.partition('://')[0]}://{after}" if "://" in before else after
 

@@ -364,7 +364,7 @@ class Settings:
     provenance: Provenance
     """What is kept of a trace besides the skills that it taught."""
     origins: Mapping[str, str]
-    """Where each value came from, by name, in words for people."""
+    """Where each value came from, by name, readable for people."""
 
     @property
     def max_input_bytes(self) -> int:

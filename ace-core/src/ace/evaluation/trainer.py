@@ -180,7 +180,7 @@ class Trainer:
         """Learn from samples, validate in between and at the end, and return the best state.
 
         A book in a store is gone back to the best state when this returns; a `skillbook_path` to a JSON file holds the
-        best state at any time; any other book is left as it is, and the result has a copy.
+        best state at any time; any other skillbook is not changed, and the result contains a copy.
 
         Args:
             samples: What is learned from.

@@ -209,7 +209,7 @@ class ValidationCourse:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the last validations brought nothing better, so that the training shall end."""
+        """Whether the last validations brought nothing better, so that the training should end."""
         if self.settings.patience is None:
             return False
         best, since = float("-inf"), 0

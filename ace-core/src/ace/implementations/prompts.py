@@ -69,7 +69,7 @@ def wrap_skillbook_for_external_agent(skillbook: SkillbookReader, budget_tokens:
 
     Args:
         skillbook: The skills.
-        budget_tokens: The most tokens that the skills may take; None takes all of them.
+        budget_tokens: The maximum size of the skills, in tokens; None takes all of them.
 
     Returns:
         Instructions and skills; an empty string if the book has no skills.

@@ -58,7 +58,7 @@ class Reflector:
         prompt_template: A template with one of the placeholders question and trace and, where wanted,
             reasoning, answer, ground_truth, feedback and skillbook_excerpt.
         max_retries: How often to ask again when an answer cannot be used.
-        max_trace_tokens: The most tokens that the record of the execution may take. By default 60 %
+        max_trace_tokens: The maximum size of the record of the execution, in tokens. By default 60 %
             of what the model takes, at most 200,000; 32,000 for a model of which nothing is known.
 
     Raises:

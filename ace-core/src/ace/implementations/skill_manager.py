@@ -152,7 +152,7 @@ class SkillManager:
         )
 
     def consolidate_skills(self, prompt: str) -> Mapping[str, Any]:
-        """Ask what shall become of similar skills; `ace.deduplication` makes the question.
+        """Ask what to do with similar skills; `ace.deduplication` makes the question.
 
         Args:
             prompt: The whole question, with the groups of similar skills.

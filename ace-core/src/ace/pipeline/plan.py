@@ -107,7 +107,7 @@ class Plan(Generic[C]):
         loop_foreground: The same where an event loop runs it.
         stages: What it passes behind the boundary, in order.
         lanes: The lanes of its lane sections, in order, foreground first.
-        through: All steps in one go, for a pipeline that is called by itself.
+        through: All steps as one sequence, for a pipeline that is called by itself.
         has_inner_hooks: Whether a nested pipeline, at any depth, has hooks.
 
     Raises:
@@ -189,7 +189,7 @@ class Plan(Generic[C]):
         return tuple(stages)
 
     def through_within(self, mode: ExecutionMode) -> tuple[Segment[C], ...]:
-        """Return all steps in one go, for a pipeline that is a step of another one in this mode."""
+        """Return all steps as one sequence, for a pipeline that is a step of another one in this mode."""
         segments = self._through_within.get(mode)
         if segments is None:
             steps = self._prepared(self.steps, mode)

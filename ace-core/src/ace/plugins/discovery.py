@@ -37,7 +37,7 @@ def normalised(name: str) -> str:
 
 
 def is_strict(environ: Mapping[str, str]) -> bool:
-    """Tell whether what is wrong with any plugin shall be raised (`ACE_PLUGINS_STRICT=1`)."""
+    """Tell whether what is wrong with any plugin is raised (`ACE_PLUGINS_STRICT=1`)."""
     return environ.get("ACE_PLUGINS_STRICT", "").strip().lower() in ("1", "true", "yes", "on")
 
 

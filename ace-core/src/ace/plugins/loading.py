@@ -147,7 +147,7 @@ installed; run: pip install 'pluggy>=99'
             requirement = Requirement(text)
             is_needed = requirement.marker is None or requirement.marker.evaluate()
         except ValueError as error:  # of the requirement or of its marker
-            raise PluginLoadError(f"{needed_by}: a requirement is written as in PEP 508, not {text!r}") from error
+            raise PluginLoadError(f"{needed_by}: a requirement must follow PEP 508, got {text!r}") from error
         if not is_needed:
             continue
         try:

@@ -181,7 +181,7 @@ class SkillConsolidatorLike(Protocol):
     """A skill manager that can also be asked about similar skills; its method may be `async def`."""
 
     def consolidate_skills(self, *, prompt: str) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
-        """Ask what shall become of similar skills.
+        """Ask what to do with similar skills.
 
         Args:
             prompt: The whole question, with the groups of similar skills.

@@ -24,7 +24,7 @@ class SkillbookReader(Protocol):
         """Return the active skills as text for a model.
 
         Args:
-            budget_tokens: The most tokens that the text may take; None takes all skills.
+            budget_tokens: The maximum size of the text, in tokens; None takes all skills.
             query: What the skills are needed for; the most relevant ones come first.
         """
         ...

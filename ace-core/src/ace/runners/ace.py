@@ -76,7 +76,7 @@ class ACE(ACERunner):
             agent: Who answers.
             reflector: Who finds out what a trace teaches.
             skill_manager: Who turns that into operations.
-            environment: Who judges the answers, if anybody.
+            environment: Scores the answers; optional.
             retrieval: Chooses the skills that the agent sees; by default it sees them all.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
                 checkpoint_interval, extra_steps, allow, max_adds, prove, proof_agent, judge, unproven, final_test;

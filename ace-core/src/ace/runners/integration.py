@@ -101,9 +101,9 @@ class IntegrationRunner(ACERunner):
 
         Args:
             *args: Those of `from_roles`.
-            **options: `ace_model` (by default `gpt-4o-mini`), the model that learns; `ace_max_tokens` (2048), its
-                longest answer; `api_base`, `api_key` and `temperature` of its client; `ace_llm`, a client that is
-                taken instead of them. All others are those of `from_roles`.
+            **options: `ace_model` (by default `gpt-4o-mini`), the model that learns; `ace_max_tokens` (2048), the
+                maximum length of its answers; `api_base`, `api_key` and `temperature` of its client; `ace_llm`, a
+                client that is taken instead of them. All others are those of `from_roles`.
 
         Raises:
             TypeError: There is no such option, or one is for a client and `ace_llm` is one already.

@@ -112,7 +112,7 @@ class RunLimits:
         )
 
     def not_written(self, error: SkillbookStoreError) -> None:
-        """Take in that the skillbook cannot be written: nothing more can be kept, so nothing more shall be paid for."""
+        """Take in that the skillbook cannot be written: nothing more can be kept, so no further costs may arise."""
         with self._lock:
             if self.write_error is None:
                 self.write_error = error

@@ -250,7 +250,7 @@ class RunRecord:
             inputs: A digest that tells the inputs from others, for `resume="auto"`.
 
         Raises:
-            ValueError: The run is there already and shall not be resumed, or is not there and shall be.
+            ValueError: The run already exists and `resume` is false, or it does not exist and `resume` is true.
             RunInUseError: Another process is working on the run.
         """
         about = {"runner": runner, "started": _now(), "epochs": epochs, "total": total, "state": "running"}
@@ -348,7 +348,7 @@ _here = threading.Condition()
 _held_here: dict[tuple[object, str], int] = {}
 """The runs that this process is working on, and the thread that is in the foreground of each."""
 _BACKGROUND = 0
-"""In the place of a thread: the run has only its background left."""
+"""Instead of a thread: the run has only its background left."""
 
 
 @contextmanager

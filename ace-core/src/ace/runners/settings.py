@@ -347,7 +347,7 @@ def rebound_steps(steps: Sequence[Step], old: Skillbook, new: Skillbook) -> list
     Args:
         steps: The steps of a pipeline.
         old: The book that they write.
-        new: The book that they shall write.
+        new: The new skillbook for them to write.
 
     """
     return [rebound(step, old, new) for step in steps]
@@ -359,7 +359,7 @@ def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
     Args:
         step: The step.
         old: The book that it writes.
-        new: The book that it shall write.
+        new: The new skillbook for it to write.
     """
     if isinstance(step, Pipeline):
         inner = rebound_steps(step.steps, old, new)
@@ -381,7 +381,7 @@ def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
 
 
 def with_save_path(steps: Sequence[Step], path: Path | None) -> list[Step]:
-    """Return the steps with one that saves to `path` in the place of one that saved elsewhere.
+    """Return the steps with one that saves to `path` instead of one that saved elsewhere.
 
     Args:
         steps: The steps of a pipeline.
@@ -402,7 +402,7 @@ def _same(first: Sequence[Step], second: Sequence[Step]) -> bool:
 
 @final
 class StepEvents:
-    """A step observer of the engine that makes events of what it sees, where anybody watches."""
+    """A step observer of the engine that makes events of what it sees, if there is an observer."""
 
     def step_started(self, step_name: str, ctx: StepContext, background: bool) -> None:
         """Tell that a step begins. The arguments are those of `ace.pipeline.StepObserver`."""

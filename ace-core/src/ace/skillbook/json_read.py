@@ -419,7 +419,7 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
     contents.next_id = max(next_id, number_after(seen))
     contents.ignored_fields = tuple(sorted(ignored))
     if ignored:
-        logger.warning("A skillbook has no place for these fields of the file: %s", ", ".join(sorted(ignored)))
+        logger.warning("These fields of the file are not supported and were ignored: %s", ", ".join(sorted(ignored)))
     return contents
 
 
@@ -517,7 +517,7 @@ def read_source(value: Any, place: str, *, strict: bool) -> InsightSource:
     if unknown and strict:
         raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
     if unknown:
-        logger.warning("%s: a source has no place for %s", place, ", ".join(sorted(unknown)))
+        logger.warning("%s: unsupported fields of a source were ignored: %s", place, ", ".join(sorted(unknown)))
 
     def text(name: str) -> str:
         return optional_text(fields.get(name), f"{place}.{name}") or ""

@@ -168,7 +168,7 @@ class PersistStep:
             MarkedBlockError: The marks in the file do not make one block.
             SkillbookFileError: The `.json` target exists and is not a skillbook.
             SkillbookChangedError: Another writer changed the `.json` target since it was written here.
-            OSError: The file cannot be written. In each case it is left as it is.
+            OSError: The file cannot be written. In each case it is not changed.
         """
         if self._is_json:
             self.skillbook.save_to_file(self.target_path, overwrite=self.overwrite)

@@ -56,7 +56,7 @@ def is_learned(ctx: ACEStepContext) -> bool:
 def stop_if_cancelled() -> None:
     """End the sample here if its run was cancelled.
 
-    The engine does this before foreground steps only. A run that is stopped shall not call models for all the
+    The engine does this before foreground steps only. A run that is stopped must not call models for all the
     samples that wait in the background.
 
     Raises:

@@ -31,7 +31,7 @@ _COPIED_PROMPT_WORDS: Final = 8
 @checked_class
 @dataclass(frozen=True, slots=True)
 class CopyGuard:
-    """Says why the text of an operation shall not go into the skillbook.
+    """Returns why the text of an operation must not be added to the skillbook.
 
     It refuses an ADD or UPDATE that copies the right answer which it was learned from, or repeats eight or more
     consecutive words of the prompts of the roles (small models do that where a trace teaches nothing), or looks as if
@@ -71,7 +71,7 @@ class CopyGuard:
         """Return the reason to reject an operation, or None. The reason quotes no secret.
 
         Args:
-            operation: What shall be done.
+            operation: The operation.
             answers: The right answers that must not be copied.
             feedback: What was said about the answer, whose phrases may be kept. The corrections of the operation's own
                 cases are known without it.

@@ -20,7 +20,7 @@ __all__ = ["EvaluateStep", "answer_trace"]
 
 
 def answer_trace(question: str, context: str, ground_truth: str | None, output: AgentOutput) -> dict[str, Any]:
-    """Return what is known of an answer before anybody judges it.
+    """Return what is known of an answer before it is judged.
 
     Args:
         question: The question or task.

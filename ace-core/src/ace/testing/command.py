@@ -94,7 +94,8 @@ class ObserverConformance(Conformance, is_suite=True):
         """It takes every kind of event, also those that tell of failures, and returns nothing to be awaited."""
         observer = _observer(plugin_name)
         demand(
-            not isinstance(observer, type), "the target is a class, which is made anew at each event; name an instance"
+            not isinstance(observer, type),
+            "the target is a class, which is instantiated for each event; name an instance",
         )
         for event in _events():
             with _told(f"it raises at {type(event).__name__}"):

@@ -26,7 +26,7 @@ class InputProblem:
     place: str
     """The file, or the file and the record in it, such as `logs/a.jsonl#12`."""
     reason: str
-    """Why, in words for people."""
+    """The reason, readable for people."""
 
 
 def not_a_file(mode: int) -> str:

@@ -92,7 +92,7 @@ class _Estimate:
         self._begun = time.monotonic()
 
     def text(self) -> str:
-        """Return the time left in words; an empty text until something was worked on, and at the end."""
+        """Return the remaining time as text; an empty text until something was worked on, and at the end."""
         worked = self._tally.ended - self._tally.skipped
         left = self._tally.total - self._tally.ended
         if worked <= 0 or left <= 0:
@@ -297,7 +297,7 @@ class AnswerTally:
 
     @property
     def text(self) -> str:
-        """The numbers in words."""
+        """The numbers as text."""
         failed = f", {self.failed} failed" if self.failed else ""
         return f"{self.ended} of {counted(self.total, 'answer')}{failed}"
 

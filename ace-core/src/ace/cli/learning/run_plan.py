@@ -277,7 +277,7 @@ def _run_over_inputs(
         options: What else makes it another run, such as the number of epochs.
         book: The skillbook, which knows the runs that are not finished.
         resume: Whether the user wants to continue such a run.
-        gives_up: Whether what failed in such runs shall not be tried again.
+        gives_up: Whether the failures of such runs are given up instead of being retried.
 
     Raises:
         UsageError: There is nothing to give up, or another process is working on the run.

@@ -142,7 +142,7 @@ def write_plugin(names: PluginNames, folder: Path, extras: Collection[str] = ())
         The files.
 
     Raises:
-        FileExistsError: The folder is there already; nothing was written.
+        FileExistsError: The folder already exists; nothing was written.
     """
     folder.mkdir(parents=True)
     written = []

@@ -1,4 +1,4 @@
-"""The versions of a skillbook: what each change did, in words, and the command that undoes it."""
+"""The versions of a skillbook: a description of each change, and the command that undoes it."""
 
 from __future__ import annotations
 

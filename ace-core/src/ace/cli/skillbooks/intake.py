@@ -43,7 +43,7 @@ class LeftOut:
     skill: Skill
     """The skill, as it is in its file."""
     reason: str
-    """Why, in words for people."""
+    """The reason, readable for people."""
     known: Skill | None = None
     """The existing skill with the same section and text."""
 
@@ -233,7 +233,7 @@ def _without_head(text: str) -> str:
 
 
 class _Collector(logging.Handler):
-    """Keeps the warnings of the reader, which say what of a file has no place in a skillbook."""
+    """Keeps the warnings of the reader, which say which parts of a file a skillbook does not support."""
 
     def __init__(self, messages: list[str]) -> None:
         super().__init__(logging.WARNING)

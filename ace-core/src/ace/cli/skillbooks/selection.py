@@ -20,7 +20,7 @@ def chosen_skills(skills: Sequence[Skill], query: str | None, budget: int | None
     Args:
         skills: The skills to choose from.
         query: The question, or None.
-        budget: The most tokens that their lines in a prompt may have, or None.
+        budget: The maximum number of tokens of their lines in a prompt, or None.
 
     Example:
         >>> skills = [Skill("a-00001", "a", "Round at the end."), Skill("a-00002", "a", "Check the units.")]

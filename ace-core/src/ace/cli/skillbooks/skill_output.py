@@ -52,7 +52,7 @@ def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
 
 
 def _use_in_words(use: SkillUse) -> str:
-    """Return how often a skill was used, in words.
+    """Return how often a skill was used, as text.
 
     Args:
         use: Its use.

@@ -176,7 +176,7 @@ def _call_steps(call: Plain, place: str) -> list[TraceStep]:
 
 
 def _other_fields(rest: dict[str, Plain], name: str, place: str) -> list[TraceStep]:
-    """Return a step with the fields that have no place of their own, if any holds something."""
+    """Return a step with the remaining fields, if any of them is not empty."""
     left = {key: value for key, value in rest.items() if value not in EMPTY}
     return [trace_step("message", f"{name} (other fields)".strip(), as_text(left), place)] if left else []
 

@@ -43,7 +43,7 @@ ALIASES: Final = {
 
 
 class StandardTrace(TypedDict):
-    """What every trace is read into. `rest` holds all that has no place of its own."""
+    """What every trace is read into. `rest` contains everything else."""
 
     schema: int
     question: str
@@ -65,7 +65,7 @@ def read_trace(trace: object) -> StandardTrace:
 
     A registered converter that claims the trace goes first. Otherwise dicts, dataclasses, pydantic
     models and other objects are read under the usual names of their fields, lists as chat messages or
-    steps, and texts and bytes as JSON where they hold it. What has no place of its own is in `rest`.
+    steps, and texts and bytes as JSON where they hold it. Everything else is in `rest`.
 
     Args:
         trace: Any object.

@@ -46,7 +46,7 @@ class LocalLLMClient:
         seed: The seed of sampling.
         timeout: How long one answer may take until it is complete, in seconds.
         validation_retries: How often a structured answer that does not validate is asked for again.
-        context_tokens: The most tokens of a prompt and its answer together; more take more memory.
+        context_tokens: The maximum size of a prompt and its answer together, in tokens; more take more memory.
         slots: How many requests are answered side by side; on few cores, four give twice the output of one.
         threads: How many threads compute; by default one for each core that this process may use.
         repeatable: True gives the same answer to the same request every time, also after a restart. It is slower:

@@ -88,7 +88,7 @@ def start_server(
     Args:
         path: The GGUF file.
         slots: How many requests are answered side by side.
-        context_tokens: The most tokens of one request and its answer.
+        context_tokens: The maximum size of a request and its answer, in tokens.
         threads: How many threads compute.
         repeatable: True computes every prompt anew, so that equal requests get equal answers.
         key: What a request must carry.
@@ -244,7 +244,7 @@ class ServerSettings:
     slots: int
     """How many requests are answered side by side."""
     context_tokens: int
-    """The most tokens of one request and its answer."""
+    """The maximum size of a request and its answer, in tokens."""
     threads: int
     """How many threads compute."""
     repeatable: bool

@@ -194,7 +194,7 @@ class _PrunedSkill:
     skill: Skill
     """The skill."""
     reason: str
-    """Why, in words for people."""
+    """The reason, readable for people."""
     evidence: str = ""
     """What shows it, which the history of the skill keeps; empty where the skill itself shows it."""
 
