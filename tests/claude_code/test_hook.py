@@ -99,7 +99,7 @@ def test_a_skillbook_of_a_newer_release_is_told_in_one_line(home: Path, state: P
     assert (done.returncode, done.stdout) == (1, "")
     [line] = done.stderr.splitlines()
     assert "no skills are shown" in line
-    assert "update ace" in line
+    assert "upgrade ace" in line
 
 
 @pytest.mark.parametrize("said", ["", "{oops", "[]"])

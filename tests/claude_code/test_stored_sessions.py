@@ -174,7 +174,7 @@ def test_a_skillbook_of_a_newer_release_keeps_no_other_project_from_learning(
     done = here(*learning, *paths, folder=project.parent, environ=CONFIG)
     assert (done.code, done.data["sessions"], done.data["turns_learned"]) == (1, 3, 1)
     assert [problem.partition(": ")[0] for problem in done.data["problems"]] == [str(mine), str(second)]
-    assert "update ace" in done.data["problems"][0]
+    assert "upgrade ace" in done.data["problems"][0]
     assert book.read_bytes() == before
     assert learned(other) == everything(("beta",))
 

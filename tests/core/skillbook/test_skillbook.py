@@ -53,7 +53,7 @@ def test_a_new_skill_has_all_that_was_given(book: Skillbook) -> None:
 
 def test_a_chosen_id_is_kept_and_never_overwritten(book: Skillbook) -> None:
     book.add_skill("a", "First.", "mine-1")
-    with pytest.raises(ValueError, match="'mine-1' already"):
+    with pytest.raises(ValueError, match="already a skill 'mine-1'"):
         book.add_skill("a", "Second.", "mine-1")
     assert [skill.content for skill in book.skills()] == ["First."]
 
@@ -122,8 +122,8 @@ def test_tags_add_up(book: Skillbook) -> None:
     [
         ("nobody", "helpful", 1, "no skill 'nobody'"),
         ("a-00001", "great", 1, "'great' is not a tag"),
-        ("a-00001", "helpful", -1, "whole number from 0"),
-        ("a-00001", "helpful", 2**60, "whole number from 0"),
+        ("a-00001", "helpful", -1, "whole number of at least 0"),
+        ("a-00001", "helpful", 2**60, "whole number of at least 0"),
     ],
 )
 def test_a_wrong_tag_is_refused(book: Skillbook, skill_id: str, tag: str, increment: int, message: str) -> None:

@@ -73,7 +73,7 @@ def test_a_newer_store_is_refused(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     connection.close()
-    with pytest.raises(SkillbookFileError, match="update ace"):
+    with pytest.raises(SkillbookFileError, match="upgrade ace"):
         opened(path)
 
 

@@ -284,7 +284,7 @@ class LocalLLMClient:
             ) from error
         except OSError as error:
             self._account.add(Usage(failed_requests=1))
-            raise LLMCallError(f"local model {self.model!r} returned no answer: {error}", model=self.model) from error
+            raise LLMCallError(f"local model {self.model!r} gave no answer: {error}", model=self.model) from error
 
 
 def _messages(prompt: str, settings: dict[str, Any]) -> list[dict[str, str]]:
