@@ -80,7 +80,7 @@ def test_an_unchanged_block_does_not_touch_the_file(tmp_path: Path) -> None:
 def test_broken_marks_are_an_error_and_the_file_stays(tmp_path: Path, text: str) -> None:
     path = tmp_path / "CLAUDE.md"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(MarkedBlockError, match=r"CLAUDE\.md: .*correct the marks"):
+    with pytest.raises(MarkedBlockError, match=r"CLAUDE\.md: .*correct or delete the marks"):
         write_marked_block(path, "- one")
     assert path.read_text(encoding="utf-8") == text
 

@@ -27,10 +27,10 @@ def test_a_bad_template_fails_at_construction(role: Any, prompt: str, needed: st
     with pytest.raises(ValueError, match=f"of {name} lacks the placeholder {needed}"):
         role(LLM, "Do something.")
     for malformed in ("{question", "question}"):
-        with pytest.raises(ValueError, match="Double a brace"):
+        with pytest.raises(ValueError, match="Double literal braces"):
             role(LLM, f"{prompt} {malformed}")
     for malformed in ("{}", "{0}", "{question!r}", "{question:>9}", "{question.x}"):
-        with pytest.raises(ValueError, match=f"has the placeholder {re.escape(malformed)}; .* Double a brace"):
+        with pytest.raises(ValueError, match=f"has the placeholder {re.escape(malformed)}; .* Double literal braces"):
             role(LLM, f"{prompt} {malformed}")
 
 
