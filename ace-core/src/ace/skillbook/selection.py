@@ -42,7 +42,7 @@ def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[S
         return _pinned_skills_first(sorted(skills, key=lambda skill: -helpfulness(skill)))
     scores = ranker(query, skills)
     if len(scores) != len(skills):
-        raise ValueError(f"the ranker gave {len(scores)} scores for {len(skills)} skills")
+        raise ValueError(f"the ranker returned {len(scores)} scores for {len(skills)} skills")
     keys = [(-proven_relevance(score, skill), -helpfulness(skill)) for score, skill in zip(scores, skills, strict=True)]
     return _pinned_skills_first([skills[index] for index in sorted(range(len(skills)), key=keys.__getitem__)])
 

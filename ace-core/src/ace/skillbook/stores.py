@@ -66,7 +66,9 @@ def register_store(kind: StoreKind) -> None:
             if taken:
                 raise ValueError(f"the stores {known.name!r} and {kind.name!r} both claim {taken!r}")
         if set(kind.suffixes) & set(FILE_SUFFIXES):
-            raise ValueError(f"the store {kind.name!r} claims one of {', '.join(FILE_SUFFIXES)}, which are plain files")
+            raise ValueError(
+                f"the store {kind.name!r} claims one of {', '.join(FILE_SUFFIXES)}, which are reserved for plain files"
+            )
         _kinds.register(kind.name, kind)
 
 
@@ -80,7 +82,7 @@ def unregister_store(name: str) -> None:
 
 
 def store_kinds() -> list[StoreKind]:
-    """Return the kinds of stores that are known, sorted by name."""
+    """Return the registered kinds of stores, sorted by name."""
     return _kinds.sorted()
 
 
