@@ -10,10 +10,10 @@ from urllib.parse import unquote_plus
 __all__ = ["has_scheme", "shown_location"]
 
 HIDDEN: Final = "[hidden]"
-"""What is shown where a text must not be."""
+"""Replaces a secret in a location."""
 
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/+)(.*)", re.DOTALL)
-"""A scheme has two letters at least, unlike a drive of Windows; `Path` makes one slash of two."""
+"""A scheme has at least two letters, unlike a Windows drive; `Path` collapses two slashes into one."""
 _PARAMETER: Final = re.compile(r"(?<=[?&;#])([^=&;#]*)=([^&;#]*)")
 _SECRET_WORD: Final = re.compile(
     r"pass|pwd|secret|token|credential|signature|\bsig\b|\bauth(?!or)|(api|access|private|account|shared)[ _.-]?key",
@@ -22,7 +22,7 @@ _SECRET_WORD: Final = re.compile(
 
 
 def has_scheme(location: str | Path) -> bool:
-    """Tell whether a location begins with a scheme, and is no file.
+    """Return whether a location has a scheme, rather than being a file.
 
     Args:
         location: A file or `scheme://...`.
@@ -35,10 +35,10 @@ def has_scheme(location: str | Path) -> bool:
 
 
 def shown_location(location: str | Path) -> str:
-    """Return a location as people may see it: without its password, or anything else that gives access.
+    """Return a location for display, without its password and other credentials.
 
-    What is before the `@` of an address is hidden, with the user name, and so are the values of parameters such as
-    `password`. Where an unescaped sign makes it unclear what belongs to the password, more is hidden rather than less.
+    Everything before the `@` of an address is hidden, including the user name, and so are the values of parameters such
+    as `password`. If unescaped characters make the end of the password ambiguous, more is hidden rather than less.
 
     Args:
         location: A file or `scheme://...`.
