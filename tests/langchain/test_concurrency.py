@@ -25,7 +25,7 @@ class Meeting:
         self._barrier = threading.Barrier(WORKERS)
 
     def attend(self, value: Any) -> Any:
-        self._barrier.wait(timeout=20)
+        self._barrier.wait(timeout=60)
         return {"messages": []} if isinstance(value, dict) else value
 
 

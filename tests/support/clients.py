@@ -17,7 +17,7 @@ def client_for(server: ScriptedServer, **settings: Any) -> LiteLLMClient:
         **{
             "api_base": server.api_base,
             "api_key": KEY,
-            "timeout": 10.0,
+            "timeout": 60.0,
             "retry_delay": 0.01,
             "longest_retry_delay": 0.05,
             **settings,

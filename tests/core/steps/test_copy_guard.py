@@ -298,6 +298,6 @@ def test_a_long_answer_without_an_end_is_looked_through_at_once(piece: str) -> N
         f"text = {piece!r} * (300_000 // {len(piece)}) + ' !'; "
         "print(CopyGuard().problem_with(UpdateOperation('ADD', 'a', 'Do it.', evidence=text), []))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout in ("None\n", "it looks as if it held an access key\n")

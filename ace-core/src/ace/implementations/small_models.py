@@ -28,10 +28,9 @@ from ace.implementations.prompts import (
     SMALL_MODEL_AGENT_PROMPT,
     SMALL_MODEL_REFLECTOR_PROMPT,
     Fence,
-    first_repeated,
-    word_runs,
 )
 from ace.implementations.reflector import Execution, Reflector
+from ace.implementations.repeated_words import first_repeated, word_runs
 from ace.implementations.role_answers import usable_answer
 from ace.implementations.skill_manager import SkillManager
 from ace.implementations.trace_reading import StandardTrace, read_trace

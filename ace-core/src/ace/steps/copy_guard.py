@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 from ace.arguments import checked_class
 from ace.cases import worked_example
 from ace.environments import says_only_the_truth
-from ace.implementations.prompts import WordRun, first_repeated, repeated_share, word_runs
+from ace.implementations.repeated_words import WordRun, first_repeated, repeated_share, word_runs
 from ace.redaction import Redactor, SensitiveClass
 
 if TYPE_CHECKING:
