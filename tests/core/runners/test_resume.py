@@ -143,7 +143,7 @@ def test_runs_that_cannot_be_resumed_are_named(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"no run 'tuesday'.*unfinished: none"):
             runner.run(traces(1), run_id="tuesday", resume=True)
         runner.run(traces(1), run_id="monday")
-        with pytest.raises(ValueError, match="is a run 'monday' in this store already"):
+        with pytest.raises(ValueError, match="already a run 'monday' in this store"):
             runner.run(traces(1), run_id="monday")
         with pytest.raises(ValueError, match="run_id must be a string that is not empty"):
             runner.run(traces(1), run_id=" ")
@@ -267,7 +267,7 @@ def test_the_facade_hands_the_run_on(tmp_path: Path) -> None:
         facade.learn_from_traces(traces(2), run_id="r")
         assert already(facade.learn_from_traces(traces(3), run_id="r", resume=True)) == [True, True, False]
         facade.learn(secrets_world.samples(1), run_id="live")
-        with pytest.raises(ValueError, match="'live' in this store already"):
+        with pytest.raises(ValueError, match="already a run 'live' in this store"):
             facade.learn(secrets_world.samples(1), run_id="live")
 
 

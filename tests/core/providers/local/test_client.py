@@ -163,7 +163,7 @@ def test_settings_that_make_no_sense_are_refused() -> None:
     for timeout in (0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="timeout must be more than 0 seconds"):
             LocalLLMClient(timeout=timeout)
-    with pytest.raises(ValueError, match="leave room"):
+    with pytest.raises(ValueError, match="must be larger than max_tokens"):
         LocalLLMClient(context_tokens=100, max_tokens=100)
     with pytest.raises(ValueError, match="api_base does not apply"):
         client_from_model("local/smollm2-135m", api_base="http://localhost")
