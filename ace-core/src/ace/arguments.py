@@ -18,6 +18,7 @@ __all__ = [
     "file_path",
     "instance_of",
     "one_of",
+    "renamed",
     "sequence_of_steps",
     "shown",
     "whole_number",
