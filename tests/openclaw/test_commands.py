@@ -143,7 +143,7 @@ def test_problems_are_told_with_exit_code_1_and_the_rest_is_learned(
     model = ("--model", "openai/scripted", "--api-base", server.api_base)
     done = openclaw("learn", str(broken), str(V3), *model)
     assert done.code == 1
-    assert done.out == "1 sessions: 2 turns learned, 0 known already\n"
+    assert done.out == "1 session: 2 turns learned, 0 known already\n"
     assert f"{broken}: there is no event of OpenClaw here" in done.err
 
 

@@ -17,6 +17,7 @@ from ace.integrations import (
     WITH_FAILURES,
     UsageError,
     check_is_path,
+    counted,
     is_terminal,
     note,
     print_json,
@@ -197,7 +198,7 @@ def status(*, as_json: Json = False) -> int:
         ]
         print_table(["session", "project", "turns", "skills"], rows)
     for book in found.skillbooks:
-        print_text(f"\n{len(book.skills)} skills of {book.project} in {book.path}")
+        print_text(f"\n{counted(len(book.skills), 'skill')} of {book.project} in {book.path}")
         for skill in book.skills[:_SHOWN_SKILLS]:
             print_text(f"  [{skill.id}] {skill.content} ({_use_of(skill)})")
         if len(book.skills) > _SHOWN_SKILLS:
@@ -279,7 +280,8 @@ def learn(
 
 
 def _use_of(skill: LearnedSkill) -> str:
-    judged = f"helpful {skill.helpful}, harmful {skill.harmful}, shown in {skill.shown} turns, cited in {skill.cited}"
+    use = f"shown in {counted(skill.shown, 'turn')}, cited in {skill.cited}"
+    judged = f"helpful {skill.helpful}, harmful {skill.harmful}, {use}"
     return f"pinned, {judged}" if skill.pinned else judged
 
 
@@ -393,17 +395,18 @@ def _print_report(report: LearningReport) -> None:
     if report.sessions == 0:
         print_text("No session is queued. To learn from every stored session of this folder, add --all.")
         return
-    print_text(f"{report.sessions} sessions: {report.turns_learned} turns learned, {report.turns_known} known already")
+    learned = f"{counted(report.turns_learned, 'turn')} learned, {report.turns_known} known already"
+    print_text(f"{counted(report.sessions, 'session')}: {learned}")
     if report.turns_trivial or report.private_sessions:
-        note(
-            f"not sent: {report.turns_trivial} turns that can teach nothing, {report.private_sessions} private sessions"
-        )
+        private = counted(report.private_sessions, "private session")
+        note(f"not sent: {counted(report.turns_trivial, 'trivial turn')}, {private}")
     if report.turns_unfinished:
-        note(f"not finished: {report.turns_unfinished} turns, which the next run learns from")
+        note(f"not finished: {counted(report.turns_unfinished, 'turn')}; the next run learns from what is left")
     if report.skipped_lines or report.unknown_records or report.without_prompt:
         note(
-            f"skipped: {report.skipped_lines} lines without a record, {report.unknown_records} records of "
-            f"unknown types, {len(report.without_prompt)} sessions without a prompt of a user"
+            f"skipped: {counted(report.skipped_lines, 'line')} without a record, "
+            f"{counted(report.unknown_records, 'record')} of unknown types, "
+            f"{counted(len(report.without_prompt), 'session')} without a prompt of a user"
         )
     for problem in report.problems:
         note(problem)

@@ -5,8 +5,9 @@
 - the corrections in a conversation: `corrections_in`;
 - a framework that has to answer in time: `within_seconds`;
 - checked arguments, and old names of them: `checked_arguments`, `checked_class`, `renamed`;
-- commands: what they print (`note`, `print_text`, `print_table`, `print_json`), how they end (`DONE`, `WITH_FAILURES`,
-  `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`, `warnings_shown`);
+- commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
+  `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
+  `warnings_shown`);
 - reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`.
 
 Nothing is imported before it is used.
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ace.arguments import checked_arguments, checked_class, renamed
     from ace.calls import within_seconds
     from ace.cases import corrections_in
-    from ace.cli.console import is_terminal, note, print_json, print_table, print_text
+    from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
     from ace.cli.learning.interruption import run_interruptibly
     from ace.cli.learning.log_lines import warnings_shown
@@ -43,6 +44,7 @@ __all__ = [
     "checked_arguments",
     "checked_class",
     "corrections_in",
+    "counted",
     "extract_cited_skill_ids",
     "is_terminal",
     "note",
@@ -71,6 +73,7 @@ __getattr__, __dir__ = lazy_exports(
         "checked_arguments": "arguments",
         "checked_class": "arguments",
         "corrections_in": "cases",
+        "counted": "cli.console",
         "extract_cited_skill_ids": "implementations.helpers",
         "is_terminal": "cli.console",
         "note": "cli.console",

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ace.durable_file import file_lock, replace_file
+from ace.integrations import counted
 from ace_openclaw.home import ace_folder, learner_lock_path
 from ace_openclaw.settings import InstallError, Settings, read_settings
 
@@ -113,7 +114,7 @@ def _learn(state: Path, settings: Settings, budget_usd: float) -> list[str]:
             on_sample_end=queue.note,
         )
     queue.settle()
-    _log(f"{report.turns_learned} turns learned, {report.turns_known} known already")
+    _log(f"{counted(report.turns_learned, 'turn')} learned, {report.turns_known} known already")
     return [*report.problems, *([spent] if token.reason == "max_cost" else [])]
 
 

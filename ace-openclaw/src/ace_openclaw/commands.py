@@ -16,6 +16,7 @@ from ace.integrations import (
     WITH_FAILURES,
     UsageError,
     check_is_path,
+    counted,
     note,
     print_json,
     print_table,
@@ -270,11 +271,12 @@ def _stop_softly(token: CancellationToken) -> None:
 
 
 def _print_report(report: LearningReport) -> None:
-    counts = f"{report.turns_learned} turns learned, {report.turns_known} known already"
-    print_text(f"{report.sessions} sessions: {counts}")
+    learned = f"{counted(report.turns_learned, 'turn')} learned, {report.turns_known} known already"
+    print_text(f"{counted(report.sessions, 'session')}: {learned}")
     if report.turns_unfinished:
-        note(f"not finished: {report.turns_unfinished} turns, which the next run learns from")
+        note(f"not finished: {counted(report.turns_unfinished, 'turn')}; the next run learns from what is left")
     if report.skipped_lines or report.unknown_events:
-        note(f"skipped: {report.skipped_lines} lines without an event, {report.unknown_events} of unknown types")
+        lines = counted(report.skipped_lines, "line")
+        note(f"skipped: {lines} without an event, {report.unknown_events} of unknown types")
     for problem in report.problems:
         note(problem)

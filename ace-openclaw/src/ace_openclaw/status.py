@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ace.integrations import counted
 from ace.runners import Spend, spend_of_days
 from ace.skillbook import ProgressRow, Skillbook
 from ace_openclaw.automatic import problems_of_last_run
@@ -81,11 +82,11 @@ def learning_status(state: Path) -> LearningStatus:
         headline = "Not installed; run 'ace openclaw install'."
     else:
         plugin = " and the capture plugin" if settings.capture else ""
-        headline = f"Installed for {settings.workspace}{plugin}; {skills} skills."
+        headline = f"Installed for {settings.workspace}{plugin}; {counted(skills, 'skill')}."
         if settings.budget_usd is not None:
             who = settings.model or "the model of your settings"
             again = f", {failed} failed ('ace openclaw learn' tries them again)" if failed else ""
-            headline += f" Learning is automatic, by {who}; {len(queue) - failed} turns wait{again}."
+            headline += f" Learning is automatic, by {who}; waiting: {counted(len(queue) - failed, 'turn')}{again}."
     return LearningStatus(
         installed=settings is not None,
         capture=settings is not None and settings.capture,

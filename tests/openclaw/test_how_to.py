@@ -1,0 +1,60 @@
+"""Each command of the guide, in order and as it is written, with the real OpenClaw."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.openclaw.learning_script import learn
+from tests.openclaw.real import LESSON, QUESTION, OpenClawHome, openclaw_command, play
+from tests.openclaw.test_automatic import wait_for_learner
+from tests.support.command_line import Done, ace
+from tests.support.scripted_anthropic_server import ScriptedAnthropicServer
+from tests.support.scripted_server import ScriptedServer
+
+pytestmark = pytest.mark.thorough
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "learn-from-openclaw.md"
+_BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """Return the words of each line in the blocks of a page, without `ace`."""
+    lines = [line for block in _BLOCK.findall(page.read_text(encoding="utf-8")) for line in block.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+def test_the_commands_of_the_page_work_as_they_are_written(tmp_path: Path) -> None:
+    commands = commands_of(PAGE)
+    assert [words[:2] for words in commands] == [
+        ["openclaw", name] for name in ("install", "learn", "status", "uninstall", "install")
+    ]
+    install, learn_now, status, uninstall, install_learning = commands
+    claw = OpenClawHome(tmp_path, tuple(openclaw_command()))
+    with ScriptedAnthropicServer(play) as agents_model, ScriptedServer(learn) as server:
+        environ = {"OPENAI_API_KEY": "sk-scripted-0123456789", "OPENAI_BASE_URL": server.api_base}
+
+        def run(words: list[str]) -> Done:
+            done = ace(*words, folder=tmp_path, environ=environ)
+            assert done.code == 0, done.err
+            return done
+
+        claw.lay_out(agents_model.url)
+        config = (claw.state / "openclaw.json").read_bytes()
+        assert claw.say(QUESTION).returncode == 0
+        run(install)
+        assert "1 turn learned" in run(learn_now).out
+        assert LESSON in (claw.workspace / "AGENTS.md").read_text(encoding="utf-8")
+        assert "1 skill" in run(status).out
+        run(uninstall)
+        assert not (claw.state / "ace").exists()
+
+        run(install_learning)
+        assert claw.say(QUESTION, "automatic", environ=environ).returncode == 0
+        wait_for_learner(claw.state, sessions=1)
+        assert "0.5" in run(status).out
+        run(uninstall)
+    assert (claw.state / "openclaw.json").read_bytes() == config
