@@ -173,7 +173,7 @@ def test_an_unknown_scheme_and_a_closed_store_are_said(
     command = ["skillbook", "show"] if command == ["show"] else [*command, *model]
     unknown = run(*command, "--skillbook", "volt://team/skills")
     assert (unknown.code, unknown.out) == (2, "")
-    assert unknown.err == "ace: no store is installed for 'volt://team/skills'; there are: 'sqlite', 'vault'\n"
+    assert unknown.err == "ace: no store is installed for 'volt://team/skills'; available: 'sqlite', 'vault'\n"
     closed = run(*command, "--skillbook", "vault://sealed")
     assert (closed.code, closed.out) == (2, "")
     assert closed.err == "ace: vault://sealed: the vault is sealed; check that you may read it\n"

@@ -100,7 +100,7 @@ def test_a_skill_is_left_out_against_a_whole_book_that_was_answered_in_another_o
 
 def test_trainings_of_an_experiment_never_share_a_skillbook() -> None:
     splits = split_samples(samples(), seed=2)
-    with served() as server, pytest.raises(ValueError, match="learn into one skillbook; give new_skillbook"):
+    with served() as server, pytest.raises(ValueError, match="would share one skillbook; pass new_skillbook"):
         run_experiment(trainer_for(server, ValidationSettings()), splits, skillbook=book_of(UP))
 
 

@@ -90,5 +90,5 @@ def test_the_same_seed_gives_the_same_interval_and_no_value_is_an_error() -> Non
     values = [0.0, 0.2, 0.9, 1.0, 1.0]
     assert bootstrap_interval(values, seed=3) == bootstrap_interval(values, seed=3)
     assert bootstrap_interval(values, seed=3) != bootstrap_interval(values, seed=4)
-    with pytest.raises(ValueError, match="no value"):
+    with pytest.raises(ValueError, match="an interval needs at least one value"):
         bootstrap_interval([])

@@ -26,7 +26,7 @@ def raises(trace: object) -> Any:
 
 @pytest.mark.parametrize(
     ("convert", "reason"),
-    [(raises, "KeyError: 'messages'"), (gives_nothing, "it gave a NoneType"), (str, "it gave a str")],
+    [(raises, "KeyError: 'messages'"), (gives_nothing, "it returned a NoneType"), (str, "it returned a str")],
 )
 def test_a_converter_that_fails_to_convert_is_named(convert: Callable[[object], Any], reason: str) -> None:
     register_trace_converter(TraceConverter(name="broken", recognises=lambda trace: 1.0, convert=convert))

@@ -83,7 +83,7 @@ def test_both_shapes_of_an_update_are_accepted(answer: dict[str, object]) -> Non
 
 def test_an_unknown_operation_is_a_problem() -> None:
     answer = json.dumps({"reasoning": "", "operations": [{"type": "EXPLODE"}]})
-    with pytest.raises(AnswerProblem, match=r"operations\[0\]: the type 'EXPLODE' is unknown"):
+    with pytest.raises(AnswerProblem, match=r"operations\[0\]: unknown operation type 'EXPLODE'"):
         read_answer(answer, SkillManagerOutput)
     with pytest.raises(AnswerProblem, match="'operations'"):
         read_answer('{"foo": 1}', SkillManagerOutput)

@@ -107,7 +107,7 @@ def test_pinned_sections_come_first_whatever_the_question() -> None:
 
 
 def test_a_limit_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="from 1, not 0"):
+    with pytest.raises(ValueError, match="limit must be at least 1, got 0"):
         TopSkills(0)
 
 

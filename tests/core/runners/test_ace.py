@@ -218,7 +218,7 @@ def test_a_server_that_refuses_one_sample() -> None:
 
 def test_epochs_need_inputs_that_can_be_replayed() -> None:
     runner = counting(CountingRoles())
-    with pytest.raises(ValueError, match="give a list"):
+    with pytest.raises(ValueError, match="pass a list"):
         runner.run(iter(questions(2)), epochs=2)
     assert len(runner.run(iter(questions(2)))) == 2
 
