@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from ace_browser_use import BrowserUse
@@ -36,4 +37,5 @@ def main(workers: int, at_end: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored if the tests were started by nohup
     main(int(sys.argv[1]), sys.argv[2])

@@ -244,7 +244,7 @@ def test_a_book_can_be_saved_as_a_store_and_as_json(path: Path, tmp_path: Path) 
 def test_a_closed_book_can_be_read_but_not_changed(path: Path, change: Callable[[Skillbook], object]) -> None:
     with opened(path) as book:
         book.add_skill("a", "Kept.")
-    with pytest.raises(SkillbookStoreError, match=r"was closed.*Skillbook\.open"):
+    with pytest.raises(SkillbookStoreError, match=r"is closed.*Skillbook\.open"):
         change(book)
     assert book.as_prompt() == "## a\n- [a-00001] Kept."
     book.close()
@@ -256,6 +256,6 @@ def test_closing_commits_what_was_deferred_and_takes_nothing_more(path: Path) ->
     with book.deferred_commits():
         book.add_skill("a", "Committed by close.")
         book.close()
-        with pytest.raises(SkillbookStoreError, match="was closed"):
+        with pytest.raises(SkillbookStoreError, match="is closed"):
             book.add_skill("a", "Late.")
     assert [skill.content for skill in book] == [skill.content for skill in opened(path)] == ["Committed by close."]
