@@ -5,7 +5,6 @@ import pytest
 import ace.calls
 import ace.protocols
 
-
 MOVED = (
     *("BLOCKING", "ON_LOOP", "AnswerBudget", "CallScope", "Calling", "RecordedAnswers", "answer_budget", "call_scope"),
     *("current_answer_budget", "current_call_scope", "finished", "note_model_call", "own_twin", "redactor_for"),
