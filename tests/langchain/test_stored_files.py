@@ -451,3 +451,17 @@ def test_the_analyser_learns_from_paths_and_records(tmp_path: Path) -> None:
             [result] = analyser.run(inputs)
             assert result.error is None
             assert [skill.content for skill in analyser.skillbook.skills()] == [harbour.RULE]
+
+
+def test_an_export_is_recognised_wherever_a_string_of_its_first_run_is_cut() -> None:
+    trace = 'ZeroDivisionError("no")\n  File "/a/b\\c", line 2, in é {x: [1]}\n'
+    run = {
+        "id": "1",
+        "start_time": "2026-11-23T04:22:54Z",
+        "dotted_order": "2026Z1",
+        "trace_id": "1",
+        "error": trace * 2,
+    }
+    whole = json.dumps([{**run, "name": "graph", "run_type": "chain", "inputs": {"messages": "1/0?"}}])
+    for end in range(whole.index('"error"'), len(whole)):
+        assert recognise(whole[:end]) > 0, whole[:end]

@@ -34,7 +34,8 @@ _RESULT_FIELDS = frozenset({"task", "output", "result_type", "success"})
 _SNAPSHOT_FIELDS = ("values", "next", "config", "metadata", "created_at", "parent_config", "tasks", "interrupts")
 _LONGEST_HEAD = 65536
 _LINES_LOOKED_AT = 20
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+"""A string, whose end may be cut off, or a mark of the structure outside of strings."""
 
 
 def recognise(record: object) -> float:
