@@ -66,8 +66,12 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks
 	python -m benchmarks.skillbook
 	python -m benchmarks.learning
+	python -m benchmarks.learning_workers
+	python -m benchmarks.first_result
+	python -m benchmarks.prompt_reuse
 	python -m benchmarks.transcripts
 	python -m benchmarks.similarity
+	python -m benchmarks.reflection
 	python -m benchmarks.comparison
 
 .PHONY: docs

@@ -1,4 +1,4 @@
-"""The checks that need environments of their own. `make test-all` runs them all; `nox --list` names them."""
+"""The checks that need separate environments. `make test-all` runs all of them; `nox --list` lists them."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ WORKSPACE: dict[str, Any] = nox.project.load_toml(ROOT / "pyproject.toml")
 DISTRIBUTIONS: list[str] = WORKSPACE["tool"]["uv"]["workspace"]["members"]
 PINNED = ("--constraint", "requirements/dev.txt")
 
-# Fails unless the package comes from the wheel of this version, and all its modules can be imported.
+# Fails unless the package is from the wheel of this version, and all its modules can be imported.
 IMPORT_ALL = """
 import importlib, importlib.metadata, pkgutil, sys, sysconfig
 name, distribution, version = sys.argv[1:]
@@ -38,10 +38,10 @@ for module in pkgutil.walk_packages(package.__path__, f"{name}."):
 
 
 def interpreters() -> dict[tuple[int, int], str]:
-    """The Python versions of this machine that are new enough, each with an interpreter that runs."""
+    """The supported Python versions on this machine, each with a working interpreter."""
     found: dict[tuple[int, int], str] = {}
     for candidate in interpreter_candidates():
-        # A command of that name may be there and not run: version managers leave such stand-ins.
+        # A command of that name may exist without working: version managers create such shims.
         asked = subprocess.run(
             [candidate, "-c", "import sys; print(*sys.version_info[:2], sys.executable)"],
             capture_output=True,
@@ -56,7 +56,7 @@ def interpreters() -> dict[tuple[int, int], str]:
 
 
 def interpreter_candidates() -> Iterator[str]:
-    """Commands on the path, then what pyenv has installed, each only if it is there."""
+    """Commands on the path, then the installations of pyenv, as far as they exist."""
     for minor in range(11, 20):
         if command := shutil.which(f"python3.{minor}"):
             yield command
@@ -70,7 +70,7 @@ OLDEST, NEWEST = min(PYTHONS), max(PYTHONS)
 
 @nox.session(python=PYTHONS[OLDEST])
 def tests(session: nox.Session) -> None:
-    """All tests, from the sources, as `make test` runs them. What stands behind `--` goes to pytest."""
+    """All tests on the sources, as in `make test`. Arguments after `--` are passed to pytest."""
     install_for_development(session)
     session.run("pytest", *session.posargs)
 
@@ -78,7 +78,7 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[NEWEST])
 @nox.parametrize("distribution", DISTRIBUTIONS)
 def wheels(session: nox.Session, distribution: str) -> None:
-    """The tests of a distribution on its wheel, with nothing beside but what it declares, on the newest Python."""
+    """The tests of a distribution on its wheel, with only its declared dependencies, on the newest Python."""
     install_wheel(session, distribution)
     session.install(*test_tools(distribution), *PINNED)
     run_tests_on_installed(session, test_folder(distribution))
@@ -87,17 +87,17 @@ def wheels(session: nox.Session, distribution: str) -> None:
 @nox.session(python=PYTHONS[OLDEST])
 @nox.parametrize("distribution", DISTRIBUTIONS)
 def oldest(session: nox.Session, distribution: str) -> None:
-    """The tests of a distribution on its wheel, with the oldest releases that it declares, on the oldest Python."""
+    """The tests of a distribution on its wheel, with the oldest declared dependencies, on the oldest Python."""
     dependencies = [
         entry for entry in project_table(distribution)["dependencies"] if Requirement(entry).name not in DISTRIBUTIONS
     ]
     if not dependencies:
         session.skip(f"{distribution} declares no dependencies but ours")
-    # Named beside the wheel, they count as direct requirements; of those of a wheel uv would take the newest.
+    # Listed explicitly, they are direct requirements; for the requirements of a wheel, uv would choose the newest.
     install_wheel(session, distribution, "--resolution=lowest-direct", *dependencies)
     before = installed(session)
     session.install(*test_tools("ace-core"))
-    # The newest releases of these would need newer ones of what is tested.
+    # The newest releases of these tools would require newer releases of the tested dependencies.
     if own := [tool for tool in test_tools(distribution) if tool not in test_tools("ace-core")]:
         session.install("--resolution=lowest-direct", *own)
     if newer := before - installed(session):
@@ -107,7 +107,7 @@ def oldest(session: nox.Session, distribution: str) -> None:
 
 @nox.session(python=PYTHONS[OLDEST], venv_backend="venv")
 def install(session: nox.Session) -> None:
-    """What the READMEs tell users to do, for all distributions together: plain pip on the checkout."""
+    """The installation as described in the READMEs, for all distributions together: plain pip on the checkout."""
     session.run("python", "-m", "pip", "install", "--quiet", *(f"./{distribution}" for distribution in DISTRIBUTIONS))
     session.run("python", "-m", "pip", "check")
     for distribution in DISTRIBUTIONS:
@@ -116,7 +116,7 @@ def install(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[OLDEST])
 def template(session: nox.Session) -> None:
-    """What `ace plugins new` writes: its wheel beside that of ace-core, and its tests unedited."""
+    """The plugin written by `ace plugins new`: its wheel and that of ace-core, and its unedited tests."""
     with tempfile.TemporaryDirectory(prefix="ace-template-") as name:
         folder = Path(name)
         install_core_with_kit(session, folder)
@@ -128,7 +128,7 @@ def template(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[OLDEST])
 def acme(session: nox.Session) -> None:
-    """The example of a third-party plugin: its wheel beside that of ace-core, found, run and checked by the kit."""
+    """The example of a third-party plugin: its wheel and that of ace-core, and its tests with the conformance kit."""
     with tempfile.TemporaryDirectory(prefix="ace-acme-") as name:
         folder = Path(name)
         install_core_with_kit(session, folder)
@@ -143,14 +143,14 @@ def acme(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[OLDEST])
 def tutorial(session: nox.Session) -> None:
-    """The tutorial on plugins, typed as it is written, in an empty folder, with plain pip."""
+    """The commands of the tutorial on plugins, in an empty folder, with plain pip."""
     session.install(*test_tools("ace-core"), *PINNED)
     session.run("python", "-m", "pytest", "tests/tutorial", *session.posargs, env={"ACE_REQUIRE": "registry"})
 
 
 @nox.session(python=PYTHONS[OLDEST])
 def startup(session: nox.Session) -> None:
-    """The start-up tests on the wheel of ace-core, where nothing that it forgot to declare is at hand."""
+    """The start-up tests on the wheel of ace-core, with only its declared dependencies."""
     install_wheel(session, "ace-core")
     session.install(*test_tools("ace-core"), *PINNED)
     run_tests_on_installed(session, Path("tests/workspace/test_startup.py"))
@@ -158,7 +158,7 @@ def startup(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[OLDEST])
 def docs(session: nox.Session) -> None:
-    """The documentation's examples, and its site built with warnings as errors."""
+    """The examples in the documentation, and its site, built with warnings as errors."""
     install_for_development(session)
     session.run("pytest", "tests/docs", "ace-core/src")
     session.run("sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "docs", "build/docs")
@@ -171,8 +171,11 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks", *session.posargs)
     session.run("python", "-m", "benchmarks.skillbook")
     session.run("python", "-m", "benchmarks.learning", "--quick")
+    session.run("python", "-m", "benchmarks.learning_workers", "--quick")
+    session.run("python", "-m", "benchmarks.first_result", "--quick")
     session.run("python", "-m", "benchmarks.transcripts", "--quick")
     session.run("python", "-m", "benchmarks.similarity")
+    session.run("python", "-m", "benchmarks.reflection", "--quick")
     session.run("python", "-m", "benchmarks.comparison")
 
 
@@ -183,7 +186,7 @@ def project_table(distribution: str) -> dict[str, Any]:
 
 
 def test_tools(distribution: str) -> tuple[str, ...]:
-    """What the tests of a distribution need beside it: the common tools and those of its own group, if it has one."""
+    """The requirements of a distribution's tests: the common tools and those of its own group, if it has one."""
     own = f"test-{distribution}"
     groups = ["test", *([own] if own in WORKSPACE["dependency-groups"] else [])]
     return nox.project.dependency_groups(WORKSPACE, *groups)
@@ -202,16 +205,17 @@ def import_package(distribution: str) -> str:
 
 
 def install_for_development(session: nox.Session) -> None:
-    """Install what `.venv` has: the pinned requirements, and all distributions from their sources."""
+    """Install the contents of `.venv`: the pinned requirements, and all distributions from their sources."""
     session.install("--require-hashes", "--requirement", "requirements/dev.txt")
     session.install("--no-deps", *(f"--editable=./{distribution}" for distribution in DISTRIBUTIONS))
 
 
 def install_wheel(session: nox.Session, distribution: str, *options: str) -> None:
-    """Build all wheels and install one, with what it declares; then import all its modules.
+    """Build all wheels, install one with its dependencies, and import all its modules.
 
-    What it declares of ours comes from the wheels just built: on the public index these names belong to
-    others. The imports come before the test tools, which may bring what the distribution forgot to declare.
+    Dependencies in this repository are installed from the new wheels, because their names belong to other projects on
+    the public index. The modules are imported before the test tools are installed, which may have undeclared
+    dependencies of the distribution as their own.
     """
     with tempfile.TemporaryDirectory(prefix="ace-wheels-") as folder:
         session.run("uv", "build", "--quiet", "--all-packages", "--wheel", "--out-dir", folder, external=True)
@@ -228,7 +232,7 @@ def install_core_with_kit(session: nox.Session, folder: Path) -> None:
 
 
 def install_plugin(session: nox.Session, source: Path) -> None:
-    """Build the wheel of a plugin outside the workspace, and install it. What it needs must be there already."""
+    """Build the wheel of a plugin outside the workspace, and install it without its dependencies."""
     session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(source / "dist"), str(source), external=True)
     session.install("--no-index", *map(str, (source / "dist").glob("*.whl")))
 
@@ -241,19 +245,19 @@ def test_plugin_from_its_wheel(session: nox.Session, source: Path) -> None:
 
 
 def import_all(session: nox.Session, distribution: str) -> None:
-    """Import every module of a distribution, and see that they are those just installed."""
+    """Import every module of a distribution, and check that they are the installed ones."""
     version = project_table(distribution)["version"]
     session.run("python", "-c", IMPORT_ALL, import_package(distribution), distribution, version)
 
 
 def installed(session: nox.Session) -> set[str]:
-    """All distributions of the session's environment, each with its version."""
+    """All distributions in the session's environment, each with its version."""
     printed = session.run("uv", "pip", "freeze", external=True, silent=True)
     return set(str(printed).splitlines())
 
 
 def with_ours_that_it_needs(distribution: str) -> list[str]:
-    """A distribution and those of the workspace that it declares, directly or through another."""
+    """A distribution and its direct and indirect dependencies in the workspace."""
     names = [distribution]
     for name in names:
         declared = {Requirement(entry).name for entry in project_table(name)["dependencies"]}
@@ -262,7 +266,7 @@ def with_ours_that_it_needs(distribution: str) -> list[str]:
 
 
 def run_tests_on_installed(session: nox.Session, tests: Path) -> None:
-    """Run tests on what is installed: copied to a folder where no source of ours is there to be imported."""
+    """Run tests on installed distributions, in a folder from which our sources cannot be imported."""
     with tempfile.TemporaryDirectory(prefix="ace-tests-") as name:
         folder = Path(name)
         shared = [Path("tests/conftest.py"), Path("tests/requirement.py"), Path("tests/support"), Path("examples")]

@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"cases: {', '.join(CASES)}",
     )
     parser.add_argument("cases", nargs="*", metavar="case", help="names or patterns such as 'workload-*'; default: all")
-    parser.add_argument("--quick", action="store_true", help="few samples: shows that all works, not how quickly")
+    parser.add_argument("--quick", action="store_true", help="few samples; checks that it works, not how fast it is")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON instead of tables")
     form.add_argument("--markdown", action="store_true", help="print the tables of the documentation")

@@ -1,7 +1,7 @@
 """Measures ACE beside other ways of doing the same: the figures of README's "How it compares".
 
-`python -m benchmarks.comparison` prints CPU times of the process, the smallest of three rounds. Exits 1 if a result
-is wrong, never because of time.
+It prints the CPU times of the process, the minimum of three rounds. It exits with 1 if a result is wrong, never because
+of time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from langgraph.graph import END, START, StateGraph
 from ace.pipeline import Pipeline
 from ace.skillbook import Skillbook
 from benchmarks.contexts import SixFields, make_contexts
+from benchmarks.options import parser_of
 from benchmarks.similarity import THRESHOLD, Rows, cpu_seconds, pairs, rows_with_twins
 from benchmarks.skillbook import filled
 from benchmarks.steps import NoOp
@@ -37,7 +38,8 @@ class State(TypedDict):
     sample: int
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser_of("comparison", __doc__).parse_args(arguments)
     try:
         steps()
         similar_pairs()

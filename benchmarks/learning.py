@@ -2,11 +2,11 @@
 
 A run asks the model twice for each trace. The baseline asks it the same questions in a plain loop, in the same
 process. Two models: a function in this process, which shows our own share, and a server on loopback in another
-process, through the real client.
+process, through the real client. The last rows are runs with an agent into books that have skills already, which show
+what the skills cost that a sample neither shows nor changes.
 
-    $ python -m benchmarks.learning [--quick] [--markdown]
-
-Exits 1 if something else was learned than the model taught, never because of time.
+It exits with 1 if something other than the model's answers was learned, or other skills are shown than the plain
+ranking of all skills has, never because of time.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ace.environments import Sample, SimpleEnvironment
 from ace.protocols import LLMClientLike, LLMResponse
 from ace.protocols.llm import StructuredAnswer
-from ace.runners import TraceAnalyser
+from ace.retrieval import LexicalRanker
+from ace.roles import Agent, Reflector, SkillManager
+from ace.runners import ACE, TraceAnalyser
 from ace.skillbook import Skillbook
+from benchmarks.options import add_markdown, add_quick, parser_of
 from benchmarks.ratios import Ratio, show
 
 TRACES = 1_000
 NEW_EVERY = 20
+SIZES = (100, 1_000, 10_000, 50_000)
+GROWTH_SAMPLES = 48
 ROUNDS = 2
-SERVER = "--serve"
 Question = tuple[str, type[Any]]
 
 
@@ -95,7 +101,7 @@ def measured(action: Callable[[], object]) -> tuple[float, float]:
 @contextmanager
 def model_server() -> Iterator[str]:
     """Run the server in another process, and yield its address."""
-    command = [sys.executable, "-m", "benchmarks.learning", SERVER]
+    command = [sys.executable, "-c", "from benchmarks.learning import serve; serve()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -152,13 +158,130 @@ def rows_of(
     return rows, problems
 
 
-def main() -> int:
-    if SERVER in sys.argv[1:]:
-        serve()
-        return 0
+class Yard:
+    """A model that cites and tags a skill, adds one for each sample, and rewrites one for every third."""
+
+    def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
+        raise AssertionError("the roles ask for structured answers only")
+
+    def complete_structured(
+        self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
+    ) -> StructuredAnswer:
+        number = int(re.findall(r"does order (\d+) need", prompt)[-1])
+        cited = f"skill-{number % 90 + 1:05}"
+        answers: dict[str, dict[str, object]] = {
+            "AgentOutput": {"reasoning": f"By [{cited}].", "final_answer": "12 crates"},
+            "ReflectorOutput": {
+                "reasoning": f"The answer follows [{cited}].",
+                "correct_approach": "Count the crates.",
+                "key_insight": f"Orders such as order {number} are counted.",
+                "skill_tags": [{"id": cited, "tag": "helpful"}],
+            },
+            "SkillManagerOutput": {"reasoning": "As the reflection says.", "operations": list(self._taught(number))},
+        }
+        return response_model.model_validate(answers[response_model.__name__])
+
+    def _taught(self, number: int) -> Iterator[dict[str, str]]:
+        yield {"type": "ADD", "section": f"area {number % 10}", "content": f"Ask the yard first about order {number}."}
+        if number % 3 == 0:
+            changed = f"skill-{number * 3 % 90 + 1:05}"
+            yield {"type": "UPDATE", "skill_id": changed, "content": f"Order {number} changed what the clerk checks."}
+
+
+def yard_book(size: int) -> Skillbook:
+    """Return a book in memory.
+
+    Args:
+        size: The number of its skills.
+    """
+    book = Skillbook()
+    for number in range(size):
+        text = f"In case {number}, check form {number % 89} before the yard counts the crates of lane {number % 13}."
+        book.add_skill(f"area {number % 10}", text, f"skill-{number + 1:05}")
+    return book
+
+
+def yard_run(book: Skillbook, numbers: range) -> None:
+    """Learn from samples, and raise the error of the first that fails."""
+    model = Yard()
+    runner = ACE.from_roles(
+        agent=Agent(model),
+        reflector=Reflector(model),
+        skill_manager=SkillManager(model),
+        environment=SimpleEnvironment(),
+        skillbook=book,
+        prove=False,
+    )
+    asked = [Sample(f"How many crates does order {number} need?", ground_truth="12") for number in numbers]
+    for result in runner.run(asked, max_in_flight=1):
+        if result.error is not None:
+            raise result.error
+
+
+def growth(quick: bool) -> tuple[list[Ratio], list[str]]:
+    """Measure one sample in books of several sizes. Returns the rows and what is wrong."""
+    rows: list[Ratio] = []
+    problems: list[str] = []
+    first: dict[str, float] = {}
+    for kind in ("memory", "a store"):
+        for size in SIZES[:2] if quick else SIZES:
+            with tempfile.TemporaryDirectory() as folder:
+                place = Path(folder) / "skills.db"
+                book = yard_book(size)
+                if kind == "a store":
+                    with Skillbook.open(place) as stored:
+                        stored.import_skills(book)
+                    book = Skillbook.open(place)
+                yard_run(book, range(100, 113))  # reads the skills for the first time
+                samples = range(200, 200 + (12 if quick else GROWTH_SAMPLES))
+                _, seconds = measured(partial(yard_run, book, samples))
+                first.setdefault(kind, seconds)
+                rows.append(
+                    Ratio(
+                        f"sample into {size:,} skills in {kind}",
+                        seconds / len(samples) * 1e3,
+                        f"the same into {SIZES[0]}",
+                        first[kind] / len(samples) * 1e3,
+                        most_measured=10,
+                    )
+                )
+                problems += [f"{size:,} skills in {kind}: {each}" for each in wrong_with(book, size, samples, place)]
+                book.close()
+    return rows, problems
+
+
+def wrong_with(book: Skillbook, size: int, samples: range, place: Path) -> Iterator[str]:
+    """Yield what is wrong with a book after the samples."""
+    texts = {skill.content for skill in book.skills()}
+    if len(book) != size + 13 + len(samples) or f"Ask the yard first about order {samples[-1]}." not in texts:
+        yield f"{len(book)} skills, which lack what the samples taught"
+    helped = sum(skill.helpful for skill in book.skills())
+    if helped != 13 + len(samples) or book.stats()["tags"] != {"helpful": helped, "harmful": 0, "neutral": 0}:
+        yield f"{helped} tags, and {book.stats()['tags']} counted"
+    for query in ("Which form does order 250 need?", "the crates of lane 7"):
+        if book.as_prompt(2000, query) != book.as_prompt(2000, query, ranker=lambda *asked: LexicalRanker()(*asked)):
+            yield f"other skills for {query!r} than the plain ranking has"
+        if book.version is not None:
+            with Skillbook.open(place) as opened:
+                if opened.prompt_parts(query, 20_000) != book.prompt_parts(query, 20_000):
+                    yield "a process that opens the book shows other skills"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("learning", __doc__)
+    add_quick(parser, "100 traces")
+    add_markdown(parser)
+    parser.add_argument("--growth", action="store_true", help="only measure the runs into books of several sizes")
+    options = parser.parse_args(arguments)
+    grown, problems_of_growth = growth(options.quick)
+    if options.growth:
+        show(grown, markdown=options.markdown)
+        for problem in problems_of_growth:
+            print(f"WRONG: {problem}")
+        return 1 if problems_of_growth else 0
     from ace.providers import LiteLLMClient
 
-    count = 100 if "--quick" in sys.argv[1:] else TRACES
+    count = 100 if options.quick else TRACES
     recording = InstantClient()
     problems = learn(recording, count, Skillbook())
     questions = list(recording.questions)
@@ -172,8 +295,8 @@ def main() -> int:
         client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="sk-none")
         client.complete_structured(*questions[0])
         more, wrong_too = rows_of("server", client, questions, books)
-    show([*rows, *more], markdown="--markdown" in sys.argv[1:])
-    problems += wrong + wrong_too
+    show([*rows, *more, *grown], markdown=options.markdown)
+    problems += wrong + wrong_too + problems_of_growth
     for problem in problems:
         print(f"WRONG: {problem}")
     return 1 if problems else 0

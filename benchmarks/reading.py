@@ -3,14 +3,11 @@
 A function counts once, however often it is entered; the bodies of modules and classes, comprehensions and generated
 methods do not count. This is a report, not a gate: a path may grow for a good reason.
 
-    $ python -m benchmarks.reading [--files]
-
-With `--files`, the files of each path are listed with the number of their functions.
+It prints a table; `--files` also lists the files of each path with the number of their functions.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import inspect
 import io
@@ -26,7 +23,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 import ace
+from ace.pipeline import Pipeline
 from benchmarks.learning import InstantClient
+from benchmarks.options import parser_of
 
 ROOT = Path(ace.__file__).parent
 
@@ -35,18 +34,23 @@ CodePath = Callable[[Path], Callable[[], object]]
 
 
 @contextmanager
-def entered_functions() -> Iterator[set[CodeType]]:
-    """Collect the functions of `ace` that are entered inside the block, on any thread that is started there."""
-    entered: set[CodeType] = set()
+def entered_functions() -> Iterator[tuple[set[CodeType], set[CodeType]]]:
+    """Collect the functions that are entered inside the block, on this thread and on those that are started there."""
+    here: set[CodeType] = set()
+    elsewhere: set[CodeType] = set()
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
         if event == "call":
-            entered.add(frame.f_code)
+            here.add(frame.f_code)
 
-    threading.setprofile(profile)
+    def profile_elsewhere(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            elsewhere.add(frame.f_code)
+
+    threading.setprofile(profile_elsewhere)
     sys.setprofile(profile)
     try:
-        yield entered
+        yield here, elsewhere
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
@@ -65,7 +69,7 @@ def files_of(entered: set[CodeType]) -> Counter[str]:
 
 def pipeline_run(folder: Path) -> Callable[[], object]:
     """`Pipeline.run` with one synchronous step."""
-    from ace.pipeline import Pipeline, StepContext
+    from ace.pipeline import StepContext
 
     class Step:
         requires = provides = frozenset({"sample"})
@@ -117,7 +121,7 @@ def ace_run(folder: Path) -> Callable[[], object]:
 def learn_file(folder: Path) -> Callable[[], object]:
     """`ace learn FILE` of one trace, with a model that answers at once."""
     from ace.cli import main as ace_command
-    from ace.protocols.model_prefixes import register_model_prefix
+    from ace.protocols import register_model_prefix
 
     trace = folder / "trace.json"
     trace.write_text(json.dumps({"question": "case 0", "answer": "5", "feedback": "Wrong, it is 4."}), encoding="utf-8")
@@ -141,22 +145,24 @@ PATHS: tuple[CodePath, ...] = (pipeline_run, add_skill, ace_run, learn_file)
 
 def main() -> None:
     """Trace all paths, each in a folder of its own, and print the table."""
-    parser = argparse.ArgumentParser(description="Count the files that a reader opens to follow a path.")
-    parser.add_argument("--files", action="store_true", help="list the files of each path")
+    parser = parser_of("reading", __doc__)
+    parser.add_argument("--files", action="store_true", help="also list the files of each path")
     lists_files: bool = parser.parse_args().files
-    print(f"{'path':<60}  files  functions  functions per file")
+    print(f"{'path':<62}  files  functions  functions per file  files here")
     for path in PATHS:
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
             path(Path(other))()  # what is loaded at the first use, such as plugins, is not part of the path
             traced = path(Path(folder))
-            with entered_functions() as entered:
+            Pipeline().close()  # ends the cached threads of the engine: only threads that are started now are traced
+            with entered_functions() as (here, elsewhere):
                 traced()
-        files = files_of(entered)
+        files, files_here = files_of(here | elsewhere), files_of(here)
         title = (path.__doc__ or "").rstrip(".").replace("`", "")
-        print(f"{title:<60}  {len(files):>5}  {files.total():>9}  {files.total() / len(files):>18.1f}")
+        per_file = files.total() / len(files)
+        print(f"{title:<62}  {len(files):>5}  {files.total():>9}  {per_file:>18.1f}  {len(files_here):>10}")
         if lists_files:
             for file, count in sorted(files.items()):
-                print(f"    {file:<60}  {count}")
+                print(f"  {' ' if file in files_here else '*'} {file:<60}  {count}")
 
 
 if __name__ == "__main__":

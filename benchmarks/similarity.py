@@ -1,8 +1,7 @@
 """Measures the searches for similar and for relevant skills against this machine's matrix product.
 
-`python -m benchmarks.similarity [--quick]` prints CPU times, each beside its baseline in the same process: sgemm for
-the pairs, one product of all rows with one vector for the retrieval. Exits 1 if a result is wrong, never because of
-time.
+It prints CPU times, each with its baseline in the same process: sgemm for the pairs, one product of all rows with one
+vector for the retrieval. It exits with 1 if a result is wrong, never because of time.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from ace.deduplication.resident_vectors import ResidentVectors, near_rows, one_blas_thread
 from ace.retrieval import LexicalRanker, VectorRanker
 from ace.skill import Skill
+from benchmarks.options import add_quick, parser_of
 from benchmarks.wrong_result import WrongResult, require
 
 Rows = NDArray[np.float32]
@@ -29,8 +31,10 @@ THRESHOLD = 0.85
 OPERATIONS = 2 * LENGTH
 
 
-def main() -> int:
-    quick = "--quick" in sys.argv[1:]
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("similarity", __doc__)
+    add_quick(parser, "2,000 to 10,000 vectors")
+    quick = parser.parse_args(arguments).quick
     random_numbers = np.random.default_rng(11)
     try:
         speed = sgemm_speed(random_numbers)
@@ -110,6 +114,9 @@ def retrieval(rows: Rows, random_numbers: np.random.Generator) -> None:
     product = cpu_seconds(lambda: [rows @ question for _ in range(20)]) / 20
     found = cpu_seconds(lambda: [ranker.best("", skills, 20) for _ in range(20)]) / 20
     show(f"top 20 of {len(rows):,} by vectors", found, product, "to one product of all rows")
+    show_after_changes(partial(ranker.best, "", skills, 20), skills)
+    best = [skill.id for skill in ranker.best("", skills, 20)]
+    require(best == [skill.id for skill in VectorRanker(Model()).best("", skills, 20)], "a changed book differs")
 
 
 def lexical(count: int) -> None:
@@ -129,6 +136,30 @@ def lexical(count: int) -> None:
     every = cpu_seconds(lambda: ranker(question, skills))
     found = cpu_seconds(lambda: [ranker.best(question, skills, 20) for _ in range(20)]) / 20
     show(f"top 20 of {count:,} by 12 words", found, every, "to scoring every skill")
+    show_after_changes(partial(ranker.best, question, skills, 20), skills)
+    best = [skill.id for skill in ranker.best(question, skills, 20)]
+    require(best == [skill.id for skill in LexicalRanker().best(question, skills, 20)], "a changed book differs")
+
+
+def show_after_changes(best: Callable[[], object], skills: list[Skill]) -> None:
+    """Search after each change, and once more, in turns."""
+    times = [(cpu_seconds(best, rounds=1), cpu_seconds(best, rounds=1)) for _ in changes(skills)]
+    changed, unchanged = (median(column) for column in zip(*times, strict=True))
+    show("  after each tag, new text or removal", changed, unchanged, "to the next search")
+
+
+def changes(skills: list[Skill]) -> Iterator[None]:
+    """Tag, rewrite and remove skills of the list, one after the other."""
+    for number in range(30):
+        place = number * len(skills) // 31
+        skill = skills[place]
+        if number % 3 == 0:
+            skills[place] = skill.replace(helpful=skill.helpful + number)
+        elif number % 3 == 1:
+            skills[place] = skill.replace(content=f"Check case {number} first.")
+        else:
+            del skills[place]
+        yield
 
 
 def rows_with_twins(random_numbers: np.random.Generator, count: int) -> Rows:

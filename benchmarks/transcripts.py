@@ -1,11 +1,8 @@
 """Measures how long a stored session of Claude Code takes to become traces, against reading its file as JSON.
 
 The session has 700 turns and 40 MB, most of it snapshots of prompts and results of tools, as in real ones. A quarter of
-it is measured too: where the time is linear, both have the same ratio.
-
-    $ python -m benchmarks.transcripts [--quick] [--markdown]
-
-Exits 1 if a turn is missing, never because of time.
+it is measured too: if the time is linear, both have the same ratio. It exits with 1 if a turn is missing, never because
+of time.
 """
 
 from __future__ import annotations
@@ -13,11 +10,12 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ace_claude_code import transcript_to_turn_traces
+from benchmarks.options import add_markdown, add_quick, parser_of
 from benchmarks.ratios import Ratio, in_turns, show
 from benchmarks.wrong_result import WrongResult, require
 
@@ -66,8 +64,12 @@ def ratio_of(turns: int, folder: Path, rounds: int) -> Ratio:
     return Ratio(f"{turns} turns, {size:.0f} MB", converted, "the file as JSON", parsed)
 
 
-def main() -> int:
-    quick = "--quick" in sys.argv[1:]
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("transcripts", __doc__)
+    add_quick(parser, "a tenth of the turns")
+    add_markdown(parser)
+    options = parser.parse_args(arguments)
+    quick = options.quick
     turns = TURNS // 10 if quick else TURNS
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +77,7 @@ def main() -> int:
     except WrongResult as problem:
         print(f"WRONG: {problem}")
         return 1
-    show(rows, markdown="--markdown" in sys.argv[1:])
+    show(rows, markdown=options.markdown)
     return 0
 
 

@@ -2,6 +2,8 @@
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ace.cli.app import build_app
@@ -48,7 +50,8 @@ def page() -> str:
 def section(name: str) -> str:
     """Return what the page says about one command."""
     command = build_app([name])[name]
-    text = command.generate_docs(heading_level=2, usage_name=f"ace {name}")
+    with _running_as("ace"):
+        text = command.generate_docs(heading_level=2, usage_name=f"ace {name}")
     # The subcommands follow in a list of their own, with a sentence on each.
     text = re.sub(r"#+ Table of Contents\n\n(?:[ -].*\n)+\n", "", text)
     text = re.sub(r"^(ace (.+)) \2 ", r"\1 ", text, flags=re.MULTILINE)  # in a usage that was written by hand
@@ -56,6 +59,18 @@ def section(name: str) -> str:
     return "\n".join([f"## ace {name}", *lines[1:], ""])
 
 
+@contextmanager
+def _running_as(program: str) -> Iterator[None]:
+    """Replace the name of this program, with which cyclopts begins the usage lines of nested commands.
+
+    It then replaces the first word of these lines, so they would keep the rest of `python -m pytest`.
+    """
+    arguments, sys.argv = sys.argv, [program]
+    try:
+        yield
+    finally:
+        sys.argv = arguments
+
+
 if __name__ == "__main__":
-    sys.argv = ["ace"]  # cyclopts puts it into the usage lines of nested commands
     PAGE.write_text(page(), encoding="utf-8")

@@ -1,6 +1,7 @@
 """How Sphinx builds the documentation."""
 
 import importlib
+import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -50,10 +51,17 @@ html_favicon = "_static/logo.svg"
 def setup(app: Sphinx) -> None:
     """Show Mermaid drawings as source: the site works offline, and what draws them is a download."""
     app.add_lexer("mermaid", TextLexer)
+    app.connect("autodoc-process-docstring", drop_docstring_of_type, priority=300)
     app.connect("autodoc-process-docstring", keep_colons, priority=400)  # before napoleon's 500
     app.connect("autodoc-process-signature", show_plain_types)
     app.connect("doctree-read", show_plain_annotations)
     app.connect("env-check-consistency", check_public_names)
+
+
+def drop_docstring_of_type(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """A constant without a docstring of its own has that of its type, such as `str`."""
+    if what == "data" and "\n".join(lines).strip() == inspect.cleandoc(type(obj).__doc__ or "").strip():
+        lines.clear()
 
 
 def keep_colons(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:

@@ -23,11 +23,11 @@ SUITES = (
 HEAD = """\
 # Checks of the conformance kit
 
-This page is made from the source, by `python -m docs.conformance_table`.
+This page is generated from the source by `python -m docs.conformance_table`.
 
-Each check of [`ace.testing`](testing.md) is listed with the deliberately wrong plugins, the mutants, that it catches.
-The kit's own tests run every mutant through all suites: exactly the check beside it fails. What a check needs to hold
-before it can be made is another check's matter; until that one holds, it is skipped and says so.
+Each check of [`ace.testing`](testing.md) is listed with the mutants that it catches, which are deliberately wrong
+plugins. The tests of the kit run every mutant through all suites: exactly the check in its row fails. If a check
+depends on another one that fails, it is skipped and says so.
 """
 
 

@@ -11,11 +11,11 @@ PAGE = Path(__file__).parent / "reference" / "plugin-hooks.md"
 HEAD = """\
 # Plugin hooks
 
-This page is made from the source, by `python docs/hook_reference.py`.
+This page is generated from the source by `python docs/hook_reference.py`.
 
-A hook module gives what it has by these functions. It imports the standard library and `ace.plugins`, nothing else,
-states `ACE_API = 1`, and needs only the hooks of which it has something. A hook takes no argument and yields specs;
-their fields are in [`ace.plugins`](plugins.md). What a spec names is imported when it is first used.
+A hook module is a module with some of these functions. It only imports the standard library and `ace.plugins`, sets
+`ACE_API = 1`, and defines the hooks that it needs. A hook takes no arguments and yields specs, whose fields are
+documented in [`ace.plugins`](plugins.md). The target of a spec is imported when it is first used.
 
 ```python
 from ace.plugins import {imports}
@@ -25,9 +25,9 @@ ACE_API = 1
 """
 
 TAIL = """\
-## All of them at once
+## All hooks together
 
-A module with these hooks is a plugin. Here it is there within one block:
+A module with these hooks is a plugin. This example registers it temporarily:
 
 ```python
 import sys

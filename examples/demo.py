@@ -1,7 +1,7 @@
-"""The main job on this machine, without a key: learn from recorded traces, then answer with what was learned.
+"""Learn from recorded traces and answer with what was learned, on this machine and without a key.
 
-The first part takes seconds and needs no model. The second part says which model it fetches, and fetches it without
-asking. What the model says is shown as it comes. Run it from the root of the checkout:
+The first part takes seconds and does not need a model. The second part names the model, downloads it without asking,
+and shows its answers as they are. Run it from the root of the checkout:
 
     python -m examples.demo            # both parts
     python -m examples.demo tour       # only the part without a model
@@ -27,13 +27,13 @@ ACE = Path(sys.executable).with_name("ace")
 TRACES = Path(__file__).parent / "traces"
 SHIPPED = Path(__file__).parent / "house_skills.json"
 NEW_QUESTIONS = Path(__file__).with_name("new_questions.jsonl")
-"""Named after the traces that teach what they need; their ground truths are patterns."""
+"""Questions named after the traces from which their answers are learned; their ground truths are patterns."""
 MARKS = {True: " (right)", False: " (wrong)"}
 WRONG_USAGE = 2
 
 
 def tour(folder: Path) -> None:
-    """Read, import, search and compare a shipped skillbook."""
+    """Read, import, search and change a shipped skillbook."""
     shipped = Skillbook.load_from_file(SHIPPED)
     print(f"1. {SHIPPED.name} has {len(shipped)} skills:")
     for skill in shipped.skills():
@@ -83,13 +83,13 @@ def learn_and_ask(folder: Path) -> int:
 
 
 def ace(*arguments: str) -> int:
-    """Run a command as a reader would, and return its exit code."""
+    """Run a command of `ace`, and return its exit code."""
     print(f"\n$ ace {subprocess.list2cmdline(arguments)}", flush=True)
     return subprocess.run([ACE, *arguments], check=False).returncode
 
 
 def print_new_answers(skillbook: Path, skills: Sequence[Skill]) -> int:
-    """Ask the new questions, and print what was answered before and after learning."""
+    """Ask the new questions, and print the answers before and after learning."""
     options = ["--environment", "regex", "--workers", "4", "--skillbook", str(skillbook)]
     arguments = ["eval", os.path.relpath(NEW_QUESTIONS), *options]
     print(f"\n$ ace {subprocess.list2cmdline(arguments)}", flush=True)

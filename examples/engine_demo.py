@@ -1,12 +1,12 @@
 """Builds a search index of a small web site, with the pipeline engine.
 
-Fetch a page, take the text out of it, study that text in two ways side by side, and add the page to the index
-in the background while the next pages are being fetched:
+Fetch a page, extract its text, analyse the text in two ways in parallel, and add the page to the index in the
+background while the next pages are fetched:
 
     FetchPage -> ExtractText -> (CountWords | MeasureSentences) -> [background] AddToIndex
 
-The site is made here and served on 127.0.0.1, so the program needs no network. One link of the site is dead:
-that page fails, and no other page with it. Run it from the root of the checkout:
+The site is part of this program and served on 127.0.0.1, so no network is needed. One link of the site is broken:
+only that page fails. Run it from the root of the checkout:
 
     python -m examples.engine_demo
 """
@@ -30,7 +30,7 @@ WORKERS = 4
 WITHOUT_PROXY = build_opener(ProxyHandler({}))
 
 
-# What each page carries from step to step.
+# The context that each page passes from step to step.
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PageContext(StepContext):
     place_in_index: int = 0
 
 
-# The steps: each says which fields it reads and writes, and returns a new context.
+# The steps: each declares which fields it reads and writes, and returns a new context.
 
 
 class FetchPage:
@@ -63,7 +63,7 @@ class FetchPage:
 
 
 class ExtractText:
-    """Leaves out the markup."""
+    """Removes the markup."""
 
     requires = frozenset({"html"})
     provides = frozenset({"text"})
@@ -76,7 +76,7 @@ class ExtractText:
 
 
 class CountWords:
-    """Counts the words that say something; the short ones rarely do."""
+    """Counts the words, except short ones."""
 
     requires = frozenset({"text"})
     provides = frozenset({"words"})
@@ -86,7 +86,7 @@ class CountWords:
 
 
 class MeasureSentences:
-    """Measures how long the sentences are."""
+    """Measures the average length of the sentences."""
 
     requires = frozenset({"text"})
     provides = frozenset({"words_per_sentence"})
@@ -97,7 +97,7 @@ class MeasureSentences:
 
 
 class AddToIndex:
-    """Adds the page to the index: in the background, one page at a time, in the order of the input."""
+    """Adds the page to the index in the background, one page at a time, in input order."""
 
     requires = frozenset({"sample", "words"})
     provides = frozenset({"place_in_index"})
@@ -112,7 +112,7 @@ class AddToIndex:
 
 
 class SearchIndex:
-    """Which pages hold a word, the ones that hold it most often first."""
+    """Finds the pages that contain a word, those with the most occurrences first."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Counter[str]] = {}
@@ -127,7 +127,7 @@ class SearchIndex:
 
 
 class TextCollector(HTMLParser):
-    """Collects what stands between the tags of a page."""
+    """Collects the text between the tags of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class SitePages(BaseHTTPRequestHandler):
         self.wfile.write(page)
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet: the program prints its own report."""
+        """Log nothing, because the program prints its own report."""
 
 
 @contextmanager

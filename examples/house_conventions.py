@@ -1,7 +1,7 @@
-"""Tasks in which the conventions of a house decide: how it sends parcels, rounds prices and writes lengths.
+"""Tasks that depend on the conventions of a company: how it sends parcels, rounds prices and writes lengths.
 
-No model can know them, and nobody states them. They show only in the right answers, so they have to be learned; and
-once they are, they help with parcels, prices and lengths that were never seen before.
+No model can know these conventions, and no prompt states them. They are only visible in the right answers, so they must
+be learned, and then also apply to new parcels, prices and lengths.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from decimal import Decimal
 from ace import Sample
 
 CARRIERS = {"glass": "courier", "iron": "freight", "orchids": "balloon"}
-"""The rules of the house. Only the samples and their judge know them."""
+"""The rules of the company. Only the samples and the environment know them."""
 
 PARCELS = {
     "glass": ["vase", "mirror", "carafe", "lamp", "bowl"],
@@ -20,14 +20,14 @@ PARCELS = {
     "orchids": ["bouquet", "wreath", "corsage", "garland", "basket"],
     "paper": ["novel", "atlas", "diary", "poster", "calendar"],
 }
-"""What is sent, by what it is made of."""
+"""The items, by material."""
 
 PRICES = ["12.30", "7.10", "45.60", "3.20", "18.40", "29.10", "64.70", "5.30", "80.20", "9.40"]
 LENGTHS = ["1.84", "0.95", "2.10", "3.07", "1.25", "0.62", "4.40", "2.73", "1.06", "0.38"]
 
 
 def samples() -> list[Sample]:
-    """All tasks, in an order in which the kinds take turns."""
+    """All tasks, alternating between the kinds."""
     kinds = [
         [parcel(item, material) for items in zip(*PARCELS.values(), strict=True) for item, material in named(items)],
         [price(amount) for amount in PRICES],

@@ -1,7 +1,7 @@
-"""The task that the learning examples share: which carrier takes a parcel?
+"""The common task of the learning examples: which carrier takes a parcel?
 
-The house has rules that no model can know: glass goes by courier, and so on. Nobody states them. They show only in
-the right answers of the samples, so an agent has to learn them. What no rule speaks of goes by post.
+The company has rules that no model can know: glass goes by courier, and so on. No prompt states them. They are only
+visible in the right answers of the samples, so an agent must learn them. Everything else goes by post.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ace import ACEStepContext, Sample, SampleResult, Skillbook
 from ace.protocols import Usage
 
 CARRIERS = {"glass": "courier", "iron": "freight", "orchids": "balloon"}
-"""The rules of the house. Only the samples and their judge know them."""
+"""The rules of the company. Only the samples and the environment know them."""
 
 PARCELS = {
     "vase": "glass",
@@ -22,7 +22,7 @@ PARCELS = {
     "bouquet": "orchids",
     "railing": "iron",
 }
-"""What is sent, and what it is made of."""
+"""The items and their materials."""
 
 
 def sample_of(item: str, material: str) -> Sample:
@@ -37,7 +37,7 @@ SAMPLES = [sample_of(item, material) for item, material in PARCELS.items()]
 
 
 def print_report(results: Sequence[SampleResult[ACEStepContext]], skillbook: Skillbook, usage: Usage) -> None:
-    """Print how often the agent was right in each epoch, what was learned from what, and what it took."""
+    """Print the number of right answers in each epoch, the learned skills with their sources, and the usage."""
     for epoch, of_epoch in enumerate(by_epoch(results, len(SAMPLES)), 1):
         right = sum(is_right(result) for result in of_epoch)
         print(f"epoch {epoch}: {right} of {len(of_epoch)} right")
@@ -57,12 +57,12 @@ def print_report(results: Sequence[SampleResult[ACEStepContext]], skillbook: Ski
 def by_epoch(
     results: Sequence[SampleResult[ACEStepContext]], size: int
 ) -> Iterator[Sequence[SampleResult[ACEStepContext]]]:
-    """Part the results of all epochs into epochs."""
+    """Group the results by epoch."""
     for start in range(0, len(results), size):
         yield results[start : start + size]
 
 
 def is_right(result: SampleResult[ACEStepContext]) -> bool:
-    """Tell whether the agent was right; a sample that failed was not."""
+    """Return whether the answer was right; false for a failed sample."""
     trace = None if result.output is None else result.output.trace
     return isinstance(trace, dict) and trace["metrics"].get("correct") == 1.0

@@ -1,8 +1,8 @@
-"""Learn from two stored sessions of Claude Code; no key, no network and no Claude Code needed.
+"""Learn from two stored sessions of Claude Code, without a key, a network or Claude Code.
 
-In the first session a test fails and is mended, in the second a tool is denied. The model is a script on 127.0.0.1: as
-reflector it knows two signs of trouble, as skill manager it adds what the book lacks. Run it from the root of the
-checkout:
+In the first session, a test fails and the code is fixed; in the second, a tool is denied. The model is a script on
+127.0.0.1: as the reflector, it recognises these two problems; as the skill manager, it adds new skills. Run it from the
+root of the checkout:
 
     python -m examples.learn_from_claude_code
 """

@@ -1,8 +1,8 @@
-"""Learn from two stored sessions of OpenClaw; no key, no network and no OpenClaw needed.
+"""Learn from two stored sessions of OpenClaw, without a key, a network or OpenClaw.
 
-In the first session the user corrects the agent, in the second the provider of the model refuses. The model that learns
-is a script on 127.0.0.1: as reflector it knows three signs, as skill manager it adds what the book lacks. Run it from
-the root of the checkout:
+In the first session, the user corrects the agent; in the second, the provider of the model rejects a request. The model
+that learns is a script on 127.0.0.1: as the reflector, it recognises three problems; as the skill manager, it adds new
+skills. Run it from the root of the checkout:
 
     python -m examples.learn_from_openclaw
 """
@@ -58,7 +58,7 @@ def main() -> None:
     with ScriptedModel(script) as model:
         client = LiteLLMClient("openai/scripted", api_base=model.api_base, api_key="none")
         runner = OpenClaw.from_model(ace_llm=client)
-        runner.run(sessions, lag=0)
+        runner.run(sessions, max_in_flight=1)
         print(f"\n{runner.report.turns_learned} turns taught:")
         for skill in runner.skillbook.skills():
             print(f"  [{skill.id}] {skill.content}")

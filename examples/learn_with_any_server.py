@@ -1,11 +1,11 @@
-"""An agent learns the rules of a house from its own mistakes, with the model of any OpenAI-compatible server.
+"""An agent learns the rules of a company from its own mistakes, with the model of any OpenAI-compatible server.
 
-Ollama, vLLM, llama.cpp, LM Studio or a hosted service: what counts is that it speaks the chat protocol of OpenAI.
-Nothing is sent anywhere but to the address that you give. Run it from the root of the checkout:
+This works with Ollama, vLLM, llama.cpp, LM Studio or a hosted service that supports OpenAI's chat completions. Requests
+are only sent to the given address. Run it from the root of the checkout:
 
     python -m examples.learn_with_any_server --api-base http://127.0.0.1:11434/v1 --model qwen2.5
 
-A key, where the server wants one, is read from the environment variable OPENAI_API_KEY.
+A key, if the server requires one, is read from the environment variable OPENAI_API_KEY.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> int:
     # "openai/" names the protocol, not the company.
     client = LiteLLMClient(f"openai/{given.model}", api_base=given.api_base, max_tokens=2048)
     runner = ACE.from_client(client, environment=SimpleEnvironment(), skillbook_path=given.skillbook)
-    results = runner.run(SAMPLES, epochs=given.epochs, lag=0)
+    results = runner.run(SAMPLES, epochs=given.epochs, max_in_flight=1)
     print_report(results, runner.skillbook, client.usage)
     return 1 if runner.failures else 0
 

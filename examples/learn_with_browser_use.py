@@ -1,8 +1,7 @@
-"""A browser agent learns from a page that it could not get past. No key, no other host: the model is a script.
+"""A browser agent learns to get past a cookie banner, without a key or another host: the model is a script.
 
-The office has a form behind a cookie banner. The script knows only from a skill that the cookies must be accepted, so
-the second epoch shows whether anything was learned. It needs Chromium, or one of its relatives. Run it from the root
-of the checkout:
+The page has a form behind a cookie banner. The script only accepts the cookies if a skill says so, so the second epoch
+shows whether that was learned. It requires Chromium or a Chromium-based browser. Run it from the root of the checkout:
 
     python -m examples.learn_with_browser_use
 """
@@ -41,7 +40,7 @@ class Office(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def script(role: str, prompt: str) -> Mapping[str, Any]:
@@ -87,11 +86,11 @@ def reflection(*, failed: bool, cited: list[str]) -> Mapping[str, Any]:
 
 
 def learn(address: str, model: ScriptedModel) -> None:
-    # Else browser-use logs each step to the terminal.
+    # Otherwise browser-use logs each step to the terminal.
     os.environ.setdefault("BROWSER_USE_SETUP_LOGGING", "false")
     from browser_use import BrowserProfile, ChatOpenAI
 
-    # Chromium asks no other host, not even for updates.
+    # Chromium must not connect to any other host, not even for updates.
     only_here = "--host-resolver-rules=MAP * ^NOTFOUND , EXCLUDE 127.0.0.1"
     runner = BrowserUse.from_model(
         ChatOpenAI(model="scripted", base_url=model.api_base, api_key="none"),

@@ -1,8 +1,7 @@
-"""A LangChain agent with tools learns from a run that failed. No key, no network: the model is a script.
+"""A LangChain agent with tools learns from a failed run, without a key or a network: the model is a script.
 
-There is no tide table of Bremen, and the tool raises. Only who reads the error learns whom to ask instead. The script
-knows that rule only where a skill tells it, so the second epoch shows whether anything was learned. Run it from the
-root of the checkout:
+The tool has no tide table for Bremen and raises an error, which names another tool. The script only uses that tool if a
+skill says so, so the second epoch shows whether that was learned. Run it from the root of the checkout:
 
     python -m examples.learn_with_langchain
 """

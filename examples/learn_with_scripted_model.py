@@ -1,7 +1,7 @@
-"""An agent learns the rules of a house from its own mistakes; no key and no network needed.
+"""An agent learns the rules of a company from its own mistakes, without a key or a network.
 
-The model is a script on 127.0.0.1. It plays the three roles, and computes each answer from the prompt alone: as agent,
-it sends a parcel the right way if and only if the skill for it is in the prompt. Run it from the root of the checkout:
+The model is a script on 127.0.0.1 for all three roles, which computes each answer from the prompt alone: as the agent,
+it names the right carrier if and only if the skill for it is in the prompt. Run it from the root of the checkout:
 
     python -m examples.learn_with_scripted_model
 """
@@ -64,8 +64,8 @@ def main() -> None:
     with ScriptedModel(script) as model:
         client = LiteLLMClient("openai/scripted", api_base=model.api_base)
         runner = ACE.from_client(client, environment=SimpleEnvironment())
-        # lag=0: each sample sees what all earlier ones have taught, so every run prints the same.
-        results = runner.run(SAMPLES, epochs=3, lag=0)
+        # With max_in_flight=1, each sample sees the skills from all earlier ones, so every run prints the same.
+        results = runner.run(SAMPLES, epochs=3, max_in_flight=1)
     print_report(results, runner.skillbook, client.usage)
 
 

@@ -1,11 +1,11 @@
-"""Does learning help? Three trainings in three orders against no skills at all, with a report.
+"""Compare three trainings in different orders with no skills, and write a report.
 
-The model is a script on 127.0.0.1, so no key and no network is needed. Run it from the root of the checkout:
+The model is a script on 127.0.0.1, so neither a key nor a network is needed. Run it from the root of the checkout:
 
     python -m examples.measure_learning report
 
-It writes report/report.html, report/report.md and report/report.json. For a real model, replace the client: that is
-the only line that knows which model answers.
+It writes report/report.html, report/report.md and report/report.json. To use a real model, replace the client; all
+other code is independent of the model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ace.evaluation import (
     skill_effects,
     split_samples,
 )
-from ace.implementations import Agent
+from ace.roles import Agent
 from examples.house_conventions import samples
 from examples.scripted_conventions import script
 from examples.scripted_model import ScriptedModel

@@ -14,12 +14,12 @@ from typing import Literal
 from ace.cases import missing_values
 from ace.environments import SimpleEnvironment
 from ace.evaluation import Evaluator, JudgedAnswer, SkillTests
-from ace.implementations import agent_for
 from ace.protocols.deduplication import DeduplicationConfig
 from ace.protocols.llm import Usage
 from ace.protocols.observers import Event, ModelCalled, SkillProven, observing
 from ace.protocols.roles import AgentLike, ShowsSkills
 from ace.retrieval import LexicalRanker, TopSkills
+from ace.roles import agent_for
 from ace.runners import RecordedTrace, TraceAnalyser
 from ace.runners.settings import LearningOptions
 from ace.skill import Skill

@@ -14,6 +14,9 @@ from ace_browser_use.chromium import HOW_TO_INSTALL, find_chromium
 from tests.browser_use.site import Site
 from tests.requirement import missing
 
+# It runs the blocks of a page, which is not beside the tests of a wheel.
+collect_ignore = [] if (Path(__file__).parents[1] / "docs").is_dir() else ["test_how_to.py"]
+
 
 @pytest.fixture
 def chromium() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -20,17 +21,23 @@ class Site:
     """Serves the office until the `with` block ends.
 
     `/` has the form behind the banner, `/plain` has it without, `/broken` answers with status 500, `/slow` answers
-    only when the site closes, `/files` leads to a file to download.
+    only when the site closes, `/files` leads to a file to download. With a TLS context, it is served by HTTPS.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.asked: list[str] = []
         self.is_rebuilt = False
         """Whether who accepts the cookies at `/` sees that the office has moved, instead of the form."""
         self.closing = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._http.daemon_threads = True
+        if tls is not None:
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        return self._http.server_port
 
     @property
     def address(self) -> str:

@@ -112,7 +112,7 @@ def test_a_browser_that_does_not_start_is_recorded(tmp_path: Path) -> None:
         profile = harbour.profile(executable_path=broken)
         result = run(BrowserExecuteStep(harbour.browser_llm(server), profile), "Book a berth for Ada")
     assert result.success is False
-    assert (result.error or "").startswith("the run broke off: RuntimeError: ")
+    assert (result.error or "").startswith("the run failed: RuntimeError: ")
     assert result.chronological_steps == ()
 
 
@@ -120,7 +120,7 @@ def test_a_browser_that_is_not_there_is_a_wrong_use(tmp_path: Path, monkeypatch:
     with ScriptedServer(harbour.script) as server:
         model = harbour.browser_llm(server)
         profile = harbour.profile(executable_path=tmp_path / "none")
-        with pytest.raises(FileNotFoundError, match="no browser at executable_path="):
+        with pytest.raises(FileNotFoundError, match="no such browser: executable_path="):
             run(BrowserExecuteStep(model, profile), "Book a berth for Ada")
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
@@ -144,8 +144,11 @@ def test_secrets_are_taken_out_of_the_result(site: Site) -> None:
 
     with ScriptedServer(script) as server:
         step = BrowserExecuteStep(harbour.browser_llm(server), harbour.profile(), sensitive_data=secrets)
-        result = run(step, f"Book a berth for my ship at {site.address}/plain please")
+        task = f"Book a berth for my ship (Queen of Sheba) at {site.address}/plain please"
+        result = run(step, Sample(task, context="Say Queen of Sheba at the gate."))
     assert site.booked == ["Queen of Sheba"]
+    assert "my ship (<secret>ship_name</secret>)" in result.task
+    assert result.context == "Say <secret>ship_name</secret> at the gate."
     assert result.output == "Berth 7 is for <secret>ship_name</secret>."
     told = json.dumps([result.chronological_steps, result.problems])
     assert "ship=<secret>ship_name</secret>" in told

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ace import ACEStepContext, Sample, SampleResult, TraceAnalyser
-from ace.implementations import Reflector, SkillManager
 from ace.pipeline import CancellationToken
 from ace.plugins import get_runner
+from ace.roles import Reflector, SkillManager
 from ace_browser_use import BrowserUse
 from tests.browser_use import harbour
 from tests.browser_use.site import Site

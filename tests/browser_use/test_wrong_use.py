@@ -62,7 +62,7 @@ def test_a_model_of_another_framework_is_refused() -> None:
             return messages
 
     foreign: Any = ChatOpenAI()
-    with pytest.raises(TypeError, match=r"ChatOpenAI is not a chat model of browser-use; take one of its own"):
+    with pytest.raises(TypeError, match=r"ChatOpenAI is not a chat model of browser-use; use one of its own"):
         BrowserExecuteStep(foreign)
 
 

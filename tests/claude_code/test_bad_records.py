@@ -66,12 +66,12 @@ def test_parents_that_go_in_circles_come_to_an_end() -> None:
 def test_what_is_not_of_claude_code_is_refused_with_the_mend(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
     path.write_bytes(data)
-    with pytest.raises(TranscriptError, match=r"other\.jsonl: there is no record of Claude Code here .*; give a trans"):
+    with pytest.raises(TranscriptError, match=r"other\.jsonl: no records of Claude Code found .*; give a trans"):
         transcript_to_trace(path)
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
-    with pytest.raises(TranscriptError, match=r"there is no transcript '.*gone\.jsonl'"):
+    with pytest.raises(TranscriptError, match=r"no such transcript: '.*gone\.jsonl'"):
         transcript_to_trace(tmp_path / "gone.jsonl")
     with pytest.raises(TranscriptError, match="is a folder"):
         transcript_to_trace(str(tmp_path))

@@ -72,7 +72,7 @@ def test_uninstalling_waits_for_the_learner_and_says_so(home: Path, state: Path)
         assert held
         waiting = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
         assert waiting.stderr is not None
-        assert waiting.stderr.readline() == "a learner is at work, and is waited for\n"
+        assert waiting.stderr.readline() == "waiting for another learner to finish\n"
         assert state.exists()
     assert (waiting.communicate()[0], waiting.returncode) == ("Removed.\n", 0)
     assert not state.exists()

@@ -128,7 +128,7 @@ def test_a_plugin_of_somebody_else_is_left_alone(claude: str, home: Path, ace: A
     (folder / "SKILL.md").write_text("mine", encoding="utf-8")
     before = files_in(home)
     for command in (["install", "--claude", claude], ["uninstall"]):
-        assert "is not ours; move it away first" in ace(*command, code=2)["err"]
+        assert "was not installed by ACE; move it away first" in ace(*command, code=2)["err"]
     assert files_in(home) == before
 
 

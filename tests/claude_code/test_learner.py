@@ -35,8 +35,8 @@ def test_bad_sessions_are_counted_and_the_rest_is_learned(
     assert sorted(books) == ["-home-dev-calc", "-home-dev-repo"]
     problems = report["problems"]
     assert len(problems) == 2
-    assert "x.jsonl: there is no record of Claude Code here" in problems[0]
-    assert "there is no transcript" in problems[1]
+    assert "x.jsonl: no records of Claude Code found" in problems[0]
+    assert "no such transcript" in problems[1]
     assert report["without_prompt"] == [str(empty)]
 
 

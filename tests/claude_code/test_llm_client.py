@@ -79,10 +79,10 @@ def test_a_structured_answer_is_made_by_the_schema(claude: str, home: Path, serv
 def test_an_answer_in_words_is_asked_for_again_and_then_refused(claude: str, home: Path, serving: ServerFor) -> None:
     server = serving(lambda request: [Text("I would rather chat.")])
     client = ClaudeCodeLLMClient(config=ClaudeCodeLLMConfig(claude=claude, validation_retries=1))
-    with pytest.raises(UnusableAnswerError, match="there is no JSON object in the answer") as raised:
+    with pytest.raises(UnusableAnswerError, match="no JSON object in the answer") as raised:
         client.complete_structured("Answer", AgentOutput)
     assert raised.value.raw_answers == ("I would rather chat.", "I would rather chat.")
-    assert "This answer cannot be used: there is no JSON" in server.requests[-1].text
+    assert "This answer cannot be used: no JSON" in server.requests[-1].text
 
 
 def test_the_second_answer_is_taken_when_it_is_good(claude: str, home: Path, serving: ServerFor) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from ace.cli import main
 from ace.environments import Sample
-from ace.implementations import Reflector, SkillManager
 from ace.protocols import LLMAuthenticationError, LLMResponse
+from ace.roles import Reflector, SkillManager
 from ace_claude_code import ClaudeCode, ClaudeCodeLLMClient
 from tests.claude_code.conftest import ServerFor
 from tests.support.scripted_anthropic_server import Refusal

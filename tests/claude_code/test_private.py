@@ -124,3 +124,9 @@ def test_a_trivial_turn_costs_no_call(home: Path, ace: Ace, said: str) -> None:
 def test_a_short_turn_that_says_something_is_learned(home: Path, ace: Ace, said: str) -> None:
     report, _ = learned(home, ace, one=talk("Do the job.", "Done.", said, "Right."))
     assert (report["turns_learned"], report["turns_trivial"]) == (2, 0)
+
+
+def test_a_trivial_turn_that_failed_is_learned(home: Path, ace: Ace) -> None:
+    said = talk("Do the job.", "Done.", "ok", "API Error: 500 the server is ill")
+    report, _ = learned(home, ace, one=[*said[:-1], {**said[-1], "isApiErrorMessage": True}])
+    assert (report["turns_learned"], report["turns_trivial"]) == (2, 0)

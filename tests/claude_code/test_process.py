@@ -125,7 +125,7 @@ def test_the_binary_inside_the_sdk_is_found(tmp_path: Path, monkeypatch: pytest.
 
 def test_misuse_is_told_before_anything_runs(tmp_path: Path) -> None:
     path = program(tmp_path, "")
-    with pytest.raises(NotADirectoryError, match=r"there is no folder '.*gone' for Claude Code"):
+    with pytest.raises(NotADirectoryError, match=r"no such working folder: '.*gone'"):
         ClaudeCodeExecuteStep(tmp_path / "gone", claude=path)
     with pytest.raises(TypeError, match=r"allowed_tools is a list of tools: \['Bash'\]"):
         ClaudeCodeExecuteStep(tmp_path, claude=path, allowed_tools="Bash")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ace.context import ACEStepContext
-from ace.implementations import Reflector, SkillManager
 from ace.pipeline import CancellationToken, PipelineCancelled, SampleResult
+from ace.roles import Reflector, SkillManager
 from ace.skillbook import Skillbook
 from ace_claude_code import ClaudeCode, ClaudeCodeLLMClient, SkillFileStep
 from tests.claude_code import check_world
@@ -38,7 +38,7 @@ def test_the_rule_of_a_failed_run_is_in_the_request_of_the_next_one(
     check_world.lay_out(project)
     server = serving(check_world.play)
     runner = runner_in(project, claude)
-    results = runner.run([check_world.TASK, check_world.TASK, check_world.TASK], lag=0)
+    results = runner.run([check_world.TASK, check_world.TASK, check_world.TASK])
     assert [trace_of(result)["answer"] for result in results] == [
         "The check failed, and I do not know why.",
         "The check passed, as [checks-00001] says.",
@@ -56,7 +56,7 @@ def test_the_skills_are_left_for_the_other_sessions_and_not_loaded_twice(
 ) -> None:
     check_world.lay_out(project)
     server = serving(check_world.play)
-    runner_in(project, claude).run([check_world.TASK, check_world.TASK], lag=0)
+    runner_in(project, claude).run([check_world.TASK, check_world.TASK])
     rules = project / ".claude" / "rules" / "ace-skillbook.md"
     assert f"- [checks-00001] {check_world.RULE}" in rules.read_text(encoding="utf-8")
     second = [request for request in server.requests if check_world.is_agent(request)][-1]
@@ -67,7 +67,7 @@ def test_the_skills_are_left_for_the_other_sessions_and_not_loaded_twice(
     assert check_world.has_rule(server.requests[0])
 
 
-def test_a_marked_block_of_claude_md_keeps_the_rest_of_the_file(claude: str, project: Path, serving: ServerFor) -> None:
+def test_the_managed_block_of_claude_md_keeps_the_rest_of_it(claude: str, project: Path, serving: ServerFor) -> None:
     check_world.lay_out(project)
     serving(check_world.play)
     (project / "CLAUDE.md").write_bytes(b"# Notes\r\n\r\nBe kind.\r\n")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ace.atomic_file import append_line, replace_file, write_durably
 from ace.context import ACEStepContext, SkillbookView
-from ace.durable_file import append_line, replace_file, write_durably
 from ace.providers.embedding_cache import CachedEmbedder
 from ace.skillbook import Skillbook
 from ace.steps import CheckpointStep, ExportSkillbookMarkdownStep, PersistStep, SaveSkillbookStep

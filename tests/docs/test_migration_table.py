@@ -40,8 +40,8 @@ def test_a_new_name_resolves(name: str) -> None:
 
 def test_old_names_in_italics_still_work() -> None:
     from ace import ACERunner
-    from ace.implementations import prompts
     from ace.outputs import AgentOutput
+    from ace.roles import prompts
     from ace.runners import RunOptions
 
     assert ACERunner.save_skillbook is ACERunner.save

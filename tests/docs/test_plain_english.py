@@ -37,6 +37,7 @@ ODD = re.compile(
     | \bin\ words\ for\ people\b | \bwhole\ or\ not\ at\ all\b              # -> as text, atomically
     | \bin\ the\ place\ of\b | \bha(s|ve)\ no\ place\b                     # -> instead of, is not supported
     | \bleft\ as\ (it|they)\ (is|are|was|were)\b                        # -> is not changed
+    | (?-i:\A\W*there\ (is|are|was|were)\ no\b)                           # an error -> no such file: 'x'
     | \b(longest|most)\ (answer|wait|tokens)\b                           # -> the maximum length, delay, number
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -47,8 +48,8 @@ EXEMPT: dict[str, str] = {
     # The texts below are part of a prompt or an expression for what people type; models are measured with them.
     "ace-core/src/ace/cases/corrections.py": "words of people that the pattern of a correction matches",
     "ace-core/src/ace/cases/values.py": "a list of words that carry no meaning",
-    "ace-core/src/ace/implementations/prompt_templates": "prompts: a change of wording has to be measured",
-    "ace-core/src/ace/implementations/small_models.py": "a list of words that carry no meaning",
+    "ace-core/src/ace/roles/prompt_templates": "prompts: a change of wording has to be measured",
+    "ace-core/src/ace/roles/small_models.py": "a list of words that carry no meaning",
     "ace-core/src/ace/deduplication/operations.py": "the prompt that asks about similar skills",
     "ace-core/src/ace/outputs.py": "descriptions of fields, which are part of the prompt",
     "ace-core/src/ace/providers/structured_answers.py": "the prompt that asks for an answer again",
@@ -123,6 +124,7 @@ def exemption_of(path: Path) -> str | None:
         "each operation is done whole or not at all",
         "the file is left as it is",
         "The longest answer, in tokens.",
+        "there is no skillbook 'x'",
     ],
 )
 def test_the_patterns_find_what_they_are_for(phrase: str) -> None:
@@ -132,7 +134,8 @@ def test_the_patterns_find_what_they_are_for(phrase: str) -> None:
 @pytest.mark.parametrize(
     "phrase",
     [
-        "there is no skillbook 'x'",
+        "There is no skillbook.",
+        "None if there is no skillbook",
         "your own server",
         "it is no longer there",
         "The number of passes over the inputs.",

@@ -149,7 +149,7 @@ def test_a_wrong_use_is_raised() -> None:
         LangChainExecuteStep(graph)
     model, other = in_turn(), "other"
     for options, told in (
-        ({"inject": other}, "inject is 'input', 'middleware' or a function, not 'other'"),
+        ({"inject": other}, "inject must be 'input', 'middleware' or a function, got 'other'"),
         ({"call": other}, "call must be one of 'async', 'sync', 'stream', got 'other'"),
         ({"on_chunk": print}, "on_chunk needs call='stream'"),
         ({"timeout": 0}, "timeout must be more than 0"),
@@ -169,7 +169,7 @@ def test_an_input_that_does_not_fit_the_prompt_is_raised_before_anything_runs() 
 def test_an_input_without_a_place_for_the_skills_is_raised_also_of_an_empty_book() -> None:
     chain = RunnableLambda(str)
     for item in (7, {"first": "a", "second": "b"}, {"size": 3}):
-        with pytest.raises(ValueError, match=r"there is no place for the skills in a .*input_key"):
+        with pytest.raises(ValueError, match=r"no place for the skills in a .*input_key"):
             run(chain, item, book())
     assert run(chain, {"first": "a", "second": "b"}, input_key="second").task == "b"
 

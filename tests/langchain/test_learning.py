@@ -14,8 +14,8 @@ from langgraph.prebuilt import ToolNode, tools_condition
 
 import ace
 from ace import ACEStepContext, SampleResult, TraceAnalyser
-from ace.implementations import Reflector, SkillManager
 from ace.plugins import get_runner
+from ace.roles import Reflector, SkillManager
 from ace_langchain import LangChain, LangChainLLMClient, skillbook_middleware
 from tests.langchain import harbour
 from tests.support.clients import client_for
@@ -97,7 +97,7 @@ def test_through_the_plugin_and_a_model_string_of_langchain(monkeypatch: pytest.
         runner = runner_class.from_model(
             agent_of(chat_model(server)), ace_model="langchain/openai:gpt-4o-mini", skillbook_path=path
         )
-        results = runner.run(["When is high water in Bremen?"] * 2, lag=0, workers=2)
+        results = runner.run(["When is high water in Bremen?"] * 2, max_in_flight=1, workers=2)
         assert {request.model for request in server.requests if request.role} == {"gpt-4o-mini"}
         assert {request.body.get("max_completion_tokens") for request in server.requests if request.role} == {2048}
     assert [trace_of(result)["success"] for result in results] == [False, True]

@@ -12,7 +12,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 
 from ace import TraceAnalyser
 from ace.cli.inputs import gather_traces
@@ -92,6 +92,24 @@ def test_a_function_gets_each_record() -> None:
         "OSError: no route",
     )
     assert record["metadata"]["agent"] == "sums"
+
+
+def test_a_tool_that_asks_and_waits_is_not_recorded_as_a_failure() -> None:
+    @tool
+    def book_berth(port: str) -> str:
+        """Book a berth."""
+        return f"{port}: {interrupt('Which berth?')}"
+
+    kept: list[Any] = []
+    model = in_turn(calls("book_berth", port="Bremen"), "Booked.")
+    recorded = skillbook_middleware(record=kept.append)
+    agent: Any = create_agent(model, [book_berth], middleware=[recorded], checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "7"}}
+    agent.invoke({"messages": "Book."}, config)
+    assert kept == []
+    agent.invoke(Command(resume="berth 4"), config)
+    [record] = kept
+    assert [step["content"] for step in result_to_trace(record)["steps"]][-2:] == ["Bremen: berth 4", "Booked."]
 
 
 @pytest.mark.parametrize("inject", ["input", "middleware"])

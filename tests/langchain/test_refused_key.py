@@ -32,7 +32,7 @@ def test_a_refused_key_costs_no_agent_run_for_each_item(tmp_path: Path) -> None:
         runner = LangChain.from_model(
             RunnableLambda(agent), ace_llm=client_for(server), check_key=False, skillbook_path=tmp_path / "skills.db"
         )
-        runner.run([f"item {number}" for number in range(ITEMS)], lag=0)
+        runner.run([f"item {number}" for number in range(ITEMS)], max_in_flight=1)
         assert len(ran) == len(server.requests) == 1
         by_default = LangChain.from_model(RunnableLambda(agent), ace_llm=client_for(server), check_key=False)
         by_default.run([f"item {number}" for number in range(100)])

@@ -96,6 +96,20 @@ def test_a_chain_whose_search_cannot_be_seen_is_stopped_before_it_searches() -> 
     assert (archive.queries, model.seen) == ([], [])
 
 
+def test_a_search_with_the_skills_is_raised_although_the_chain_catches_it() -> None:
+    archive = Archive()
+
+    def search(text: str) -> str:
+        try:
+            return str(archive.invoke(text)[0].page_content)
+        except ValueError:
+            return "Nothing was found."
+
+    with pytest.raises(ValueError, match="a retriever was about to search with the skills"):
+        run(RunnableLambda(search), QUESTION)
+    assert archive.queries == []
+
+
 def test_a_graph_that_searches_takes_the_skills_in_its_state() -> None:
     archive, model = Archive(), in_turn("At nine.")
 

@@ -79,6 +79,13 @@ def test_a_conversation_gets_the_skills_into_its_system_message() -> None:
     assert talk[0].content == "Be brief."
 
 
+def test_a_conversation_without_a_system_message_gets_one_for_a_model() -> None:
+    model = tide_model()
+    assert run(model, [HumanMessage("Hello."), AIMessage("Yes?"), HumanMessage("Which tide?")]).output == CITED
+    assert [message.type for message in model.seen[0]] == ["system", "human", "ai", "human"]
+    assert str(model.seen[0][0].content).startswith("# Skills learned")
+
+
 def test_a_placeholder_for_messages_takes_a_text() -> None:
     model = tide_model()
     assert run(ChatPromptTemplate([MessagesPlaceholder("messages")]) | model, "Which tide?").output == CITED

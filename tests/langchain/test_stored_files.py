@@ -23,7 +23,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from ace import TraceAnalyser
 from ace.cli.errors import UsageError
 from ace.cli.inputs import gather_traces, readable_records
-from ace.implementations import read_trace
+from ace.roles import read_trace
 from ace_langchain import LangChainLLMClient, records_in, result_to_trace
 from ace_langchain.stored import parts_of, recognise
 from tests.langchain import harbour

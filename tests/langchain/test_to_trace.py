@@ -20,7 +20,7 @@ from langchain_core.messages import (
 
 from ace import ACEStepContext, Sample
 from ace.cases import answer_passes, cases_of
-from ace.implementations import read_trace
+from ace.roles import read_trace
 from ace_langchain import LangChainResult, LangChainToTrace, result_to_trace
 from ace_langchain.stored import recognise
 from tests.langchain.models import add, calls, divide, in_turn, tokens

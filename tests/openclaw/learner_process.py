@@ -27,7 +27,7 @@ def learn(state: Path, api_base: str, moment: str) -> None:
     client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="k" * 9)
     runner = OpenClaw.from_model(ace_llm=client, state_dir=state, skillbook_path=state / "skills.db")
     with observing(see):
-        runner.run(lag=0)
+        runner.run(max_in_flight=1)
     assert runner.report.problems == []
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ace.durable_file import file_lock
+from ace.atomic_file import file_lock
 from ace_openclaw.automatic import main
 from ace_openclaw.home import learner_lock_path, queue_folder
 from ace_openclaw.status import learning_status
@@ -113,7 +113,7 @@ def test_what_the_budget_does_not_allow_waits_and_is_learned_by_hand(
     assert main([str(state)]) == 1
     assert len(server.requests) == asked
     status = openclaw("status")
-    assert (status.code, "is spent; the turns that wait are learned from tomorrow on" in status.err) == (1, True)
+    assert (status.code, "is spent; the waiting turns follow tomorrow" in status.err) == (1, True)
     assert openclaw("status", "--json").data["waiting"] >= 1
     make_database(state / "agents/main/agent/openclaw-agent.sqlite", [[{"type": "session", "id": "s"}, *stored()]])
     assert openclaw("learn").code == 0
@@ -147,6 +147,33 @@ def test_a_turn_that_cannot_be_learned_from_is_given_up_and_a_model_that_is_away
         asked = len(server.by_role("reflector"))
         assert openclaw("learn").code == 1
         assert len(server.by_role("reflector")) > asked
+
+
+def test_the_settings_of_the_folder_that_openclaw_was_started_in_do_not_apply(
+    openclaw: Run, state: Path, server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(openclaw, server)
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "ace.toml").write_text('api_base = "http://127.0.0.1:9"\nmodel = 7\n', encoding="utf-8")
+    end_turn(state, "one", messages("alpha"))
+    monkeypatch.chdir(project)
+    assert main([str(state)]) == 0
+    assert "LESSON alpha" in (state / "workspace/AGENTS.md").read_text(encoding="utf-8")
+
+
+def test_turns_that_the_model_refuses_do_not_keep_later_ones_from_being_learned(
+    openclaw: Run, state: Path, server: ScriptedServer
+) -> None:
+    install(openclaw, server)
+    for number in range(6):  # more than a run tries before it takes the model for unusable
+        end_turn(state, f"refused{number}", messages(f"REFUSED {number}"))
+    end_turn(state, "good", messages("alpha"))
+    for _ in range(8):
+        main([str(state)])
+    status = openclaw("status", "--json").data
+    assert (status["waiting"], status["failed"]) == (0, 6)
+    assert "LESSON alpha" in (state / "workspace/AGENTS.md").read_text(encoding="utf-8")
 
 
 def test_one_learner_learns_and_one_waits(openclaw: Run, state: Path, server: ScriptedServer, tmp_path: Path) -> None:

@@ -54,12 +54,12 @@ def test_a_session_without_a_user_says_so_and_has_no_turns() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"just words\n", "no event of OpenClaw here, but 0 other records and 1 lines"),
-        (b'{"question": "2+2?"}\n', "no event of OpenClaw here, but 1 other records"),
+        (b"just words\n", "no events of OpenClaw found, but 0 other records and 1 lines"),
+        (b'{"question": "2+2?"}\n', "no events of OpenClaw found, but 1 other records"),
         (b"\x28\xb5\x2f\xfd broken", "not a Zstandard frame, or it is damaged"),
         (b"SQLite format 3\x00 broken", "not a database of OpenClaw, or it is damaged"),
-        (b"", "no event of OpenClaw here: it is empty"),
-        (b"\n\n", "no event of OpenClaw here: it is empty"),
+        (b"", "no events of OpenClaw found: it is empty"),
+        (b"\n\n", "no events of OpenClaw found: it is empty"),
     ],
 )
 def test_a_file_of_somebody_else_is_refused_with_its_name(tmp_path: Path, content: bytes, message: str) -> None:
@@ -71,7 +71,7 @@ def test_a_file_of_somebody_else_is_refused_with_its_name(tmp_path: Path, conten
 
 
 def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(SessionReadError, match="there is no file"):
+    with pytest.raises(SessionReadError, match="no such file"):
         read_sessions(tmp_path / "missing.jsonl")
     with pytest.raises(SessionReadError, match=r"is a folder without session-branch\.json"):
         read_sessions(tmp_path)

@@ -144,7 +144,7 @@ def test_problems_are_told_with_exit_code_1_and_the_rest_is_learned(
     done = openclaw("learn", str(broken), str(V3), *model)
     assert done.code == 1
     assert done.out == "1 session: 2 turns learned, 0 known already\n"
-    assert f"{broken}: there is no event of OpenClaw here" in done.err
+    assert f"{broken}: no events of OpenClaw found" in done.err
 
 
 def test_ace_learn_refuses_a_trajectory_file_instead_of_learning_from_its_lines(

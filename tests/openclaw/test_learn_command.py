@@ -62,7 +62,7 @@ def test_two_at_once_learn_each_turn_once(server: ScriptedServer, home: Path) ->
     assert sorted(report["turns_learned"] for report in reports) == [0, TURNS]
     assert sorted(report["turns_known"] for report in reports) == [0, TURNS]
     assert len(server.by_role("reflector")) == TURNS
-    assert sum(b"is at work, and is waited for" in err for _, err in outputs) == 1
+    assert sum(b"waiting for another 'ace openclaw learn' to finish" in err for _, err in outputs) == 1
 
 
 def test_ctrl_c_ends_after_what_is_under_way_and_the_next_run_goes_on(server: ScriptedServer, home: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_turn_that_the_model_refuses_keeps_no_other_from_it_unless_all_are_ref
 def test_a_limit_of_the_cost_needs_a_price(server: ScriptedServer, home: Path) -> None:
     done = learn(server, home, "--max-cost", "1")
     assert (done.code, done.out) == (2, "")
-    assert "--max-cost cannot be kept: the price of the model 'openai/scripted' is not known" in done.err
+    assert "--max-cost cannot be enforced: the price of the model 'openai/scripted' is not known" in done.err
 
 
 @pytest.mark.parametrize("given", ["flag", "variable", "file", "nothing"])
@@ -146,7 +146,7 @@ def test_with_ids_no_text_of_a_session_is_stored(server: ScriptedServer, home: P
 def test_a_limit_of_the_cost_is_a_setting_too(server: ScriptedServer, home: Path) -> None:
     done = ace(*arguments(server), folder=home, environ={**KEY, "ACE_MAX_COST": "1"})
     assert (done.code, done.out) == (2, "")
-    assert "--max-cost cannot be kept" in done.err
+    assert "--max-cost cannot be enforced" in done.err
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def runner_for(server: ScriptedServer, state: Path, **options: Any) -> OpenClaw:
 def test_everything_in_the_state_folder_is_learned_once(server: ScriptedServer, state: Path, tmp_path: Path) -> None:
     options = {"skillbook_path": tmp_path / "skills.db"}
     runner = runner_for(server, state, **options)
-    results = runner.run(lag=0)
+    results = runner.run(max_in_flight=1)
     assert [result.error for result in results] == [None] * 4
     assert (runner.report.sessions, runner.report.turns_learned, runner.report.problems) == (2, 4, [])
     assert {skill.content for skill in runner.skillbook} == {
@@ -118,8 +118,8 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_learned(server: ScriptedSer
     runner = runner_for(server, state)
     assert len(runner.run([state, "nobody"])) == 5
     problems = "\n".join(runner.report.problems)
-    assert f"{broken}: there is no event of OpenClaw here" in problems
-    assert f"{silent}: quiet: there is no message of a user in it" in problems
+    assert f"{broken}: no events of OpenClaw found" in problems
+    assert f"{silent}: quiet: no message of a user in it" in problems
     assert "has schema 24, and this release of ace-openclaw knows 23" in problems
     assert "'nobody' is neither a file nor an agent" in problems and "main, next, old" in problems
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ace.marked_block import MarkedBlockError
+from ace.managed_block import ManagedBlockError
 from ace.skillbook import Skillbook
 from ace_openclaw.workspace import FILE_LIMIT, remove_skills, write_skills
 
@@ -88,9 +88,9 @@ def test_other_skills_of_the_workspace_stay(tmp_path: Path) -> None:
 def test_broken_marks_are_left_alone(tmp_path: Path) -> None:
     target = tmp_path / "AGENTS.md"
     target.write_text("<!-- ace:skills begin -->\n", encoding="utf-8")
-    with pytest.raises(MarkedBlockError, match=r"AGENTS\.md"):
+    with pytest.raises(ManagedBlockError, match=r"AGENTS\.md"):
         write_skills(tmp_path, book_of(1))
-    with pytest.raises(MarkedBlockError, match=r"AGENTS\.md"):
+    with pytest.raises(ManagedBlockError, match=r"AGENTS\.md"):
         remove_skills(tmp_path)
     assert target.read_text(encoding="utf-8") == "<!-- ace:skills begin -->\n"
 

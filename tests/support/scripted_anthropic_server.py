@@ -110,10 +110,14 @@ Script = Callable[[Request], Reply]
 
 
 class ScriptedAnthropicServer:
-    """The server; use it in a `with` block. It listens on a free port of 127.0.0.1."""
+    """The server; use it in a `with` block. It listens on a free port of 127.0.0.1.
 
-    def __init__(self, script: Script) -> None:
+    `usage` replaces numbers of what it reports for each answer.
+    """
+
+    def __init__(self, script: Script, *, usage: Mapping[str, int] | None = None) -> None:
         self.script = script
+        self.usage = usage or {}
         self._requests: list[Request] = []
         self._errors: list[BaseException] = []
         self._lock = threading.Lock()
@@ -210,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_message(self, request: Request, blocks: Sequence[Block]) -> None:
         content = [_content(block, f"{request.number}{place:02}") for place, block in enumerate(blocks)]
         usage = {"input_tokens": 1000, "output_tokens": 50}
-        usage |= {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+        usage |= {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, **self.scripted.usage}
         message = {
             "id": f"msg_scripted{request.number:06}",
             "type": "message",

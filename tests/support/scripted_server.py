@@ -21,7 +21,9 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -52,6 +54,8 @@ class Answer:
     delay: float = 0.0
     finish_reason: str = "stop"
     with_usage: bool = True
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    """What the server reports beyond its count of words, such as `prompt_tokens_details`, or in its place."""
     tool: str | None = None
 
 
@@ -235,6 +239,18 @@ class ScriptedServer:
         with self._lock:
             self._requests.clear()
 
+    def wait_until_idle(self) -> None:
+        """Wait until all connections are closed, so that the last request of a killed client has been recorded.
+
+        Call it only after all clients have ended: one that keeps its connection is waited for.
+        """
+        with closing(HTTPConnection("127.0.0.1", self._http.server_port)) as connection:
+            # Connections are accepted in order: when this one is answered, all earlier ones are counted.
+            connection.request("GET", "/v1/models")
+            connection.getresponse().read()
+        with self._http.connections_changed:
+            self._http.connections_changed.wait_for(lambda: self._http.open_connections == 0)
+
     def record(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> ScriptedRequest:
         with self._lock:
             request = ScriptedRequest(len(self._requests) + 1, path, headers, body)
@@ -254,6 +270,24 @@ class ScriptedServer:
 class _HttpServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self.open_connections = 0
+        self.connections_changed = threading.Condition()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.connections_changed:
+            self.open_connections += 1
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self.connections_changed:
+                self.open_connections -= 1
+                self.connections_changed.notify_all()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that gave up is no news."""
@@ -316,8 +350,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_answer(self, request: ScriptedRequest, reply: Answer) -> None:
         content = reply.content
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        usage = {"prompt_tokens": _tokens(request.text), "completion_tokens": _tokens(text)}
+        usage: dict[str, Any] = {"prompt_tokens": _tokens(request.text), "completion_tokens": _tokens(text)}
         usage["total_tokens"] = sum(usage.values())
+        usage |= reply.usage
         tool = reply.tool or _forced_tool(request.body)
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if tool is not None and not isinstance(content, str):
@@ -340,7 +375,7 @@ class _Handler(BaseHTTPRequestHandler):
         head: Mapping[str, Any],
         message: Mapping[str, Any],
         finish_reason: str,
-        usage: Mapping[str, int],
+        usage: Mapping[str, Any],
     ) -> None:
         def event(delta: Mapping[str, Any], finished: str | None, **more: Any) -> str:
             choice = {"index": 0, "delta": delta, "finish_reason": finished}

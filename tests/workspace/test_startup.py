@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import ace
+from ace.skillbook import Skillbook
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 HEAVY = {"asyncio", "instructor", "litellm", "numpy", "openai", "pydantic"}
 
@@ -62,8 +64,56 @@ def test_a_command_that_calls_no_model_loads_nothing_heavy(arguments: list[str])
     command = [sys.executable, "-I", "-S", "-c", COMMAND_PROGRAM, json.dumps(arguments), *folders]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     loaded = json.loads(done.stdout.splitlines()[-1])
-    assert "ace.cli.app" in loaded
+    assert "ace.cli.start" in loaded
     assert sorted((HEAVY - {"asyncio"}) & set(map(top_level, loaded))) == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("--no-plugins", "--help"), ("--version",)])
+def test_the_overview_loads_no_parser_and_no_command(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    printed, loaded = modules_of_command(tmp_path, *arguments)
+    assert "ace" in printed
+    assert sorted({"attrs", "cyclopts", "rich"} & loaded) == []
+    assert not {module for module in loaded if module.startswith("ace.cli.commands")}
+
+
+def modules_of_command(folder: Path, *arguments: str) -> tuple[str, set[str]]:
+    """What a command prints, and the modules that it has loaded in the end."""
+    folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
+    command = [sys.executable, "-I", "-S", "-c", COMMAND_PROGRAM, json.dumps(arguments), *folders]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
+    printed, _, modules = done.stdout.rstrip("\n").rpartition("\n")
+    return printed, set(json.loads(modules))
+
+
+def test_showing_a_skillbook_loads_its_own_command_only(tmp_path: Path) -> None:
+    book = Skillbook()
+    book.add_skill("units", "Convert the units before adding.")
+    book.save_to_file(tmp_path / "skills.json")
+    printed, loaded = modules_of_command(tmp_path, "skillbook", "show", "--skillbook", "skills.json")
+    assert "Convert the units" in printed
+    commands = {module for module in loaded if module.startswith("ace.cli.commands.skillbook.")}
+    assert commands == {"ace.cli.commands.skillbook.show"}
+    assert {"ace.cases", "asyncio", "http", "rich", "sqlite3"} & loaded == set()
+
+
+@pytest.mark.parametrize("arguments", [["ask", "What?"], ["learn", "traces.jsonl", "--dry-run"]], ids=["ask", "learn"])
+def test_a_command_that_asks_a_server_loads_no_library_of_a_provider(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "traces.jsonl").write_text('{"question": "What?", "answer": "That.", "feedback": "Right."}\n')
+    (tmp_path / "skills.json").write_text('{"schema_version": 1, "skills": {}, "sections": {}, "next_id": 1}')
+
+    def script(request: ScriptedRequest) -> dict[str, object]:
+        answers: dict[str, dict[str, object]] = {
+            "agent": {"reasoning": "I know.", "final_answer": "That.", "skill_ids": []},
+            "reflector": {"reasoning": "Right.", "correct_approach": "The same.", "key_insight": "None."},
+            "skill_manager": {"reasoning": "Nothing new.", "operations": []},
+        }
+        return answers.get(request.role, {"word": "ready"})
+
+    with ScriptedServer(script) as server:
+        model = ("--model", "openai/scripted", "--api-base", server.api_base, "--skillbook", "skills.json")
+        _, loaded = modules_of_command(tmp_path, *arguments, *model)
+        assert server.requests
+    assert sorted({"aiohttp", "httpx", "instructor", "litellm", "numpy", "openai", "rich"} & loaded) == []
 
 
 @pytest.mark.parametrize(("name", "budget"), list(BUDGETS.items()))

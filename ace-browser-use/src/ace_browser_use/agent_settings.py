@@ -1,4 +1,4 @@
-"""Checks what is to be handed to a browser-use agent: it swallows wrong arguments, and models of others."""
+"""Checks the arguments of a browser-use agent, which itself accepts unknown names and models of other frameworks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MODELS = ("llm", "page_extraction_llm", "judge_llm", "fallback_llm")
 
 
 def agent_arguments() -> frozenset[str]:
-    """Return the names of the arguments that an agent takes, and of those for which an error says what to do."""
+    """Return the names of the arguments of an agent, including those for which an error names an alternative."""
     parameters = inspect.signature(load("browser_use", needed_by="BrowserExecuteStep").Agent.__init__).parameters
     return frozenset(parameters) - {"self", "kwargs"} | {"on_step_start", "on_step_end", *_OURS, *_OF_THE_BROWSER}
 
@@ -38,11 +38,8 @@ def agent_arguments() -> frozenset[str]:
 def check_agent_arguments(arguments: Mapping[str, object]) -> None:
     """Check the names of arguments for an agent.
 
-    Args:
-        arguments: The arguments.
-
     Raises:
-        TypeError: An agent has no such argument, or it is not for the caller to give.
+        TypeError: An agent does not have the argument, or it is set by `BrowserExecuteStep`.
     """
     known = agent_arguments()
     for name in arguments:
@@ -56,28 +53,28 @@ def checked_model(browser_llm: BaseChatModel | str) -> BaseChatModel:
     """Return a chat model of browser-use.
 
     Args:
-        browser_llm: The model; a text is a model string of LiteLLM.
+        browser_llm: A chat model of browser-use, or a model string of LiteLLM.
 
     Raises:
-        TypeError: It is a model of another framework.
+        TypeError: The model belongs to another framework.
     """
     if isinstance(browser_llm, str):
-        load_litellm()  # else browser-use imports it, and that fetches a list of prices
+        load_litellm()  # otherwise browser-use imports it, which fetches a price list
         model: BaseChatModel = load("browser_use", needed_by="BrowserExecuteStep").ChatLiteLLM(model=browser_llm)
         return model
     if not callable(getattr(browser_llm, "ainvoke", None)) or not hasattr(browser_llm, "provider"):
         raise TypeError(
             f"a {type(browser_llm).__module__}.{type(browser_llm).__qualname__} is not a chat model of browser-use; "
-            "take one of its own, such as browser_use.ChatOpenAI(...), or a model string of LiteLLM"
+            "use one of its own, such as browser_use.ChatOpenAI(...), or a model string of LiteLLM"
         )
     return browser_llm
 
 
 def for_one_agent(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments for one agent. An agent changes the models that it gets, so it gets copies.
+    """Return the arguments for one agent, with copies of the models, because an agent modifies them.
 
     Args:
-        arguments: The arguments of all agents.
+        arguments: The arguments for all agents.
     """
     return {
         name: copy.copy(value) if name in _MODELS and value is not None else value for name, value in arguments.items()

@@ -1,4 +1,4 @@
-"""Finds the browser that is installed, before browser-use goes and downloads one."""
+"""Finds an installed browser, so that browser-use does not download one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _APPLICATIONS = ("Chromium", "Google Chrome", "Brave Browser", "Microsoft Edge")
 
 
 def find_chromium() -> str | None:
-    """Return the path of an installed Chromium or of one of its relatives; None if there is none."""
+    """Return the path of an installed Chromium or Chromium-based browser; None if none is found."""
     return next(_found(), None)
 
 

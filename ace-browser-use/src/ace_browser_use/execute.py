@@ -1,4 +1,4 @@
-"""`BrowserExecuteStep`: a browser-use agent does a task with the skills in the prompt."""
+"""`BrowserExecuteStep`, which runs a browser-use agent with the skills in the prompt."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ if TYPE_CHECKING:
 __all__ = ["BrowserExecuteStep"]
 
 _LAST_WORDS = 10.0
-"""Seconds that an agent gets to clean up when its run is cut off."""
+"""The time that an agent has to clean up after its run was stopped, in seconds."""
 
 
 @checked_class
 class BrowserExecuteStep:
     """Runs a browser-use agent with the skills in the prompt, and puts a `BrowserResult` on the trace.
 
-    What goes wrong in the run is recorded: the result has `success=False`, the error, and all that happened before. A
-    wrong use is raised, and so is the cancellation of the run. In any case the browser is closed first.
+    A failure in the run is recorded: the result has `success=False`, the error, and everything that happened before it.
+    Misuse and cancellation are raised. In every case, the browser is closed first.
 
-    The skills are added to the system message. (In the task, browser-use would take their words for addresses.) Those
-    in a section `site:HOST` are there only while the agent is on a page of that site.
+    The skills are added to the system message. (In the task, browser-use could mistake parts of them for addresses.)
+    Skills in a section `site:HOST` are only in the prompt while the agent is on a page of that site.
 
     Args:
         browser_llm: The model that drives the browser: one of browser-use, or a model string of LiteLLM.
-        browser: A `BrowserProfile`, after which each run gets a browser of its own; by default a headless one. Or a
-            `BrowserSession`, or a profile with a fixed `user_data_dir` or `cdp_url`: then runs take turns in it. A
-            session with `keep_alive` is left open; it belongs to one event loop.
-        max_steps: How many steps a run may take.
-        timeout: How long a run may take, in seconds.
-        skill_budget_tokens: The maximum size of the skills, in tokens; None takes all of them.
+        browser: A `BrowserProfile`, with which each run starts its own browser; by default a headless one. Or a
+            `BrowserSession`, or a profile with a fixed `user_data_dir` or `cdp_url`, which the runs use one at a time.
+            A session with `keep_alive` stays open, and can only be used in one event loop.
+        max_steps: The maximum number of steps of a run.
+        timeout: The time limit of a run, in seconds.
+        skill_budget_tokens: The maximum size of the skills, in tokens; None includes all skills.
         timeout_seconds: The old name of timeout.
         budget_tokens: The old name of skill_budget_tokens.
-        **agent_kwargs: All else that a browser-use `Agent` takes, such as tools, sensitive_data, use_vision,
-            extend_system_message; and `on_step_start` and `on_step_end`. The judge and the signal handler are off
-            unless `use_judge` and `enable_signal_handler` say otherwise.
+        **agent_kwargs: Other arguments of a browser-use `Agent`, such as `tools`, `sensitive_data`, `use_vision` or
+            `extend_system_message`, and `on_step_start` and `on_step_end`. The judge and the signal handler are off by
+            default; `use_judge` and `enable_signal_handler` turn them on.
 
     Raises:
-        TypeError: This is not a model of browser-use, or an agent has no such argument.
+        TypeError: The model is not a model of browser-use, or an agent does not have an argument.
         ValueError: An argument is out of range.
         ImportError: `browser-use` is not installed.
     """
@@ -96,11 +96,11 @@ class BrowserExecuteStep:
         self._turns = Lock() if is_shared(browser) else None
 
     async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Do the task of the sample and put the result on the trace.
+        """Run the task of the sample and set `trace` to the result.
 
         Raises:
             TypeError: The sample is neither a text nor a sample.
-            FileNotFoundError: There is no browser on this machine.
+            FileNotFoundError: No browser was found on this machine.
             PipelineCancelled: The run was cancelled.
         """
         if ctx.sample is None or ctx.skillbook is None:
@@ -108,17 +108,17 @@ class BrowserExecuteStep:
         return ctx.replace(trace=await self.execute(ctx.sample, ctx.skillbook))
 
     async def execute(self, task: str | ACESample, skillbook: SkillbookView) -> BrowserResult:
-        """Do one task and return its result.
+        """Run one task and return its result.
 
         Args:
-            task: What to do, as a text or as the question of a sample.
-            skillbook: The skills.
+            task: The task, as a text or as the question of a sample.
+            skillbook: The skills for the prompt.
 
         Raises:
             TypeError: The task is neither a text nor a sample.
-            FileNotFoundError: There is no browser on this machine.
+            FileNotFoundError: No browser was found on this machine.
             PipelineCancelled: The run was cancelled.
-            Exception: What a hook of the caller raised, such as `on_step_end`.
+            Exception: A hook of the caller, such as `on_step_end`, raised it.
         """
         question, context = _asked(task)
         skills = ShownSkills(skillbook, self.skill_budget_tokens)
@@ -157,7 +157,7 @@ class BrowserExecuteStep:
     async def _run(
         self, work: Coroutine[Any, Any, Any], agent: Agent[Any, Any], opened: OpenSession, watch: WatchedHooks
     ) -> str:
-        """Await the work of an agent and close its browser; say why it broke off, if it did."""
+        """Await the work of an agent and close its browser; return the error if it failed."""
         running = asyncio.ensure_future(work)
         try:
             await until_done(running, self.timeout, cancel_token_var.get(), watch)
@@ -168,7 +168,7 @@ class BrowserExecuteStep:
         except Exception as error:
             if error is watch.error:
                 raise
-            return f"the run broke off: {type(error).__name__}: {error}"
+            return f"the run failed: {type(error).__name__}: {error}"
         finally:
             await to_the_end(_closed(running, agent, opened))
         return ""
@@ -198,7 +198,7 @@ class BrowserExecuteStep:
             error=outcome.error,
             steps_count=len(history.steps),
             duration_seconds=seconds,
-            # A page may speak of things that look like the id of a skill.
+            # A page may contain texts that look like the id of a skill.
             cited_skill_ids=tuple(found for found in cited if skillbook.get_skill(found) is not None),
             chronological_steps=history.steps,
             raw_history=agent.history,
@@ -227,7 +227,7 @@ async def _closed(running: asyncio.Task[Any], agent: Agent[Any, Any], opened: Op
         running.cancel()
         await asyncio.wait({running}, timeout=_LAST_WORDS)
     if running.done() and not running.cancelled():
-        running.exception()  # asyncio would report what nobody looks at
+        running.exception()  # asyncio logs exceptions that are never retrieved
     await opened.close(was_cut_off=was_cut_off or running.cancelled() or running.exception() is not None)
     # The screenshots.
     await asyncio.to_thread(shutil.rmtree, agent.agent_directory, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Loads browser-use when it is first needed, quietly; or says what to install."""
+"""Imports browser-use on first use, without its log messages; the error says what to install."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ __all__ = ["REQUIREMENT", "load"]
 REQUIREMENT = "browser-use>=0.13.10,<0.14"
 
 _BEFORE_IMPORT = {"BROWSER_USE_SETUP_LOGGING": "false"}
-"""It would take over the root logger."""
+"""Otherwise the import configures the root logger."""
 _AFTER_IMPORT = {
     "ANONYMIZED_TELEMETRY": "false",
     "BROWSER_USE_VERSION_CHECK": "false",
     "BROWSER_USE_CLOUD_HINTS": "false",
 }
-"""Set when the import has read the user's `.env`, so that what the user says there holds."""
+"""Set after the import has read the user's `.env`, so that the values in it take precedence."""
 
 
 def load(module: str, *, needed_by: str) -> Any:
-    """Import a module of browser-use, with its telemetry and its calls home off unless the user turned them on.
+    """Import a module of browser-use, with telemetry and version checks off unless the user turned them on.
 
     Args:
-        module: Its name, such as `browser_use.agent.views`.
-        needed_by: What cannot do without it, for the error.
+        module: The name of the module, such as `browser_use.agent.views`.
+        needed_by: The name of the object that requires it, for the error.
 
     Raises:
-        MissingFrameworkError: It cannot be imported; the text says what to install. (This is an `ImportError`.)
+        MissingFrameworkError: The module cannot be imported. The message says what to install; the error is an
+            `ImportError`.
 
     Example:
         >>> load("browser_use.exceptions", needed_by="this example").__name__

@@ -1,4 +1,4 @@
-"""Reads histories of browser-use, live or stored, into plain steps. Works without the framework."""
+"""Reads histories of browser-use, live or stored, into steps of plain data. Works without the framework."""
 
 from __future__ import annotations
 
@@ -29,28 +29,25 @@ _THOUGHTS = {
 
 @dataclass(frozen=True)
 class History:
-    """What a history tells."""
+    """The contents of a history."""
 
     steps: tuple[BrowserStep, ...]
     task: str = ""
-    """The task, if the history holds it."""
+    """The task, if the history contains it."""
     is_done: bool = False
     is_successful: bool | None = None
-    """The agent's own word."""
+    """Whether the agent reported success."""
     is_approved: bool | None = None
-    """The judge's word; None if no judge was asked."""
+    """The verdict of the judge; None without a judge."""
     judgement: str = ""
-    """Why the judge says so."""
+    """The reason for the verdict."""
     last_word: str = ""
     ran_out_of_steps: bool = False
     usage: Mapping[str, int] = field(default_factory=dict)
 
 
 def is_history(record: object) -> bool:
-    """Whether this is a history of browser-use: a live object, or the content of its JSON file.
-
-    Args:
-        record: Any object.
+    """Return whether an object is a history of browser-use: a live object, or the contents of its JSON file.
 
     Example:
         >>> is_history({"history": [{"model_output": None, "result": [], "state": {}}]}), is_history({"history": []})
@@ -70,16 +67,16 @@ def read_history(record: object, redactor: Redactor | None = None) -> History:
     """Read a history.
 
     Args:
-        record: An `AgentHistoryList`, or the dict that its JSON file holds.
-        redactor: Replaces secrets, before any text is shortened: half a secret would not be found.
+        record: An `AgentHistoryList`, or the contents of its JSON file as a dict.
+        redactor: Replaces secrets before texts are shortened, because part of a secret would not be found.
 
     Raises:
-        TypeError: It is not a history of browser-use.
+        TypeError: The object is not a history of browser-use.
     """
     if not is_history(record):
         raise TypeError(f"a {type(record).__name__} is not a history of browser-use")
     dumped: Any = record if isinstance(record, Mapping) else record.model_dump()  # type: ignore[attr-defined]  # live
-    # Through JSON, so that a live history reads just like the file it would be saved to.
+    # Converted through JSON, so that a live history is read like its file.
     items = json.loads(json.dumps(dumped["history"], default=str))
     if redactor is not None:
         items = redactor.redact_value(items)
@@ -105,13 +102,13 @@ def read_history(record: object, redactor: Redactor | None = None) -> History:
 
 
 def _is_end_mark(item: Mapping[str, Any]) -> bool:
-    """Whether the framework added this item to say that the agent ran out of steps."""
+    """Return whether this is the item that the framework adds when the agent runs out of steps."""
     errors = [str(result.get("error")) for result in _results(item)]
     return not item["model_output"] and not item.get("metadata") and any("maximum steps" in text for text in errors)
 
 
 def _downloads(items: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return the names of the files that each step downloaded: the next one is told of them."""
+    """Return the names of the files that each step downloaded, which are in the prompt of the next step."""
     told = [_files_of(item.get("state_message") or "") for item in items]
     after = [*told[1:], *told[-1:]]
     return [
@@ -121,14 +118,13 @@ def _downloads(items: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
 
 def _files_of(message: str) -> list[str]:
-    # What a page says comes behind, and may say anything.
+    # The text of a page follows after this, and may contain anything.
     found = _FILES.search(message.partition("<browser_state>")[0])
     return found[1].splitlines() if found else []
 
 
 def _step(number: int, item: Mapping[str, Any], downloads: list[str]) -> BrowserStep:
     state, output = item.get("state") or {}, item.get("model_output") or {}
-    times = item.get("metadata") or {}
     results = _results(item)
     chosen = [action for action in output.get("action") or [] if action]
     outside = [str(result["error"]) for result in results[len(chosen) :] if result.get("error")]
@@ -145,8 +141,13 @@ def _step(number: int, item: Mapping[str, Any], downloads: list[str]) -> Browser
         ],
         downloads=downloads,
         error=shortened("; ".join(outside), _LONGEST_RESULT) if outside else None,
-        seconds=round(times["step_end_time"] - times["step_start_time"], 3) if times else None,
+        seconds=_duration(item.get("metadata") or {}),
     )
+
+
+def _duration(metadata: Mapping[str, Any]) -> float | None:
+    start, end = metadata.get("step_start_time"), metadata.get("step_end_time")
+    return None if start is None or end is None else round(end - start, 3)
 
 
 def _action(action: Mapping[str, Any], result: Mapping[str, Any]) -> BrowserAction:
@@ -166,7 +167,7 @@ def _results(item: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _tasks(items: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Find the task at the very beginning of what the model was told; further down, a page may say anything."""
+    """Yield the task at the very beginning of the prompt; the rest may contain any text of a page."""
     for item in items:
         if found := _TASK.match(item.get("state_message") or ""):
             yield found[1]

@@ -1,4 +1,4 @@
-"""Judges a history: whether the task was done, why not, and what went wrong on the way."""
+"""Determines the outcome of a history: whether the task succeeded, the error, and the problems during the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_THE_BROWSER = ("cdp", "browser", "websocket", "navigation", "target")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended."""
+    """The outcome of a run."""
 
     success: bool
     error: str | None
@@ -26,14 +26,14 @@ class Outcome:
 
 
 def outcome_of(history: History, *, broke_off: str = "", max_steps: int | None = None) -> Outcome:
-    """Judge a history.
+    """Determine the outcome of a history.
 
-    Success is to be done, and successful by the agent's own word. A judge, where one was asked, may say no.
+    A run succeeded if the agent finished and reported success, and the judge, if there was one, agreed.
 
     Args:
-        history: The history.
-        broke_off: Why the run broke off, if it did.
-        max_steps: How many steps the agent was allowed, if that is known.
+        history: The contents of the history.
+        broke_off: The reason if the run was interrupted.
+        max_steps: The maximum number of steps of the agent, if known.
 
     Example:
         >>> outcome_of(History(steps=(), ran_out_of_steps=True), max_steps=3).error
@@ -59,7 +59,7 @@ def _failure(history: History, problems: Sequence[str], max_steps: int | None) -
 
 
 def _problems(steps: Sequence[BrowserStep]) -> Iterator[tuple[int, str]]:
-    """Yield what went wrong, with the number of the step."""
+    """Yield the problems of a run, each with the number of the step."""
     status_before: tuple[str, int | None] = ("", None)
     for step in steps:
         did_not_load = False
@@ -89,7 +89,7 @@ def _of_step(error: str) -> str:
 
 
 def _merged(problems: Iterator[tuple[int, str]]) -> Iterator[str]:
-    """Say once what happened in several steps on end."""
+    """Merge equal problems of consecutive steps."""
     for text, group in groupby(problems, key=lambda problem: problem[1]):
         numbers = [number for number, _ in group]
         where = f"step {numbers[0]}" if len(numbers) == 1 else f"steps {numbers[0]} to {numbers[-1]}"

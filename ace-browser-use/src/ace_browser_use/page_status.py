@@ -1,4 +1,4 @@
-"""Sees with what HTTP status the pages came: a history of browser-use does not tell."""
+"""Records the HTTP statuses of pages, which a history of browser-use does not contain."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LOOK = """() => {
 
 
 class PageStatuses:
-    """Looks at the page at the end of each step of one run.
+    """Reads the status of the page at the end of each step of one run.
 
     Args:
-        and_then: What the caller wants to be called at the end of each step.
+        and_then: The hook of the caller, which is called afterwards.
     """
 
     def __init__(self, and_then: Callable[[Any], Awaitable[None]] | None = None) -> None:
@@ -35,7 +35,7 @@ class PageStatuses:
         self._seen: dict[int, tuple[str, int]] = {}
 
     async def look(self, agent: Agent[Any, Any]) -> None:
-        """Look at the page of an agent. A page that cannot be looked at does not disturb the run.
+        """Read the status of the agent's page. An error is ignored, so that the run continues.
 
         Args:
             agent: The agent, at the end of a step.
@@ -43,14 +43,14 @@ class PageStatuses:
         try:
             url, status = await asyncio.wait_for(_status_of(agent), _LONGEST_LOOK)
         except Exception:
-            _logger.debug("the status of the page could not be seen", exc_info=True)
+            _logger.debug("the status of the page could not be read", exc_info=True)
         else:
             self._seen[len(agent.history.history)] = (url, status)
         if self._and_then is not None:
             await self._and_then(agent)
 
     def put_into(self, steps: Iterable[BrowserStep]) -> tuple[BrowserStep, ...]:
-        """Return steps with what was seen at their ends.
+        """Return the steps with the page and the status at the end of each.
 
         Args:
             steps: The steps of the same run.

@@ -1,9 +1,10 @@
-"""Ends the processes of a browser, by the folder of its profile, also after a death of our own process.
+"""Ends the processes of a browser, found by the folder of its profile, even if our own process was killed.
 
-A signal that ends this process leaves no time to close a browser: SIGKILL never does, SIGTERM does not unless the
-program handles it, and neither does Ctrl-C twice. So while a browser runs, a second process, the guard, waits for the
-end of this one. Each profile and each folder is told to the guard before anything is written there, and taken from it
-after it has been removed. The guard ends and removes what it still knows when this process has ended.
+A process that is killed has no time to close a browser: this is the case with SIGKILL, with SIGTERM unless the program
+handles it, and with pressing Ctrl-C twice. So while a browser runs, a second process, the guard, waits for the end of
+this one. Each profile and each folder is registered with the guard before anything is written to it, and unregistered
+after it has been removed. When this process ends, the guard ends the processes and removes the folders that are still
+registered.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import IO, Any, NamedTuple, final
 __all__ = ["Remains", "end_processes", "guard_remains", "guarded", "remove_folder", "unguarded"]
 
 OWN_FOLDER = "browser-use-user-data-dir-ace"
-"""The profile in our folder of a run. browser-use copies the folder of a profile away, unless it has such a name."""
+"""The folder of the profile in our folder of a run. Unless it has such a name, browser-use uses a copy of it."""
 
 _logger = logging.getLogger(__name__)
 _NAMES_FOLDER = ("--user-data-dir", "--database")
@@ -37,40 +38,40 @@ _TO_BE_REAPED = 0.5
 _LOOKING = 0.05
 _LOOKING_FOR_PARENT = 1.0
 _STARTING = 0.5
-"""Seconds in which a browser that was just started gets its command line, by which it is found."""
+"""The time until a new browser process has its command line, by which it is found, in seconds."""
 
 
 class Remains(NamedTuple):
-    """What a run would leave behind if its process ended now."""
+    """The processes and folders that a run would leave behind if its process ended now."""
 
     profile: str
     """The folder of the profile of its browser."""
     folders: tuple[str, ...]
-    """The folders that are to be removed."""
+    """The folders to remove."""
 
 
 def end_processes(folder: str, *, by_themselves: float = _BY_THEMSELVES) -> bool:
     """Wait for the processes of a browser to end, and end those that do not.
 
     Args:
-        folder: The folder of its profile.
-        by_themselves: Seconds to wait before they are told to end.
+        folder: The folder of the browser's profile.
+        by_themselves: The time to wait before they are terminated, in seconds.
 
     Returns:
-        Whether there were any.
+        Whether there were any processes.
     """
     processes = _processes_of(folder)
     for process in _left_after(processes, by_themselves, _is_alive):
         _tell(process, "terminate")
     for process in _left_after(processes, _ON_REQUEST, _is_alive):
         _tell(process, "kill")
-    # asyncio, which started the browser, has to see it end before its loop is closed.
+    # asyncio, which started the browser, must reap it before its loop is closed.
     _left_after(processes, _TO_BE_REAPED, _is_unseen_child)
     return bool(processes)
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder that a browser wrote, and what Chromium keeps beside it.
+    """Remove a folder that a browser wrote, and the folder of Chromium's socket.
 
     Args:
         folder: Our folder of a run, or another one, such as that of the screenshots.
@@ -78,23 +79,23 @@ def remove_folder(folder: Path) -> None:
     for profile in (folder, folder / OWN_FOLDER):
         link = profile / "SingletonSocket"
         if link.is_symlink():
-            # Chromium keeps its socket in a folder beside, which an ended browser leaves behind.
+            # Chromium keeps its socket in a separate folder, which a killed browser leaves behind.
             shutil.rmtree(link.readlink().parent, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @final
 class _Guard:
-    """The guard of this process, which runs as long as there is something to guard.
+    """The guard of this process, which runs as long as something is registered.
 
-    Any thread may call its methods. The lock is held while the guard is told something, so that it is told in order.
+    Thread-safe. The lock is held while a message is sent to the guard, so that messages arrive in order.
     """
 
     def __init__(self) -> None:
         self.forget_all()
 
     def forget_all(self) -> None:
-        """Know nothing. A forked child calls it too: what is guarded belongs to its parent."""
+        """Unregister everything. A forked child calls this, because what is registered belongs to its parent."""
         self._lock = threading.Lock()
         self._guarded: dict[str, Remains] = {}
         self._process: subprocess.Popen[bytes] | None = None
@@ -122,7 +123,7 @@ class _Guard:
             f"from ace_browser_use.processes import guard_remains; guard_remains({os.getpid()})"
         )
         try:
-            # In a session of its own, so that what a terminal or a supervisor sends to our group does not reach it.
+            # In a separate session, so that signals of a terminal or a supervisor to our group do not reach it.
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code],
                 stdin=subprocess.PIPE,
@@ -131,7 +132,7 @@ class _Guard:
                 start_new_session=True,
             )
         except OSError as error:
-            _logger.warning("If this process is killed, its browser will be left: no guard could start (%s)", error)
+            _logger.warning("If this process is killed, its browser keeps running: no guard could start (%s)", error)
             return
         self._was_told(self._guarded)
 
@@ -145,26 +146,22 @@ if hasattr(os, "register_at_fork"):
 
 
 def guarded(key: str, remains: Remains) -> None:
-    """Have something ended and removed should this process end before `unguarded` is called.
+    """Register processes and folders to end and remove if this process ends before `unguarded` is called.
 
     Args:
-        key: Names the run; what was said about it before is replaced.
-        remains: What is to be ended and removed.
+        key: The name of the run; an earlier registration of it is replaced.
+        remains: What to end and remove.
     """
     _guard.add(key, remains)
 
 
 def unguarded(key: str) -> None:
-    """Note that a run has left nothing.
-
-    Args:
-        key: The name of the run.
-    """
+    """Unregister a run, which has cleaned up."""
     _guard.remove(key)
 
 
 def _say(process: subprocess.Popen[bytes], changes: dict[str, Remains] | dict[str, None]) -> bool:
-    """Tell a guard; returns whether it could be told."""
+    """Send changes to a guard; return whether it received them."""
     pipe = process.stdin
     if pipe is None or process.poll() is not None:
         return False
@@ -177,12 +174,12 @@ def _say(process: subprocess.Popen[bytes], changes: dict[str, Remains] | dict[st
 
 
 def guard_remains(parent: int) -> None:
-    """Wait until a process ends, then end and remove what it has left. This is what the guard runs.
+    """Wait until a process ends, then end and remove what it left behind. This is the main function of the guard.
 
     Args:
-        parent: The process, which lists on standard input what to end and remove.
+        parent: The id of the process, which writes its registrations to standard input.
     """
-    # A supervisor may tell all processes to end at once; this one ends as soon as its work is done.
+    # A supervisor may terminate all processes at the same time; this one ends as soon as its work is done.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -216,7 +213,7 @@ def _told_until_end_of(parent: int) -> Iterable[dict[str, list[Any] | None]]:
             continue
         if line is None:
             return
-        if line.endswith(b"\n"):  # else the parent ended while it wrote
+        if line.endswith(b"\n"):  # otherwise the parent ended while writing
             yield json.loads(line)
 
 
@@ -234,7 +231,7 @@ def _processes_of(folder: str) -> list[Any]:
             try:
                 found += process.children(recursive=True)
             except _psutil().Error:
-                continue  # it ended just now
+                continue  # it has just ended
     return list(dict.fromkeys(found))
 
 
@@ -244,7 +241,7 @@ def _names(folder: str, argument: str) -> bool:
 
 
 def _left_after(processes: list[Any], seconds: float, is_left: Callable[[Any], bool]) -> list[Any]:
-    """Look until none is left or the time is up."""
+    """Poll until no process is left or the time is up."""
     end = time.monotonic() + seconds
     while (left := list(filter(is_left, processes))) and time.monotonic() < end:
         time.sleep(_LOOKING)
@@ -273,5 +270,5 @@ def _tell(process: Any, what: str) -> None:
 
 
 def _psutil() -> Any:
-    # It comes with browser-use, and has no types.
+    # It is a dependency of browser-use, and has no types.
     return importlib.import_module("psutil")

@@ -1,4 +1,4 @@
-"""Keeps the secrets that the agent may type out of results: they come back in addresses and on pages."""
+"""Redacts the secrets that the agent may type: they reappear in addresses and on pages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["secrets_redactor"]
 
 
 def secrets_redactor(sensitive_data: Mapping[str, Any] | None) -> Redactor:
-    """Return what replaces the values of `sensitive_data` by their names, as browser-use marks them.
+    """Return a redactor that replaces the values of `sensitive_data` by their names, with browser-use's marks.
 
-    All else is left to the redactor of the learning steps.
+    All other secrets are redacted by the learning steps.
 
     Args:
-        sensitive_data: Names and values, also by site, as browser-use takes them.
+        sensitive_data: Names and values, optionally by site, in the format of browser-use.
 
     Example:
         >>> secrets_redactor({"pin": "a b"}).redact_value({"url": "http://x/?p=a+b", "pages": ["a b"]})
@@ -25,7 +25,7 @@ def secrets_redactor(sensitive_data: Mapping[str, Any] | None) -> Redactor:
     secrets: dict[str, str] = {}
     for name, value in (sensitive_data or {}).items():
         values = value if isinstance(value, Mapping) else {name: value}
-        # Two sites may have values of the same name.
+        # Several sites may have values of the same name.
         secrets.update({f"{name}\n{inner}": str(secret) for inner, secret in values.items()})
     return Redactor(secrets, allow=get_args(SensitiveClass), mark=_mark)
 

@@ -1,4 +1,4 @@
-"""What one run of a browser agent left behind."""
+"""The result of one run of a browser agent."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ class BrowserAction(TypedDict):
     name: str
     arguments: object
     result: str
-    """Its outcome; empty if it was not reached or reports nothing."""
+    """Its outcome; empty if the action was not reached or reported nothing."""
     error: str | None
 
 
 class BrowserStep(TypedDict):
-    """One step of the agent: what it saw, thought and did."""
+    """One step of the agent: the page, its thoughts and its actions."""
 
     number: int
     url: str
-    """The page before the actions; empty if there was none."""
+    """The address of the page before the actions; empty without a page."""
     title: str
     page: str
-    """What the page showed, as the agent got to see it. This is the text of a stranger."""
+    """The text of the page in the agent's prompt. It is untrusted."""
     arrived_at: str
-    """The page after the actions; empty if it was not looked at."""
+    """The address of the page after the actions; empty if it is not known."""
     http_status: int | None
-    """With what status the server answered for the page after the actions."""
+    """The HTTP status of the page after the actions."""
     thoughts: dict[str, str]
-    """Of `thinking`, `evaluation`, `memory` and `next_goal`, those that the agent told."""
+    """Those of `thinking`, `evaluation`, `memory` and `next_goal` that the agent gave."""
     actions: list[BrowserAction]
     downloads: list[str]
     """The names of the files that its actions downloaded."""
     error: str | None
-    """What went wrong outside the actions, such as in the model."""
+    """An error outside the actions, such as one of the model."""
     seconds: float | None
 
 
 @dataclass(frozen=True)
 class BrowserResult:
-    """What one run of a browser agent left behind, also where it failed.
+    """The result of one run of a browser agent, successful or not.
 
     Example:
         >>> BrowserResult("Book a berth.", success=False, error="it ran out of steps").output
@@ -52,31 +52,31 @@ class BrowserResult:
     """
 
     task: str
-    """What was asked, without the skills."""
+    """The task, without the skills."""
     success: bool
-    """Whether the agent was done and said itself that it succeeded; and, where a judge was asked, it agreed."""
+    """Whether the agent finished and reported success, and the judge, if there was one, agreed."""
     output: str = ""
-    """The last word of the agent; empty if it was not done."""
+    """The final answer of the agent; empty if it did not finish."""
     error: str | None = None
     """Why it failed."""
     steps_count: int = 0
-    """How many steps the agent made."""
+    """The number of the agent's steps."""
     duration_seconds: float = 0.0
-    """How long it took, with starting and closing the browser."""
+    """The duration of the run, including the start and the end of the browser."""
     cited_skill_ids: tuple[str, ...] = ()
-    """The skills that the agent cited in its own words."""
+    """The ids of the skills that the agent cited."""
     chronological_steps: tuple[BrowserStep, ...] = field(default=(), repr=False)
-    """Its steps, in order."""
+    """The steps of the agent, in order."""
     raw_history: object = field(default=None, repr=False, compare=False)
-    """The `AgentHistoryList`. It may hold what `sensitive_data` names; nothing else here does."""
+    """The `AgentHistoryList`. Unlike the other fields, it may contain values of `sensitive_data`."""
     problems: tuple[str, ...] = ()
-    """What went wrong on the way: pages that did not load, actions and model calls that failed."""
+    """The problems during the run: pages that did not load, failed actions and failed model calls."""
     context: str = ""
-    """What the sample said beside the task."""
+    """The context of the sample."""
     usage: Mapping[str, int] = field(default_factory=dict)
-    """Model calls and tokens, as far as they are reported."""
+    """The number of model calls and tokens, as far as they are reported."""
 
     @property
     def skill_ids(self) -> tuple[str, ...]:
-        """`cited_skill_ids`, by the name that results of all integrations have."""
+        """An alias of `cited_skill_ids`, which the results of all integrations have."""
         return self.cited_skill_ids

@@ -1,4 +1,4 @@
-"""`BrowserUse`: a browser agent that learns from its own runs."""
+"""`BrowserUse`, the runner of browser agents that learn from their own runs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["BrowserUse"]
 
 
 class BrowserUse(IntegrationRunner):
-    """Does tasks in a browser, and learns skills from how it went.
+    """Runs tasks in a browser and learns skills from the outcome.
 
-    `run` takes texts and samples. With `workers=N`, N browsers are at work.
+    `run` takes texts and samples. With `workers=N`, up to N browsers run at the same time.
 
     Example:
         >>> from ace import LiteLLMClient
@@ -54,9 +54,9 @@ class BrowserUse(IntegrationRunner):
 
         Args:
             browser_llm: The model that drives the browser.
-            reflector: The reflector.
-            skill_manager: The skill manager.
-            skillbook: The book that the steps write; the runner over them needs the same one.
+            reflector: Analyses the outcome of a run.
+            skill_manager: Turns the analysis into changes to the skillbook.
+            skillbook: The skillbook that the steps change; a runner of these steps must have the same one.
             browser: A `BrowserProfile` or a `BrowserSession`.
             **options: The other arguments of `from_roles`.
         """
@@ -80,22 +80,22 @@ class BrowserUse(IntegrationRunner):
         site_skills: bool = False,
         **options: Any,
     ) -> Self:
-        """Make a runner of two roles; the browser agent is the third.
+        """Create a runner from two roles; the browser agent takes the place of the third.
 
         Args:
             browser_llm: The model that drives the browser: one of browser-use, or a model string of LiteLLM.
-            reflector: Who finds out what a run teaches.
-            skill_manager: Who turns that into operations.
+            reflector: Analyses the outcome of a run.
+            skill_manager: Turns the analysis into changes to the skillbook.
             browser: A `BrowserProfile` or a `BrowserSession`; by default a headless browser for each run.
-            site_skills: Whether what a run on one site teaches is for that site only: its skills get a section such as
-                `site:harbour.example`, and are shown on its pages only.
-            **options: Those of `BrowserExecuteStep`, such as max_steps, timeout and all that an `Agent`
-                takes; and those of every runner, such as skillbook_path and dedup_config; see
+            site_skills: Whether new skills from a run on exactly one site apply to that site only: they are added to a
+                section such as `site:harbour.example` and shown only on its pages.
+            **options: The options of `BrowserExecuteStep`, such as `max_steps`, `timeout` and the arguments of an
+                `Agent`; and those of every runner, such as `skillbook_path` and `dedup_config`, see
                 `ace.runners.LearningSettings`.
 
         Raises:
-            TypeError: This is not a model of browser-use, or there is no such option.
-            ValueError: An option is invalid, or two exclude each other.
+            TypeError: The model is not a model of browser-use, or an option does not exist.
+            ValueError: An option is invalid, or two options exclude each other.
         """
         return super().from_roles(
             browser_llm,
@@ -117,15 +117,15 @@ class BrowserUse(IntegrationRunner):
         browser: BrowserProfile | BrowserSession | None = None,
         **options: Any,
     ) -> Self:
-        """Make a runner whose two roles use one model.
+        """Create a runner whose two roles use one model.
 
         Args:
             browser_llm: The model that drives the browser.
-            ace_model: The model that learns.
+            ace_model: The model of the reflector and the skill manager.
             ace_max_tokens: The maximum length of its answers, in tokens.
-            ace_llm: A client that is taken instead of `ace_model`.
+            ace_llm: A client to use instead of `ace_model`.
             browser: A `BrowserProfile` or a `BrowserSession`; by default a headless browser for each run.
-            **options: Those of `from_roles`.
+            **options: The options of `from_roles`.
         """
         return super().from_model(
             browser_llm, ace_model=ace_model, ace_max_tokens=ace_max_tokens, ace_llm=ace_llm, browser=browser, **options
@@ -136,7 +136,7 @@ class BrowserUse(IntegrationRunner):
         cls, args: tuple[Any, ...], *, site_skills: bool = False, **options: Any
     ) -> tuple[list[StepProtocol[ACEStepContext]], Skillbook, LearningSettings]:
         steps, skillbook, settings = super()._steps(args, **options)
-        # Before they are proven, so that what is proven is what is applied.
+        # The step is before the proof, so that the operations that are proven are those that are applied.
         place = next(at for at, step in enumerate(steps) if isinstance(step, UpdateStep)) + 1
         return [*steps[:place], SiteSkillsStep(for_new_skills=site_skills), *steps[place:]], skillbook, settings
 

@@ -1,4 +1,4 @@
-"""Opens the browser of one run, and closes it so that nothing of it is left."""
+"""Opens the browser of one run, and closes it without leaving processes or files behind."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["OpenSession", "is_shared", "open_session"]
 
 _logger = logging.getLogger(__name__)
 _CLOSING = 10.0
-"""Seconds that a browser gets to close by itself."""
+"""The time that a browser has to close by itself, in seconds."""
 _TEMPORARY = "browser-use-user-data-dir-"
-"""How browser-use names the folders of profiles that it makes itself."""
+"""The prefix of the folders of temporary profiles that browser-use creates."""
 
 
 @dataclass(frozen=True)
 class OpenSession:
     """The session of one run.
 
-    Its browser starts with the run. `close` ends it, unless the caller lent it with `keep_alive`. Should this process
-    end before, a guard does, see `ace_browser_use.processes`.
+    Its browser starts with the run. `close` ends it, unless it belongs to the caller and has `keep_alive`. If this
+    process ends before that, the guard of `ace_browser_use.processes` ends the browser.
     """
 
     session: BrowserSession
@@ -39,10 +39,10 @@ class OpenSession:
     """Our folder with the profile and the downloads of this run."""
 
     def guard(self, *folders: Path) -> None:
-        """Have the browser ended, and its folder and others removed, should this process end before `close` does it.
+        """Register the browser, its folder and others with the guard, in case this process ends before `close`.
 
         Args:
-            *folders: Other folders that the run writes.
+            *folders: Other folders that the run writes to.
         """
         profile = self.session.browser_profile
         if self._belongs_to_caller or profile.user_data_dir is None:
@@ -53,10 +53,10 @@ class OpenSession:
         guarded(self._key, Remains(str(profile.user_data_dir), tuple(map(str, folders))))
 
     async def close(self, *, was_cut_off: bool) -> None:
-        """End the browser and all of its processes, and remove what it wrote.
+        """End the browser and all of its processes, and remove its files.
 
         Args:
-            was_cut_off: Whether the run ended before its end, so that browser-use may not have closed it.
+            was_cut_off: Whether the run was stopped, so that browser-use may not have closed the browser.
         """
         profile = self.session.browser_profile
         if not self._belongs_to_caller:
@@ -69,7 +69,7 @@ class OpenSession:
             await asyncio.to_thread(remove_folder, self.folder)
 
     async def release(self) -> None:
-        """Note that the run is over and has left nothing."""
+        """Unregister the run, which has cleaned up, from the guard."""
         await asyncio.to_thread(unguarded, self._key)
 
     @property
@@ -82,10 +82,10 @@ class OpenSession:
 
 
 def is_shared(browser: BrowserProfile | BrowserSession | None) -> bool:
-    """Whether runs would meet in this browser, so that they must take turns.
+    """Return whether runs would share this browser, so that they must use it one at a time.
 
     Args:
-        browser: What the caller gave.
+        browser: The argument of the caller.
     """
     if browser is None:
         return False
@@ -95,13 +95,13 @@ def is_shared(browser: BrowserProfile | BrowserSession | None) -> bool:
 
 
 def open_session(browser: BrowserProfile | BrowserSession | None) -> OpenSession:
-    """Make the session of one run: a browser of its own, after the caller's profile; or the caller's session.
+    """Create the session of one run: a new browser with the caller's profile, or the caller's session.
 
     Args:
-        browser: What the caller gave.
+        browser: The argument of the caller.
 
     Raises:
-        FileNotFoundError: There is no browser on this machine.
+        FileNotFoundError: No browser was found on this machine.
     """
     framework = load("browser_use", needed_by="BrowserExecuteStep")
     if isinstance(browser, framework.BrowserSession):
@@ -126,7 +126,7 @@ def open_session(browser: BrowserProfile | BrowserSession | None) -> OpenSession
     if "enable_default_extensions" not in given:
         settings["enable_default_extensions"] = False
     if "chromium_sandbox" not in given and hasattr(os, "geteuid") and os.geteuid() == 0:
-        # Chromium does not start as root with its sandbox.
+        # Chromium does not start with its sandbox as root.
         settings["chromium_sandbox"] = False
     for name in ("user_data_dir", "downloads_path"):
         if name in settings:
@@ -138,16 +138,16 @@ def open_session(browser: BrowserProfile | BrowserSession | None) -> OpenSession
 
 
 def _executable_for(profile: BrowserProfile) -> str | None:
-    """Return the browser to start; None if the profile tells it, or if none is started here.
+    """Return the browser to start; None if the profile names it, or if no browser is started here.
 
     Raises:
-        FileNotFoundError: There is no such browser.
+        FileNotFoundError: The browser does not exist.
     """
     if profile.cdp_url is not None or profile.use_cloud or profile.cloud_browser_params is not None:
         return None
     if profile.executable_path is not None:
         if not Path(profile.executable_path).is_file():
-            raise FileNotFoundError(f"there is no browser at executable_path={str(profile.executable_path)!r}")
+            raise FileNotFoundError(f"no such browser: executable_path={str(profile.executable_path)!r}")
         return None
     found = find_chromium()
     if found is None:
@@ -159,7 +159,7 @@ def _executable_for(profile: BrowserProfile) -> str | None:
 
 
 def _is_fresh(profile: BrowserProfile) -> bool:
-    """Whether the profile names no folder of its own; where none is named, browser-use makes an empty one."""
+    """Return whether the profile does not name a folder, so that browser-use creates an empty one."""
     folder = profile.user_data_dir
     if folder is None or "user_data_dir" not in profile.model_fields_set:
         return True
@@ -168,7 +168,7 @@ def _is_fresh(profile: BrowserProfile) -> bool:
 
 
 def _remove_if_empty(profile: BrowserProfile) -> None:
-    """Remove the folders that browser-use made for a profile that will get others."""
+    """Remove the folders that browser-use created for a profile that will get others."""
     for folder in (profile.user_data_dir, profile.downloads_path):
         if folder is not None and Path(folder).is_dir() and not any(Path(folder).iterdir()):
             Path(folder).rmdir()

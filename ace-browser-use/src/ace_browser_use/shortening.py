@@ -1,4 +1,4 @@
-"""Long texts of pages and errors, cut where everybody sees it."""
+"""Shortens long texts of pages and errors, with a mark at the cut."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ __all__ = ["shortened"]
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return a text with its middle cut out if it is longer than the limit; a mark says how much is gone.
+    """Cut the middle out of a text that is longer than the limit, and put a mark with the number of characters there.
 
     Args:
-        text: The text.
-        limit: How many characters of it to keep.
+        text: The text to shorten.
+        limit: The number of characters to keep.
 
     Example:
         >>> shortened("abcdefgh", 4)

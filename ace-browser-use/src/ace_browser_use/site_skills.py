@@ -1,7 +1,7 @@
-"""Skills of one site: shown on its pages only, learned for it, and removed when the site proves them wrong.
+"""Skills of one site: they are only shown on its pages, and removed when a run on the site disproves them.
 
-Such a skill is in a section `site:HOST`, such as `site:harbour.example`; a port other than that of the scheme is part
-of the name. It is for the pages of that host and of its subdomains.
+Such a skill is in a section `site:HOST`, such as `site:harbour.example`; the name contains the port unless it is the
+default port of the scheme. The skill applies to the pages of that host and of its subdomains.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def site_of(address: str) -> str:
-    """Return the site of an address; empty if it is not one of the web.
+    """Return the site of an address; empty if it is not a web address.
 
     Args:
         address: The address of a page.
@@ -49,22 +49,22 @@ def site_of(address: str) -> str:
 
 
 def sites_in(steps: Iterable[BrowserStep]) -> list[str]:
-    """Return the sites that an agent has seen, in order.
+    """Return the sites that an agent visited, in order.
 
     Args:
-        steps: Its steps.
+        steps: The steps of the agent.
     """
     seen = (site_of(address) for step in steps for address in (step["url"], step["arrived_at"]))
     return list(dict.fromkeys(filter(None, seen)))
 
 
 def skills_text(skillbook: SkillbookView, site: str, budget_tokens: int | None = None) -> str:
-    """Return the skills as text for an agent on a page: those for every site, and those of this one.
+    """Render the skills for an agent on a page: those for every site, and those of the page's site.
 
     Args:
-        skillbook: The book.
-        site: The site of the page; empty for none.
-        budget_tokens: Their maximum size, in tokens; None takes all of them.
+        skillbook: The skillbook to render.
+        site: The site of the page; empty without a page.
+        budget_tokens: The maximum size of the skills, in tokens; None includes all of them.
 
     Example:
         >>> book = Skillbook()
@@ -85,12 +85,12 @@ class ShownSkills:
     """The skills in the system message of one agent, which change with the site of the page.
 
     Args:
-        skillbook: The book. It is read once, so that an agent keeps its skills while other runs learn.
-        budget_tokens: The maximum size of the skills, in tokens; None takes all of them.
+        skillbook: The skillbook. It is read once, so that an agent keeps its skills while other runs learn.
+        budget_tokens: The maximum size of the skills, in tokens; None includes all of them.
     """
 
     text: str
-    """What the system message holds now; at first, the skills for every site."""
+    """The current skills in the system message; at first, those for every site."""
 
     def __init__(self, skillbook: SkillbookView, budget_tokens: int | None) -> None:
         self._has_sites = any(_is_of_a_site(skill) for skill in skillbook.skills())
@@ -102,10 +102,10 @@ class ShownSkills:
     def before(
         self, and_then: Callable[[Any], Awaitable[None]] | None
     ) -> Callable[[Agent[Any, Any]], Awaitable[None]] | None:
-        """Return what is to be called at the beginning of each step; None if nothing is.
+        """Return the hook for the beginning of each step; None if none is needed.
 
         Args:
-            and_then: What the caller wants to be called then.
+            and_then: The hook of the caller, which is called afterwards.
         """
         if not self._has_sites:
             return and_then
@@ -131,16 +131,17 @@ class ShownSkills:
 
 @checked_class
 class SiteSkillsStep:
-    """Reviews what a run is about to change: new skills get the site of the run, and what it disproves is removed.
+    """Reviews the operations of a run: assigns new skills to the site of the run, and removes skills that it disproves.
 
-    A skill of a site is removed if a run on that site cites it and fails, and the Reflector calls it harmful; unless
-    the same run changes its text, or a person has pinned it. Like every change, that can be undone.
+    A skill of a site is removed if a run on that site cites it and fails, and the Reflector calls it harmful, unless
+    the same run changes its text or the skill is pinned. A skillbook that is a store can undo this with a rollback.
 
-    `BrowserUse` has it before the step that applies the operations. Pipelines of your own may, too.
+    In a `BrowserUse` pipeline, this step is before the one that applies the operations; put it there in other
+    pipelines, too.
 
     Args:
-        for_new_skills: Whether what a run on exactly one site teaches is put into the section of that site. Of a run on
-            several sites, it is not known for which of them it holds.
+        for_new_skills: Whether new skills of a run on exactly one site are added to the section of that site. After a
+            run on several sites, it is not known to which of them a skill applies.
     """
 
     requires = frozenset({"trace", "reflection", "skillbook", "skill_manager_output"})
@@ -152,7 +153,7 @@ class SiteSkillsStep:
         self.for_new_skills = for_new_skills
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the reviewed operations on the context."""
+        """Replace the operations of the context by the reviewed ones."""
         batch = ctx.skill_manager_output
         if batch is None or not isinstance(ctx.trace, dict):
             return ctx
@@ -173,7 +174,7 @@ def _for_site(operation: UpdateOperation, site: str) -> UpdateOperation:
 def _removals(
     ctx: ACEStepContext, trace: Record, sites: Iterable[str], operations: Iterable[UpdateOperation]
 ) -> list[UpdateOperation]:
-    """Return the operations that remove what the sites of a failed run have proven wrong."""
+    """Return the operations that remove the skills that a failed run disproved."""
     if trace.get("success") is not False or ctx.reflection is None or ctx.skillbook is None:
         return []
     changed = {operation.skill_id for operation in operations if operation.type in ("UPDATE", "REMOVE")}

@@ -12,10 +12,10 @@ __all__ = ["load_history", "recognise"]
 
 
 def recognise(record: object) -> float:
-    """Say how surely a record, or the head of a file, is of browser-use: from 0, not at all, to 1.
+    """Return the probability that an object, or the beginning of a file, is a record of browser-use, from 0 to 1.
 
     Args:
-        record: Any object; of a file, its first characters or bytes.
+        record: Any object; for a file, its first characters or bytes.
 
     Example:
         >>> recognise(b'{"history": [{"model_output": null, "result": []'), recognise({"question": "2+2?"})
@@ -32,10 +32,10 @@ def recognise(record: object) -> float:
 
 
 def load_history(record: object) -> object:
-    """Return a history as `read_history` takes it; one that is stored is read.
+    """Return a history for `read_history`, from an object, a file or a text.
 
     Args:
-        record: A history; or the path or the text of its JSON file.
+        record: A history, or the path or the contents of its JSON file.
 
     Raises:
         ValueError: The file or the text is not JSON.

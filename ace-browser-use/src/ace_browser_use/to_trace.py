@@ -1,4 +1,4 @@
-"""Turns results and histories, live or stored, into the standard trace dict. Works without the framework."""
+"""Converts results and histories, live or stored, to the standard trace dict. Works without the framework."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ace_browser_use.trace_steps import trace_steps, words_of
 __all__ = ["BrowserToTrace", "history_to_trace", "result_to_trace"]
 
 _REQUEST: Final = re.compile(r"<(initial|follow_up)_user_request>(.*?)</\1_user_request>", re.DOTALL)
-"""How `Agent.add_new_task` writes what the user says after the agent was done."""
+"""The format in which `Agent.add_new_task` adds a request after the agent has finished."""
 
 
 @checked_class
 class BrowserToTrace:
-    """Turns the `BrowserResult` on the trace into the standard trace dict; it takes histories, too.
+    """Converts the `BrowserResult` in `ctx.trace`, or a history, to the standard trace dict.
 
-    Where the input was a sample with a ground truth, the trace has it too.
+    If the input was a sample with a ground truth, the trace contains it.
 
     Args:
-        sensitive_data: What the agent was given as `sensitive_data`. A history holds these values wherever a page or
-            an address showed them; they are replaced by their names.
+        sensitive_data: The `sensitive_data` of the agent. A history contains these values if a page or an address
+            showed them; they are replaced by their names.
     """
 
     requires = frozenset({"trace"})
@@ -43,10 +43,10 @@ class BrowserToTrace:
         self.sensitive_data = sensitive_data
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the standard trace on the context.
+        """Set `trace` to the standard trace dict.
 
         Raises:
-            TypeError: What is on the trace is neither a result nor a history of browser-use.
+            TypeError: The trace is neither a result nor a history of browser-use.
         """
         found = ctx.trace
         if isinstance(found, BrowserResult):
@@ -65,15 +65,15 @@ def history_to_trace(
     """Return the standard trace dict of a history of browser-use.
 
     Args:
-        history: An `AgentHistoryList`; the file that its `save_to_file` wrote, by its path; or what that file holds,
+        history: An `AgentHistoryList`, the path of a file written by its `save_to_file`, or the contents of that file
             as text or parsed.
-        task: What the agent was asked; a history usually holds it.
-        sensitive_data: What the agent was given as `sensitive_data`, as browser-use takes it: names and values, also
-            by site. A stored history holds these values wherever a page or an address showed them, also one of
-            `save_to_file(sensitive_data=...)`; here they are replaced by their names.
+        task: The task, if the history does not contain it.
+        sensitive_data: The `sensitive_data` of the agent, in the format of browser-use: names and values, optionally
+            by site. A stored history contains these values if a page or an address showed them, even one written by
+            `save_to_file(sensitive_data=...)`; they are replaced by their names.
 
     Raises:
-        TypeError: It is not a history.
+        TypeError: The object is not a history.
         ValueError: The file is not JSON.
         OSError: The file cannot be read.
 
@@ -89,11 +89,7 @@ def history_to_trace(
 
 @checked_arguments()
 def result_to_trace(result: BrowserResult) -> StandardTraceDict:
-    """Return the standard trace dict of a result.
-
-    Args:
-        result: The result.
-    """
+    """Return the standard trace dict of a result."""
     steps = trace_steps(result.chronological_steps)
     return StandardTraceDict(
         schema=1,
@@ -135,7 +131,7 @@ def _result_of(record: object, task: str, redactor: Redactor) -> BrowserResult:
 
 
 def _corrections(result: BrowserResult) -> list[TraceCorrection]:
-    """Return where a follow-up request corrects the agent: what it said when it was done is the answer before."""
+    """Return the corrections in follow-up requests; the corrected answer is the agent's previous final answer."""
     asked = [text.strip() for _, text in _REQUEST.findall(result.task)]
     answers = [
         (str(step["number"]), str(action["arguments"].get("text", "")))
@@ -144,7 +140,7 @@ def _corrections(result: BrowserResult) -> list[TraceCorrection]:
         if action["name"] == "done" and isinstance(action["arguments"], Mapping)
     ]
     if len(answers) > len(asked):
-        return []  # what was said to which answer is not known
+        return []  # it is not known which request follows which answer
     place, said = "", []
     for question, answer in zip_longest(asked, answers):
         said.append(trace_step("message", "user", question, place or "1"))
@@ -155,7 +151,7 @@ def _corrections(result: BrowserResult) -> list[TraceCorrection]:
 
 
 def _feedback(result: BrowserResult) -> str:
-    """Say how the run ended, and what went wrong on the way."""
+    """Describe the outcome and the problems of the run."""
     steps = "1 step" if result.steps_count == 1 else f"{result.steps_count} steps"
     if result.success:
         ended = f"By the agent's own word, the task was done, in {steps}."

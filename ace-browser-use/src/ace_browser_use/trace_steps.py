@@ -1,4 +1,4 @@
-"""The steps of the standard trace, made of the steps of a browser agent."""
+"""Converts the steps of a browser agent to steps of the standard trace."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["trace_steps", "words_of"]
 
 
 def trace_steps(steps: Iterable[BrowserStep]) -> list[TraceStep]:
-    """Return what a browser agent saw, thought, did and got back, in order.
+    """Return the pages, thoughts, actions and results of a browser agent, in order.
 
     Args:
-        steps: Its steps.
+        steps: The steps of the agent.
     """
     return [part for step in steps for part in _parts(step)]
 
@@ -43,10 +43,10 @@ def _parts(step: BrowserStep) -> Iterator[TraceStep]:
 
 
 def words_of(steps: Iterable[BrowserStep]) -> str:
-    """Return everything that the agent said itself, without what pages say.
+    """Return all texts of the agent itself, without those of pages.
 
     Args:
-        steps: Its steps.
+        steps: The steps of the agent.
     """
     said: list[str] = []
     for step in steps:

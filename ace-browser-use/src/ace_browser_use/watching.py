@@ -1,4 +1,4 @@
-"""Watches over a run: its time, its cancellation, the hooks of the caller, and that its clean-up comes to an end."""
+"""Supervises a run: its timeout, its cancellation, errors in the caller's hooks, and its clean-up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ace.pipeline import CancellationToken, PipelineCancelled, cancel_token_var,
 __all__ = ["HOOKS", "OutOfTimeError", "WatchedHooks", "taking_turns", "to_the_end", "until_done"]
 
 _LOOKING = 0.05
-"""Seconds between two looks at whether the run is cancelled or interrupted, or at the turn."""
+"""The polling interval for cancellation, interruption and the lock, in seconds."""
 
 
 HOOKS = (
@@ -27,22 +27,22 @@ HOOKS = (
     "register_external_agent_status_raise_error_callback",
     "register_should_stop_callback",
 )
-"""The arguments of an agent that are functions of the caller."""
+"""The arguments of an agent that are hooks of the caller."""
 
 
 class WatchedHooks:
-    """Tells an error in a hook of the caller from one of the task: browser-use records some as failures of a step."""
+    """Distinguishes errors in the caller's hooks from those of the task; browser-use records both as failed steps."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None
-        """What the first hook that failed has raised."""
+        """The error of the first hook that failed."""
 
     def watched(self, name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a hook whose error is noted.
+        """Return a hook whose error is recorded.
 
         Args:
-            name: The argument that it was given as.
-            hook: The hook, plain or asynchronous.
+            name: The name of the hook's argument.
+            hook: The hook, synchronous or asynchronous.
         """
 
         @functools.wraps(hook)
@@ -62,7 +62,7 @@ class WatchedHooks:
                 self._note(name, error)
                 raise
 
-        # browser-use asks the same question before it awaits one.
+        # browser-use checks the same before it awaits a hook.
         return asynchronous if inspect.iscoroutinefunction(hook) or name in HOOKS[:2] else plain
 
     def _note(self, name: str, error: Exception) -> None:
@@ -72,23 +72,23 @@ class WatchedHooks:
 
 
 class OutOfTimeError(TimeoutError):
-    """A run took longer than it may."""
+    """A run exceeded its timeout."""
 
 
 async def until_done(
     running: asyncio.Task[Any], seconds: float | None, token: CancellationToken | None, hooks: WatchedHooks
 ) -> None:
-    """Wait until a task is done, and raise what it raised. It is left alone in any other case.
+    """Wait until a task is done, and raise its error. The task is not cancelled.
 
     Args:
-        running: The task.
-        seconds: How long it may take; None for as long as it wants.
-        token: The token of the run.
+        running: The task to wait for.
+        seconds: The timeout, in seconds; None waits indefinitely.
+        token: The cancellation token of the run.
         hooks: The hooks of the caller.
 
     Raises:
-        Exception: What a hook raised, or the task.
-        OutOfTimeError: It is not done in time.
+        Exception: The error of a hook or of the task.
+        OutOfTimeError: The task is not done in time.
         PipelineCancelled: The run was cancelled, or interrupted with Ctrl-C.
     """
     end = None if seconds is None else time.monotonic() + seconds
@@ -113,11 +113,7 @@ def _stop_if_ended(token: CancellationToken | None, when: str) -> None:
 
 
 async def to_the_end(cleaning: Coroutine[Any, Any, None]) -> None:
-    """Await a clean-up until it is done, even if this task is cancelled meanwhile; then the cancellation is raised.
-
-    Args:
-        cleaning: The clean-up.
-    """
+    """Await a clean-up until it is done. If this task is cancelled in the meantime, the cancellation is raised then."""
     task = asyncio.ensure_future(cleaning)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -126,7 +122,7 @@ async def to_the_end(cleaning: Coroutine[Any, Any, None]) -> None:
         except asyncio.CancelledError as error:
             cancelled = error
         except Exception:
-            break  # it is raised below
+            break  # its error is raised below
     task.result()
     if cancelled is not None:
         raise cancelled
@@ -134,13 +130,13 @@ async def to_the_end(cleaning: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def taking_turns(lock: Lock | None) -> AsyncIterator[None]:
-    """Hold a lock, without keeping the event loop from its work; runs may be in different loops.
+    """Hold a lock without blocking the event loop. The lock is shared by runs in different loops.
 
     Args:
-        lock: The lock; None if there is nothing to wait for.
+        lock: The lock; None does not wait.
 
     Raises:
-        PipelineCancelled: The run was cancelled before its turn came.
+        PipelineCancelled: The run was cancelled while it waited for the lock.
     """
     if lock is None:
         yield

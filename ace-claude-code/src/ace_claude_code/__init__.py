@@ -1,4 +1,4 @@
-"""ACE for Claude Code: sessions that learn from earlier sessions. Nothing is imported before it is used."""
+"""ACE for Claude Code: sessions that learn from earlier sessions. Modules are imported on first use."""
 
 from __future__ import annotations
 

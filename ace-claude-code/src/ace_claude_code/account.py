@@ -1,4 +1,4 @@
-"""What a run has cost: calls, tokens, time, money."""
+"""The metrics of a run: calls, tokens, duration and cost."""
 
 from __future__ import annotations
 
@@ -26,11 +26,7 @@ _INPUT_OF_MODEL = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTok
 
 
 def metrics_of_result(result: Record) -> Metrics:
-    """Return the numbers of a `result` event. For a resumed session, recent releases count its whole cost.
-
-    Args:
-        result: The event.
-    """
+    """Return the metrics of a `result` event. For a resumed session, recent releases report its total cost."""
     found = {
         "turns": number_in(result, "num_turns"),
         "cost_usd": number_in(result, "total_cost_usd"),
@@ -43,10 +39,10 @@ def metrics_of_result(result: Record) -> Metrics:
 
 
 def metrics_of_stream(results: Sequence[Record], lines: Sequence[Line]) -> Metrics:
-    """Return the numbers of a run: of all its results, and of its sub-agents, which no result counts.
+    """Return the metrics of a run: those of its results, and of its sub-agents, which are not part of the results.
 
     Args:
-        results: The `result` events; each counts what came after the one before, and the cost of everything.
+        results: The `result` events; each counts what came after the previous one, but the cost of everything.
         lines: The messages of the run.
     """
     metrics = metrics_of_result(results[-1])
@@ -55,8 +51,8 @@ def metrics_of_stream(results: Sequence[Record], lines: Sequence[Line]) -> Metri
         for name in metrics.keys() & earlier.keys() - {"cost_usd"}:
             metrics[name] += earlier[name]
     models = [each for each in mapping_in(results[-1], "modelUsage").values() if isinstance(each, Mapping)]
-    # The messages of a stream do not tell all that a sub-agent used; the account by model does. In a resumed session it
-    # also has what went before, so it is not taken where the results tell everything.
+    # The messages of a stream do not contain the whole usage of a sub-agent, but the usage by model does. In a resumed
+    # session, that includes earlier runs, so it is only used if the results are not sufficient.
     if models and any(line.of_subagent for line in lines):
         metrics["input_tokens"] = sum(number_in(each, name) or 0 for each in models for name in _INPUT_OF_MODEL)
         metrics["output_tokens"] = sum(number_in(each, "outputTokens") or 0 for each in models)
@@ -64,11 +60,11 @@ def metrics_of_stream(results: Sequence[Record], lines: Sequence[Line]) -> Metri
 
 
 def metrics_of_lines(lines: Sequence[Line], of_subagents: Sequence[Line] = ()) -> Metrics:
-    """Return the numbers of the messages of a stored turn.
+    """Return the metrics of a stored turn.
 
     Args:
-        lines: The messages.
-        of_subagents: The messages of the sub-agents that the turn started, where they have files of their own.
+        lines: The messages of the turn.
+        of_subagents: The messages of the turn's sub-agents, if they are stored in separate files.
     """
     everything = [*lines, *of_subagents]
     metrics: Metrics = {"model_calls": len(_usages(everything)), "input_tokens": 0, "output_tokens": 0}
@@ -80,11 +76,11 @@ def metrics_of_lines(lines: Sequence[Line], of_subagents: Sequence[Line] = ()) -
 
 
 def metrics_of_session(conversation: Conversation, of_subagents: Sequence[Line]) -> Metrics:
-    """Return the numbers of a stored session. The time in which the user was silent is not counted.
+    """Return the metrics of a stored session. The time that the user took between turns is not counted.
 
     Args:
         conversation: The session.
-        of_subagents: The messages of its sub-agents, where they have files of their own.
+        of_subagents: The messages of its sub-agents, if they are stored in separate files.
     """
     metrics = metrics_of_lines([line for turn in conversation.turns for line in turn.lines], of_subagents)
     if "duration_ms" in metrics:
@@ -95,10 +91,10 @@ def metrics_of_session(conversation: Conversation, of_subagents: Sequence[Line])
 
 
 def costs_of_turns(conversation: Conversation) -> dict[int, float]:
-    """Return the US dollars of turns, by their numbers, where Claude Code noted the cost before and after a turn.
+    """Return the costs of turns in US dollars, by their numbers, if the cost before and after a turn is recorded.
 
     Args:
-        conversation: A stored session. It notes what all of it has cost, at the end of each run.
+        conversation: A stored session. Claude Code records its total cost at the end of each run.
     """
     found: dict[int, float] = {}
     waiting: list[int] = []
@@ -114,7 +110,7 @@ def costs_of_turns(conversation: Conversation) -> dict[int, float]:
 
 
 def metrics_of_steps(steps: Sequence[TraceStep]) -> Metrics:
-    """Return the numbers of tool calls, and of those that failed or were denied.
+    """Return the numbers of all tool calls, and of those that failed or were denied.
 
     Args:
         steps: The steps of the trace.

@@ -1,4 +1,4 @@
-"""Finds the `claude` binary and knows what it can do."""
+"""Finds the `claude` binary and its supported options."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ BINARY_VARIABLE = "ACE_CLAUDE_BINARY"
 
 
 class ClaudeNotFoundError(FileNotFoundError):
-    """There is no `claude` binary where it was looked for."""
+    """The `claude` binary was not found."""
 
 
 @checked_arguments()
 def find_claude(given: str | os.PathLike[str] | None = None) -> str:
     """Return the path of the `claude` binary.
 
-    It is looked for in this order: what is given, the variable `ACE_CLAUDE_BINARY`, PATH, and the copy that the
-    package `claude-agent-sdk` brings.
+    It is searched for in this order: the argument, the variable `ACE_CLAUDE_BINARY`, PATH, and the copy in the package
+    `claude-agent-sdk`.
 
     Args:
-        given: A path, or a name to look for on PATH.
+        given: A path, or a name to search for on PATH.
 
     Raises:
-        ClaudeNotFoundError: It is in none of these places; the text says how to install it.
+        ClaudeNotFoundError: The binary was not found; the message says how to install it.
     """
     named = os.fspath(given) if given is not None else os.environ.get(BINARY_VARIABLE, "")
     if named:
@@ -53,7 +53,7 @@ def find_claude(given: str | os.PathLike[str] | None = None) -> str:
 
 
 def knows_option(claude: str, option: str) -> bool:
-    """Tell whether the help of the binary names an option; releases differ.
+    """Return whether this release of the binary has an option, according to its help.
 
     Args:
         claude: The path of the binary.
@@ -64,7 +64,7 @@ def knows_option(claude: str, option: str) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def _help(claude: str, changed: int) -> str:
-    """Return the help text; an update of the binary changes its time, and so the key of the cache."""
+    """Return the help text. An update of the binary changes its modification time, which is part of the cache key."""
     asked = subprocess.run(
         [claude, "--help"], stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False
     )

@@ -275,7 +275,7 @@ def learn(
     if token.reason == "cancelled":
         return INTERRUPTED
     if token.is_cancelled:
-        note("ace: stopped, because the model could not be reached; the same command continues with what is left")
+        note("ace: stopped, because the model could not be reached; run the same command again to resume")
     return WITH_FAILURES if report.problems or token.is_cancelled else DONE
 
 
@@ -377,7 +377,7 @@ def _on_skillbook(command: str, arguments: tuple[str, ...], project: Path | None
     folder = (project or Path.cwd()).resolve()
     book = skillbook_path(state_folder(), key_of_project(folder))
     if not book.exists():
-        raise UsageError(f"nothing was learned from sessions in {str(folder)!r} so far")
+        raise UsageError(f"no skill has been learned from sessions in {str(folder)!r} so far")
     return main(["skillbook", command, *arguments, "--skillbook", str(book)])
 
 

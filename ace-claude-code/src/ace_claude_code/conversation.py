@@ -1,4 +1,4 @@
-"""The conversation in a stream or a transcript: its main line, its sub-agents, its turns."""
+"""The conversation in a stream or a transcript: its active branch, its sub-agents and its turns."""
 
 from __future__ import annotations
 
@@ -25,66 +25,63 @@ _PRIVATE_SESSION = "<private-session>"
 
 @dataclass(frozen=True)
 class Line:
-    """A message and where it stands."""
+    """A message and its place."""
 
     place: str
     """The number of its line, from 1."""
     record: Record
     of_subagent: bool = False
-    """Whether a sub-agent speaks, or a tool speaks to it."""
+    """Whether it is a message of a sub-agent, or a tool result for one."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A prompt of the user and everything that followed it, up to the next one."""
+    """A prompt of the user and the messages up to the next prompt."""
 
     number: int
-    """From 1."""
+    """The number of the turn, from 1."""
     prompt: str
-    """What the user asked, with slash commands expanded; empty if the records do not tell it."""
+    """The prompt with expanded slash commands; empty if the records do not contain it."""
     typed: str
-    """The same as the user typed it: a slash command without its expansion."""
+    """The prompt as typed by the user, with unexpanded slash commands."""
     lines: tuple[Line, ...]
-    """The messages, those of sub-agents in the same file included."""
+    """The messages, including those of sub-agents in the same file."""
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """What was said, in order."""
+    """The turns of a stream or a transcript, in order."""
 
     session_id: str
     turns: tuple[Turn, ...]
     is_stream: bool
     """Whether these are the events of a running `claude`; a stream does not repeat the prompt."""
     abandoned_messages: int
-    """How many messages the user abandoned, by continuing from an earlier one."""
+    """The number of messages that the user abandoned by continuing from an earlier one."""
     compactions: int
-    """How often the conversation was compacted."""
+    """The number of times that the conversation was compacted."""
     results: tuple[Record, ...]
     """The `result` events of a stream."""
     costs: tuple[tuple[int, float], ...] = ()
-    """What the session had cost so far in US dollars, by the lines at which a stored session notes it."""
+    """The cost of the session so far, in US dollars, with the lines at which it is recorded in a stored session."""
     is_private: bool = False
-    """Whether the user has typed `<private-session>`, so that nothing of it may be learned."""
+    """Whether the user typed `<private-session>`, so that nothing in it may be learned."""
     duplicate_records: int = 0
-    """How many records were written more than once; the first of each counts."""
+    """The number of records that were written more than once; the first of each is used."""
 
 
 def read_conversation(records: Records) -> Conversation:
-    """Find the main line of the conversation and cut it into turns. A turn whose whole prompt is private is omitted.
+    """Find the active branch of the conversation and divide it into turns.
 
-    Messages that the user abandoned are omitted. Lines before the first prompt, such as the tail that a compacted
-    session was forked with, belong to no turn.
-
-    Args:
-        records: The records.
+    Abandoned messages, and turns whose whole prompt is private, are omitted. Lines before the first prompt, such as the
+    remains of a session that was compacted and forked, do not belong to a turn.
     """
     repeated = _repeated(records.items)
     items = with_typed_messages([{} if at in repeated else item for at, item in enumerate(records.items)])
     is_stream = any(_is_event(record) for record in items)
     chosen = set(range(len(items))) if is_stream else _main_line(items)
     said = [at for at, record in enumerate(items) if is_said(record)]
-    # A sub-agent's own file has nothing but side chains; there it is the main line.
+    # The separate file of a sub-agent only contains side chains; they are its active branch.
     mixed = any(not items[at].get("isSidechain") for at in said)
     lines = [Line(str(records.lines[at]), items[at], _is_of_subagent(items[at], mixed)) for at in said if at in chosen]
     return Conversation(
@@ -125,7 +122,7 @@ def _is_event(record: Record) -> bool:
 
 
 def _main_line(items: Sequence[Record]) -> set[int]:
-    """Return the places of the messages that lead to the last one, sub-agents and parallel calls included."""
+    """Return the places of the messages that lead to the last one, including sub-agents and parallel calls."""
     places: dict[str, int] = {}
     for at, record in enumerate(items):
         places.setdefault(text_in(record, "uuid"), at)
@@ -138,7 +135,7 @@ def _main_line(items: Sequence[Record]) -> set[int]:
 
 
 def _before(items: Sequence[Record], at: int, places: dict[str, int]) -> int | None:
-    """Return the place of the record before; the nearest earlier message, if that record was lost."""
+    """Return the place of the previous record or, if that record was lost, of the nearest earlier message."""
     parent = text_in(items[at], "parentUuid", "logicalParentUuid")
     if not parent:
         return None
@@ -148,7 +145,7 @@ def _before(items: Sequence[Record], at: int, places: dict[str, int]) -> int | N
 
 
 def _beside(items: Sequence[Record], chosen: set[int]) -> set[int]:
-    """Return what belongs to the chosen ones: blocks of the same answer, results of its calls, sub-agents."""
+    """Return the records related to the chosen ones: blocks of the same answer, results of its calls, sub-agents."""
     answers = {_answer_id(items[at]) for at in chosen} - {""}
     calls: set[str] = set()
     found: set[int] = set()
@@ -178,7 +175,7 @@ def _turns(lines: Sequence[Line], is_stream: bool) -> Iterator[Turn]:
         if lines:
             yield Turn(1, "", "", tuple(lines))
         return
-    # What a stream shows before a prompt belongs to the prompt, which it may repeat late.
+    # Messages of a stream before a prompt belong to that prompt, which may be repeated late.
     if is_stream:
         starts[0] = 0
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(lines)], strict=True), 1):

@@ -1,4 +1,4 @@
-"""What a session had cost before it is resumed."""
+"""The cost of a session before it is resumed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["earlier_cost"]
 
 
 def earlier_cost(session_id: str, config_folder: Path) -> float:
-    """Return the dollars that a stored session has cost; 0 where it does not tell, as older releases do not.
+    """Return the cost of a stored session in US dollars; 0 if it is not recorded, as in older releases.
 
     Args:
-        session_id: The session.
-        config_folder: Where Claude Code keeps its things.
+        session_id: The id of the session.
+        config_folder: The folder of Claude Code.
     """
     for folder in (config_folder / "projects").glob("*"):
         try:
@@ -31,7 +31,7 @@ def earlier_cost(session_id: str, config_folder: Path) -> float:
 def _cost_in(line: bytes) -> float | None:
     try:
         record = json.loads(line)
-    except ValueError:  # a line that was cut
+    except ValueError:  # a truncated line
         return None
     if not isinstance(record, dict) or record.get("type") != "cost-state":
         return None

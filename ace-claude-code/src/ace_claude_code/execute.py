@@ -1,4 +1,4 @@
-"""`ClaudeCodeExecuteStep`: has the real `claude` binary do a task, with the skills in its system prompt."""
+"""`ClaudeCodeExecuteStep`, which runs a task with the `claude` binary and the skills in its system prompt."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ __all__ = ["ClaudeCodeExecuteStep", "ClaudeUsageError", "check_usage", "task_of"
 
 
 class ClaudeUsageError(ValueError):
-    """The binary does not know an option that it was given."""
+    """The binary rejected its arguments."""
 
 
 @checked_class
 class ClaudeCodeExecuteStep:
-    """Has the `claude` binary do the task of the sample, and puts a `ClaudeCodeResult` on `ctx.trace`.
+    """Runs the task of the sample with the `claude` binary, and sets `trace` to a `ClaudeCodeResult`.
 
-    The prompt goes in on standard input, the skills through a file for the system prompt. A run that fails, or whose
-    time is over, is a result with `success=False`; a cancelled one is stopped, its own children included, and
-    nothing is learned from it.
+    The prompt is passed on standard input, the skills in a file for the system prompt. A run that fails or times out
+    has a result with `success=False`. A cancelled run is stopped with all its child processes, and is not learned from.
 
     Args:
-        working_dir: The folder that Claude Code works in.
-        claude: The binary; by default it is found, see `find_claude`.
-        timeout: The seconds after which a run is stopped; None sets no limit.
+        working_dir: The folder in which Claude Code works.
+        claude: The path of the binary; by default the one of `find_claude`.
+        timeout: The time limit of a run, in seconds; None sets no limit.
         model: The model; by default that of the user's settings.
-        permission_mode: What may be done unasked: `default`, `acceptEdits`, `dontAsk` or `bypassPermissions`.
-        allowed_tools: What is allowed beyond that, such as `Bash(python3:*)`.
+        permission_mode: The permission mode: `default`, `acceptEdits`, `dontAsk` or `bypassPermissions`.
+        allowed_tools: Additional tools that are allowed, such as `Bash(python3:*)`.
         max_turns: The number of turns after which a run is stopped.
         max_budget_usd: The cost after which a run is stopped, in US dollars.
         resume: The session to resume.
-        skill_budget_tokens: The maximum size of the skills, in tokens; those that fit the task first; None takes all.
-        skill_file: The file below `.claude/rules` that holds the skills for other sessions. The runs here get their
-            skills by the system prompt, so they do not load it a second time.
-        env: Environment variables beside those of this process.
-        extra_args: Further arguments of the binary.
+        skill_budget_tokens: The maximum size of the skills, in tokens, those relevant to the task first; None includes
+            all skills.
+        skill_file: The file in `.claude/rules` with the skills for other sessions. These runs do not load it, because
+            they get their skills in the system prompt.
+        env: Environment variables, in addition to those of this process.
+        extra_args: Additional arguments of the binary.
 
     Raises:
-        NotADirectoryError: There is no such working folder.
-        ClaudeNotFoundError: There is no binary.
+        NotADirectoryError: The working folder does not exist.
+        ClaudeNotFoundError: The binary was not found.
     """
 
     requires = frozenset({"sample", "skillbook"})
@@ -78,7 +78,7 @@ class ClaudeCodeExecuteStep:
     ) -> None:
         self.working_dir = Path(working_dir).absolute()
         if not self.working_dir.is_dir():
-            raise NotADirectoryError(f"there is no folder {str(self.working_dir)!r} for Claude Code to work in")
+            raise NotADirectoryError(f"no such working folder: {str(self.working_dir)!r}; create it first")
         if isinstance(allowed_tools, str):
             raise TypeError(f"allowed_tools is a list of tools: [{allowed_tools!r}]")
         self.claude = find_claude(claude)
@@ -88,7 +88,7 @@ class ClaudeCodeExecuteStep:
         self.env = dict(env or {})
         settings: dict[str, object] = {
             "--permission-mode": permission_mode,
-            # One value: the option would take everything that follows it.
+            # Passed as one value, because the option takes all values that follow it.
             "--allowedTools": ",".join(allowed_tools) or None,
             "--model": model,
             "--max-turns": max_turns,
@@ -100,7 +100,7 @@ class ClaudeCodeExecuteStep:
         self.arguments = ("-p", "--output-format", "stream-json", "--verbose", *given, *extra_args)
 
     async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Run the task and put the result on the context."""
+        """Run the task and set `trace` to the result."""
         task = task_of(ctx.sample)
         if ctx.skillbook is None:
             raise ValueError("ClaudeCodeExecuteStep needs ctx.skillbook; run it in a runner, or set it in the context")
@@ -120,7 +120,7 @@ class ClaudeCodeExecuteStep:
         shown = {"shown_skill_ids": extract_cited_skill_ids(skills)} if skills else {}
         result = result_of_run(task, finished, self.timeout, cost_before)
         final = next((each for each in reversed(result.events) if each.get("type") == "result"), {})
-        check_login(final, "claude_code")  # it is not the task that failed, and there is nothing to learn
+        check_login(final, "claude_code")  # not a failure of the task, so nothing can be learned from it
         return ctx.replace(trace=result, metadata={**ctx.metadata, **shown})
 
     def _skills(self, skillbook: SkillbookReader, task: str) -> str:
@@ -132,25 +132,25 @@ class ClaudeCodeExecuteStep:
         if path is None:
             return []
         arguments = ["--append-system-prompt-file", str(path)]
-        # Without it a resumed session keeps the system prompt, and so the skills, of its first run.
+        # Without this option, a resumed session keeps the system prompt of its first run, and thus its skills.
         if knows_option(self.claude, "--system-prompt-snapshot"):
             arguments += ["--system-prompt-snapshot", "off"]
         return arguments
 
     def _environ(self) -> dict[str, str]:
-        # Sub-agents in the foreground: there is one result, and nothing continues after it.
+        # Run sub-agents in the foreground, so that there is only one result and nothing continues after it.
         ours = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", LEARNING_VARIABLE: "1"}
         return {**os.environ, **self.env, **ours}
 
 
 def task_of(sample: object) -> str:
-    """Return the task that an input holds: a text, the path of a text file, or a sample.
+    """Return the task in an input: a text, the contents of a text file, or the question of a sample.
 
     Args:
-        sample: The input.
+        sample: A text, the path of a text file, or a sample.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: The input is something else.
         ValueError: The task is empty.
     """
     if isinstance(sample, os.PathLike):
@@ -170,21 +170,21 @@ def task_of(sample: object) -> str:
 
 
 def check_usage(finished: FinishedProcess) -> None:
-    """Raise if the binary was called wrongly: no task can succeed then.
+    """Raise an error if the binary rejected its arguments, so that no task can succeed.
 
     Args:
-        finished: The run.
+        finished: The finished process.
 
     Raises:
-        ClaudeUsageError: The binary refused its arguments.
+        ClaudeUsageError: The binary rejected its arguments.
     """
     said = finished.stderr.strip()
     if finished.returncode != 0 and not finished.stdout.strip() and said.startswith("error: "):
-        raise ClaudeUsageError(f"the claude binary refused its arguments: {said.removeprefix('error: ')}")
+        raise ClaudeUsageError(f"the claude binary rejected its arguments: {said.removeprefix('error: ')}")
 
 
 def _settings_without(skill_file: str | os.PathLike[str] | None) -> str | None:
-    """Return settings by which a rules file is not loaded; other files carry more than our skills."""
+    """Return settings that exclude a rules file; None for other files, which contain more than our skills."""
     if skill_file is None or Path(skill_file).parent.name != "rules":
         return None
     return json.dumps({"claudeMdExcludes": [str(Path(skill_file).absolute())]})
@@ -192,7 +192,7 @@ def _settings_without(skill_file: str | os.PathLike[str] | None) -> str | None:
 
 @contextmanager
 def _file_with(skills: str) -> Iterator[Path | None]:
-    """Hold the skills in a file, as an argument may have 128 KiB at most; None if there are none."""
+    """Write the skills to a temporary file, because an argument is limited to 128 KiB; None without skills."""
     if not skills.strip():
         yield None
         return

@@ -1,8 +1,8 @@
-"""The guard against learning from the learner itself."""
+"""Prevents learning from the sessions of the learner itself."""
 
 from __future__ import annotations
 
 __all__ = ["LEARNING_VARIABLE"]
 
 LEARNING_VARIABLE = "ACE_LEARNING"
-"""Set for every `claude` that is started here: the hooks of the plugin leave its sessions alone."""
+"""Set in every `claude` process that is started here, so that the plugin's hooks ignore its sessions."""

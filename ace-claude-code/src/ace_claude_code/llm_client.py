@@ -1,4 +1,4 @@
-"""`ClaudeCodeLLMClient`: the binary as a client of a language model."""
+"""`ClaudeCodeLLMClient`, which uses the binary as a client of a language model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ace.calls import current_call_scope, note_model_call, redactor_for
 from ace.integrations import checked_class
-from ace.json_fields import Record, mapping_in, text_in
+from ace.json_fields import Record, mapping_in, number_in, text_in
 from ace.protocols import LLMCallError, LLMResponse, StructuredAnswer, Usage
 from ace.providers import UsageAccount, ask_until_valid
 from ace_claude_code.account import metrics_of_result
@@ -25,23 +25,23 @@ _SYSTEM = "You answer the request of the user. You have no tools and no files."
 
 @checked_class
 class ClaudeCodeLLMClient:
-    """Asks a model through the `claude` binary, with the login that the user has there; it needs no key.
+    """Calls a model through the `claude` binary, with the user's login instead of an API key.
 
-    It satisfies `LLMClientLike` and may be used from several threads. The binary runs in an empty folder, without
-    tools, without the settings, hooks and MCP servers of the user, and stores no session.
+    It implements `LLMClientLike` and is thread-safe. The binary runs in an empty folder without tools and without the
+    user's settings, hooks and MCP servers, and does not store its sessions.
 
     Args:
-        model: The model, such as `sonnet`; empty for that of the binary.
-        config: All settings; the other arguments are not looked at then.
-        claude: The binary.
-        timeout: After how many seconds a call has failed.
-        api_base: Another address than that of the login.
-        api_key: An API key, instead of the login.
-        max_tokens: Taken because all clients have it; the binary chooses the length itself.
-        temperature: Likewise.
+        model: The model, such as `sonnet`; empty for the default of the binary.
+        config: All settings; the other arguments are ignored then.
+        claude: The path of the binary.
+        timeout: The time limit of a call, in seconds.
+        api_base: A base URL that replaces that of the login.
+        api_key: An API key that is used instead of the login.
+        max_tokens: Ignored; accepted because all clients have it. The binary chooses the length itself.
+        temperature: Ignored, like `max_tokens`.
 
     Raises:
-        ClaudeNotFoundError: There is no binary.
+        ClaudeNotFoundError: The binary was not found.
     """
 
     def __init__(
@@ -64,11 +64,7 @@ class ClaudeCodeLLMClient:
 
     @classmethod
     def from_config(cls, config: ClaudeCodeLLMConfig) -> Self:
-        """Make a client from settings.
-
-        Args:
-            config: The settings.
-        """
+        """Create a client from settings."""
         return cls(config=config)
 
     def __repr__(self) -> str:
@@ -81,7 +77,7 @@ class ClaudeCodeLLMClient:
 
     @property
     def usage(self) -> Usage:
-        """What all calls of this client have used so far."""
+        """The total usage of all calls of this client."""
         return self._account.total
 
     def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
@@ -89,7 +85,7 @@ class ClaudeCodeLLMClient:
 
         Args:
             prompt: The whole prompt.
-            **kwargs: `system` for a system message; other settings, such as max_tokens, are the binary's own.
+            **kwargs: `system` for a system message; other settings, such as `max_tokens`, are ignored.
 
         Raises:
             LLMAuthenticationError: The binary is not logged in, or its key was refused.
@@ -102,8 +98,8 @@ class ClaudeCodeLLMClient:
     ) -> StructuredAnswer:
         """Send a prompt and return the answer as an instance of a pydantic model.
 
-        The binary makes the model answer by a JSON schema. A run in which the model answers with text is a success to
-        the binary; here an answer without an object that validates is asked for again.
+        The binary enforces the JSON schema, but also accepts a text as an answer. If an answer does not contain an
+        object that validates, the model is asked again.
 
         Args:
             prompt: The whole prompt.
@@ -126,7 +122,7 @@ class ClaudeCodeLLMClient:
         )
 
     def _ask(self, prompt: str, system: str, schema: str | None) -> LLMResponse:
-        """Return the answer. One that was recorded is not paid for again."""
+        """Return the recorded answer, or request one and record it."""
         answers = current_call_scope().answers
         kind = json.dumps(["claude_code", self.config.model, system, schema])
         request = json.dumps([kind, prompt])
@@ -152,27 +148,29 @@ class ClaudeCodeLLMClient:
 
 
 def _one_prompt(messages: Sequence[Mapping[str, str]]) -> str:
-    """Return chat messages as one prompt: the binary takes no conversation."""
+    """Join chat messages to one prompt, because the binary does not accept a conversation."""
     titles = {"assistant": "# Your last answer\n\n"}
     return "\n\n".join(f"{titles.get(each['role'], '')}{each['content']}" for each in messages)
 
 
 def _lasting(result: Record) -> dict[str, object]:
-    """Return what of a result is worth recording."""
+    """Return the fields of a result that are recorded."""
     kept = ("result", "structured_output", "usage", "total_cost_usd", "num_turns", "duration_ms", "stop_reason")
     return {name: result[name] for name in kept if name in result}
 
 
 def _response(result: Record) -> LLMResponse:
-    numbers = metrics_of_result(result)
+    numbers, tokens = metrics_of_result(result), mapping_in(result, "usage")
     usage = Usage(
         calls=1,
         input_tokens=int(numbers.get("input_tokens", 0)),
         output_tokens=int(numbers.get("output_tokens", 0)),
         cost=numbers.get("cost_usd", 0.0),
         unpriced_calls=0 if "cost_usd" in numbers else 1,
+        cached_input_tokens=int(number_in(tokens, "cache_read_input_tokens") or 0),
+        cache_write_tokens=int(number_in(tokens, "cache_creation_input_tokens") or 0),
     )
-    # Where the model answered by the schema, its words merely say that it did.
+    # If the model answered with an object, its text only says that it did.
     structured = mapping_in(result, "structured_output")
     text = json.dumps(structured, ensure_ascii=False) if structured else text_in(result, "result")
     return LLMResponse(text, raw=dict(result), usage=usage, finish_reason="stop")

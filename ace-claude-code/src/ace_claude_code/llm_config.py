@@ -13,7 +13,7 @@ __all__ = ["ClaudeCodeLLMConfig"]
 @checked_class
 @dataclass(frozen=True)
 class ClaudeCodeLLMConfig:
-    """How the binary is asked.
+    """The settings of a `ClaudeCodeLLMClient`.
 
     Raises:
         ValueError: A number is out of range.
@@ -24,19 +24,19 @@ class ClaudeCodeLLMConfig:
     """
 
     model: str = ""
-    """The model, such as `sonnet`; empty for that of the binary."""
+    """The model, such as `sonnet`; empty for the default of the binary."""
     claude: str | None = None
-    """The binary; by default it is found, see `find_claude`."""
+    """The path of the binary; by default the one of `find_claude`."""
     timeout: float | None = 300.0
-    """After how many seconds a call has failed; None never."""
+    """The time limit of a call, in seconds; None sets no limit."""
     validation_retries: int = 2
-    """How often a structured answer that is missing or does not validate is asked for again."""
+    """How often the model is asked again if a structured answer is missing or does not validate."""
     api_base: str | None = None
-    """Another address than that of the binary's login."""
+    """A base URL that replaces that of the login."""
     api_key: str | None = field(default=None, repr=False)
-    """An API key, instead of the login."""
+    """An API key that is used instead of the login."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Environment variables beside those of this process."""
+    """Environment variables, in addition to those of this process."""
 
     def __post_init__(self) -> None:
         if self.timeout is not None and self.timeout <= 0:

@@ -139,7 +139,7 @@ def typed_in(record: Record) -> str:
 
 
 def was_typed_meanwhile(record: Record) -> bool:
-    """Tell whether the user typed a message while the model worked, so that it belongs to the turn under way.
+    """Return whether the user typed a message while the model worked, so that it belongs to the turn under way.
 
     Args:
         record: A record that `with_typed_messages` returned.
@@ -148,12 +148,12 @@ def was_typed_meanwhile(record: Record) -> bool:
 
 
 def is_spoken(record: Record) -> bool:
-    """Tell whether a record is a message of the conversation: of the user, of the model, or of a tool."""
+    """Return whether a record is a message of the conversation: of the user, of the model, or of a tool."""
     return record.get("type") in ("user", "assistant") and isinstance(record.get("message"), dict)
 
 
 def is_said(record: Record) -> bool:
-    """Tell whether a message is of the user, the model or a tool, and no note that the client wrote in their name.
+    """Return whether a message is of the user, the model or a tool, and no note that the client wrote in their name.
 
     Such notes are caveats, the outputs of the client's own commands, and the summary that a compaction leaves.
     """
@@ -188,12 +188,12 @@ def prompt_in(record: Record) -> str:
 
 
 def is_interruption(record: Record) -> bool:
-    """Tell whether a record says that the user stopped the model."""
+    """Return whether a record says that the user stopped the model."""
     return record.get("type") == "user" and spoken_text(record).strip().startswith(_INTERRUPTED)
 
 
 def is_api_error(record: Record) -> bool:
-    """Tell whether a record is an error of the API in place of an answer."""
+    """Return whether a record is an error of the API in place of an answer."""
     if record.get("type") != "assistant":
         return False
     return any(record.get(name) for name in ("isApiErrorMessage", "is_api_error_message", "error"))

@@ -1,4 +1,4 @@
-"""Whether a run succeeded, by what Claude Code itself says, and what went wrong on the way."""
+"""Determines the outcome of a run as reported by Claude Code, and its problems."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ class ClaudeLoginError(LLMAuthenticationError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended."""
+    """The outcome of a run."""
 
     success: bool | None
-    """None if unknown: a stored transcript holds no verdict."""
+    """Whether the run succeeded; None if it is not known, because a stored transcript does not contain this."""
     answer: str
-    """The last words of the model."""
+    """The last text of the model."""
     problems: tuple[str, ...]
-    """What went wrong, each in a sentence."""
+    """The problems, one sentence each."""
 
 
 def outcome_of_result(result: Record, lines: Sequence[Line]) -> Outcome:
-    """Judge a run by its last `result` event.
+    """Determine the outcome of a run from its last `result` event.
 
-    Neither exit code 0 nor the subtype `success` means that a task succeeded: denied tools and errors of the API
-    come with them too.
+    Neither exit code 0 nor the subtype `success` means that a task succeeded, because both also occur with denied tools
+    and API errors.
 
     Args:
         result: The event.
@@ -65,7 +65,7 @@ def outcome_of_result(result: Record, lines: Sequence[Line]) -> Outcome:
 
 
 def outcome_of_lines(lines: Sequence[Line]) -> Outcome:
-    """Judge a turn of a stored transcript, or a stream that was cut before its `result` event.
+    """Determine the outcome of a turn of a stored transcript, or of a stream without a `result` event.
 
     Args:
         lines: The messages of the turn.
@@ -85,7 +85,7 @@ def outcome_of_lines(lines: Sequence[Line]) -> Outcome:
 
 
 def problem_in_result(result: Record) -> str:
-    """Return what a `result` event says went wrong; empty if it says nothing."""
+    """Return the problem in a `result` event; empty if there is none."""
     if not result.get("is_error") and text_in(result, "subtype") in ("success", ""):
         return ""
     reason = text_in(result, "terminal_reason") or text_in(result, "subtype")
@@ -96,7 +96,7 @@ def problem_in_result(result: Record) -> str:
 
 
 def check_login(result: Record, model: str) -> None:
-    """Raise if a run came to nothing because Claude Code has no login: no other run can succeed then.
+    """Raise an error if a run failed because Claude Code is not logged in, so that no other run can succeed.
 
     Args:
         result: The `result` event of the run.

@@ -1,4 +1,4 @@
-"""The hooks of the plugin `claude_code`. Light: the targets are imported when they are used."""
+"""The hooks of the plugin `claude_code`. The targets are imported on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACE_API = 1
 
 @hookimpl
 def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
-    """Give the step that runs the binary."""
+    """Yield the step that runs the binary."""
     yield ExecuteStepSpec(
         name="claude_code",
         target="ace_claude_code.execute:ClaudeCodeExecuteStep",
@@ -30,7 +30,7 @@ def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
 
 @hookimpl
 def ace_trace_converters() -> Iterator[TraceConverterSpec]:
-    """Give the step that reads results, streams and stored transcripts."""
+    """Yield the converter of results, streams and stored transcripts."""
     yield TraceConverterSpec(
         name="claude_code",
         target="ace_claude_code.to_trace:ClaudeCodeToTrace",
@@ -42,7 +42,7 @@ def ace_trace_converters() -> Iterator[TraceConverterSpec]:
 
 @hookimpl
 def ace_runners() -> Iterator[RunnerSpec]:
-    """Give the runner."""
+    """Yield the runner."""
     yield RunnerSpec(
         name="claude_code",
         target="ace_claude_code.runner:ClaudeCode",
@@ -52,7 +52,7 @@ def ace_runners() -> Iterator[RunnerSpec]:
 
 @hookimpl
 def ace_llm_clients() -> Iterator[LLMClientSpec]:
-    """Give the binary as a client of a language model: `claude_code/sonnet`."""
+    """Yield the binary as a client of a language model: `claude_code/sonnet`."""
     yield LLMClientSpec(
         name="claude_code",
         target="ace_claude_code.llm_client:ClaudeCodeLLMClient",
@@ -62,7 +62,7 @@ def ace_llm_clients() -> Iterator[LLMClientSpec]:
 
 @hookimpl
 def ace_commands() -> Iterator[CommandSpec]:
-    """Give the subcommand `ace claude-code`."""
+    """Yield the subcommand `ace claude-code`."""
     yield CommandSpec(
         name="claude_code",
         target="ace_claude_code.commands:app",

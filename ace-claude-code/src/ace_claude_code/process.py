@@ -1,4 +1,4 @@
-"""Runs the binary so that it can be stopped, its own children included."""
+"""Runs the binary so that it can be stopped together with its child processes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ace_claude_code.process_tree import descendants, is_alive, processes_with
 __all__ = ["ClaudeProcess", "FinishedProcess"]
 
 _LOOK_EVERY = 0.1
-# The binary needs this long at most to end what its tools have started.
+# The time that the binary has to end the commands of its tools, in seconds.
 _GRACE = 10.0
-# Every process that a run starts inherits it, and is known by it when nothing else tells where it comes from.
+# Inherited by every process of a run, which identifies those that detached themselves.
 _RUN_VARIABLE = "ACE_CLAUDE_RUN"
 
 
@@ -38,29 +38,29 @@ class FinishedProcess:
     stdout: bytes
     stderr: str
     returncode: int
-    """Negative where a signal ended it."""
+    """The exit code; negative if a signal ended the process."""
     timed_out: bool
-    """Whether it was stopped because its time was over."""
+    """Whether it was stopped because of its timeout."""
     seconds: float
-    """How long it ran."""
+    """The duration of the run, in seconds."""
 
 
 @final
 class ClaudeProcess:
     """One run of the binary.
 
-    It is told to stop with SIGTERM, whereupon it ends the commands of its tools: they run in sessions of their own,
-    where no signal to a process group reaches them. What is left of them, or does not listen, is killed. Input
-    and output are files, so that no pipe can fill up or be held open.
+    It is stopped with SIGTERM, on which it ends the commands of its tools. These run in separate sessions, so signals
+    to its process group do not reach them. Processes that are left or do not react are killed. Standard input and
+    output are files, so that a pipe cannot fill up or be kept open.
 
     Args:
         command: The program and its arguments.
-        stdin: What it reads.
-        cwd: The folder that it works in.
-        environ: Its whole environment.
-        timeout: After how many seconds it is stopped; None never does.
-        grace: How many seconds it has to end when it is told to.
-        heeds_token: Whether the cancellation token of a run of a pipeline stops it.
+        stdin: The standard input.
+        cwd: The working directory.
+        environ: The complete environment.
+        timeout: The time limit, in seconds; None sets no limit.
+        grace: The time to end after SIGTERM, in seconds.
+        heeds_token: Whether the cancellation token of a pipeline run stops the process.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class ClaudeProcess:
         self._stop = threading.Event()
 
     def run(self) -> FinishedProcess:
-        """Run it to its end. A cancelled run of a pipeline stops it.
+        """Run the process and wait for its end. Cancelling the pipeline run stops it.
 
         Raises:
-            PipelineCancelled: The run was cancelled; the process and its children have ended then.
+            PipelineCancelled: The run was cancelled; the process and its children have ended.
             OSError: The program cannot be started.
         """
         token = cancel_token_var.get() if self._heeds_token else None
@@ -103,7 +103,7 @@ class ClaudeProcess:
                 stdin=stdin,
                 stdout=out,
                 stderr=err,
-                # Ctrl-C in a terminal is for us: what is under way may finish.
+                # Ctrl-C in a terminal must not reach the process: running tasks may finish.
                 start_new_session=True,
             )
             timed_out = False
@@ -127,18 +127,18 @@ class ClaudeProcess:
             )
 
     def stop(self) -> None:
-        """Have `run` stop the process and raise; from any thread."""
+        """Make `run` stop the process and raise an error. Thread-safe."""
         self._stop.set()
 
     async def run_async(self) -> FinishedProcess:
-        """Do as `run` does; cancelling the task stops the process before the cancellation proceeds.
+        """Run the process without blocking, like `run`. If the task is cancelled, the process is stopped first.
 
         Raises:
             PipelineCancelled: The run was cancelled by its token.
             asyncio.CancelledError: The task was cancelled.
             OSError: The program cannot be started.
         """
-        # A thread of its own: the loop's pool has as many threads as the machine has processors.
+        # A separate thread, because the number of threads in the loop's default pool is limited.
         with ThreadPoolExecutor(1, "ace-claude-code") as executor:
             run = partial(contextvars.copy_context().run, self.run)
             work = asyncio.get_running_loop().run_in_executor(executor, run)
@@ -147,16 +147,16 @@ class ClaudeProcess:
             except asyncio.CancelledError:
                 self.stop()
                 while not work.done():
-                    with contextlib.suppress(asyncio.CancelledError):  # the process ends first, however often asked
+                    with contextlib.suppress(asyncio.CancelledError):  # wait for the process in any case
                         await asyncio.wait([work])
                 work.exception()
                 raise
 
     def _end_with_children(self, process: subprocess.Popen[bytes]) -> None:
-        """Tell a process to end, and kill what is left of all that it started; one that has ended is left alone."""
+        """Terminate a process that is still running, and kill the remaining processes that it started."""
         if process.poll() is not None:
             return
-        # Looked for while it lives: the children of a dead process are nobody's.
+        # Search while it is running: the children of an ended process have another parent.
         started = dict.fromkeys(descendants(process.pid))
         process.send_signal(signal.SIGTERM)
         end = time.monotonic() + self._grace
@@ -167,7 +167,7 @@ class ClaudeProcess:
             process.wait()
         for orphan in started | dict.fromkeys(processes_with(_RUN_VARIABLE, self._run_id)):
             if is_alive(orphan):
-                with contextlib.suppress(ProcessLookupError):  # it went by itself
+                with contextlib.suppress(ProcessLookupError):  # it has already ended
                     os.kill(orphan.pid, signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""Which processes have come from a process."""
+"""Finds the descendants of a process."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ __all__ = ["ProcessName", "descendants", "is_alive", "processes_with"]
 
 
 class ProcessName(NamedTuple):
-    """What tells one process from all others; a number alone is given to another one some day."""
+    """A unique identification of a process; a process id alone may be reused."""
 
     pid: int
     started: str
 
 
 def descendants(pid: int) -> list[ProcessName]:
-    """Return the processes that a process has started, and those that these have, as far as they are alive.
+    """Return all running descendants of a process.
 
     Args:
-        pid: The process.
+        pid: The id of the process.
     """
     processes = _processes()
     found = [pid]
@@ -30,9 +30,9 @@ def descendants(pid: int) -> list[ProcessName]:
 
 
 def processes_with(variable: str, value: str) -> list[ProcessName]:
-    """Return the processes that have a value in their environment, however far they have detached themselves.
+    """Return the processes with a value in their environment, even if they have detached themselves.
 
-    Only Linux shows it; elsewhere there are none.
+    This only works on Linux; on other systems, the result is empty.
 
     Args:
         variable: The name of an environment variable.
@@ -43,16 +43,12 @@ def processes_with(variable: str, value: str) -> list[ProcessName]:
 
 
 def is_alive(process: ProcessName) -> bool:
-    """Tell whether a process is still there.
-
-    Args:
-        process: The process.
-    """
+    """Return whether a process is still running."""
     return _processes().get(process.pid, (0, ""))[1] == process.started
 
 
 def _processes() -> dict[int, tuple[int, str]]:
-    """Return the parent of each process of the system, and when it was started."""
+    """Return the parent and the start time of each process of the system."""
     if Path("/proc/self/stat").exists():
         return _processes_in_proc()
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,lstart="], capture_output=True, encoding="utf-8", check=True)
@@ -63,7 +59,7 @@ def _processes() -> dict[int, tuple[int, str]]:
 def _environment_of(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:  # it has ended, belongs to another user, or the system shows none
+    except OSError:  # it has ended, belongs to another user, or the system does not provide this
         return []
 
 
@@ -76,7 +72,7 @@ def _processes_in_proc() -> dict[int, tuple[int, str]]:
             stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
         except OSError:  # it ended meanwhile
             continue
-        # The name is in parentheses and may hold anything, blanks and parentheses too.
+        # The name is in parentheses and may contain any characters, including spaces and parentheses.
         fields = stat.rpartition(")")[2].split()
         processes[int(folder.name)] = (int(fields[1]), fields[19])
     return processes

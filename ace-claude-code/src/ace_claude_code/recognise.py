@@ -1,11 +1,11 @@
-"""Tells whether a record is of Claude Code; light, as it is asked about every record."""
+"""Recognises records of Claude Code. This is called for every record, so it imports little."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from ace.trace_heads import head_records, trace_head
+from ace.sniffing import head_records, trace_head
 
 __all__ = ["recognise"]
 
@@ -13,10 +13,10 @@ _LINES_LOOKED_AT = 200
 
 
 def recognise(trace: object) -> float:
-    """Return how surely a trace is a transcript or a stream of Claude Code, from 0 to 1.
+    """Return the probability that a trace is a transcript or a stream of Claude Code, from 0 to 1.
 
     Args:
-        trace: A record, or the head of a file: bytes, a text, a path, or parsed records.
+        trace: A record, or the beginning of a file: bytes, a text, a path, or parsed records.
 
     Example:
         >>> recognise('{"type": "system", "subtype": "init", "session_id": "a", "claude_code_version": "2.1.329"}')

@@ -18,7 +18,7 @@ TranscriptSource = str | bytes | os.PathLike[str] | Iterable[Mapping[str, object
 """A path, the text of a file, or the parsed records."""
 
 PRIVATE = "[private]"
-"""What is read instead of a passage between `<private>` and `</private>`."""
+"""The replacement of a passage between `<private>` and `</private>`."""
 _PRIVATE_PASSAGE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 
 KNOWN_TYPES = frozenset(
@@ -33,27 +33,27 @@ KNOWN_TYPES = frozenset(
 
 
 class TranscriptError(ValueError):
-    """There is nothing of Claude Code to read."""
+    """The source does not contain records of Claude Code that can be read."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """The records of one stream or transcript, and what was skipped."""
+    """The records of one stream or transcript, and the number of skipped lines."""
 
     items: tuple[Record, ...]
-    """The records in their order."""
+    """The records, in order."""
     lines: tuple[int, ...]
     """The number of the line of each record, from 1."""
     name: str = ""
-    """The file, where there is one."""
+    """The name of the file; empty without a file."""
     skipped_lines: int = 0
-    """How many lines hold no JSON object, such as one that was cut."""
+    """The number of lines that are not JSON objects, such as truncated ones."""
     unknown_types: Mapping[str, int] = field(default_factory=dict)
-    """How many records have a type that is not known here, by type."""
+    """The number of records of each unknown type."""
 
     @property
     def path(self) -> Path | None:
-        """The file, where there is one."""
+        """The path of the file; None without a file."""
         return Path(self.name) if self.name else None
 
 
@@ -64,10 +64,10 @@ def read_records(source: TranscriptSource) -> Records:
         source: A path, the text of a file, or the parsed records.
 
     Returns:
-        The records without private passages, and how many lines were skipped.
+        The records without private passages, and the number of skipped lines.
 
     Raises:
-        TranscriptError: There is no such file, or no record of Claude Code in it.
+        TranscriptError: The file does not exist, or does not contain records of Claude Code.
 
     Example:
         >>> read = read_records(b'{"type": "user"}\\n{"type": "assis')
@@ -89,7 +89,7 @@ def _read_file(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise TranscriptError(
-            f"there is no transcript {str(path)!r}; transcripts are in ~/.claude/projects/*/SESSION.jsonl"
+            f"no such transcript: {str(path)!r}; transcripts are in ~/.claude/projects/*/SESSION.jsonl"
         ) from None
     except IsADirectoryError:
         raise TranscriptError(f"{str(path)!r} is a folder; give one of the .jsonl files in it") from None
@@ -123,7 +123,7 @@ def _checked(items: tuple[Record, ...], lines: tuple[int, ...], name: str, skipp
     if sum(unknown.values()) == len(items):
         where = f"{name}: " if name else ""
         raise TranscriptError(
-            f"{where}there is no record of Claude Code here ({len(items)} other records, {skipped} lines without a "
+            f"{where}no records of Claude Code found ({len(items)} other records, {skipped} lines without a "
             f"JSON object{'; ' + problem if problem else ''}); give a transcript of ~/.claude/projects, or the output "
             "of 'claude -p --output-format stream-json --verbose'"
         )

@@ -1,4 +1,4 @@
-"""What one run of Claude Code left behind."""
+"""The result of one run of Claude Code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ClaudeCodeResult"]
 
 @dataclass(frozen=True)
 class ClaudeCodeResult:
-    """One run of the `claude` binary, successful or not.
+    """The result of one run of the `claude` binary, successful or not.
 
     Example:
         >>> result = ClaudeCodeResult(task="Fix it.", success=False, error="The run was stopped after 5 seconds.")
@@ -19,37 +19,37 @@ class ClaudeCodeResult:
     """
 
     task: str
-    """What was asked."""
+    """The prompt of the task."""
     success: bool
-    """Exit code 0, a last `result` event without an error, and no tool that was denied."""
+    """Whether the exit code is 0, the last `result` event has no error, and no tool was denied."""
     output: str = ""
-    """The last words of the model."""
+    """The last text of the model."""
     execution_trace: str = ""
-    """Thoughts, calls and their results as text."""
+    """Thoughts, tool calls and their results, as text."""
     returncode: int | None = None
-    """The exit code; negative where a signal ended the process."""
+    """The exit code; negative if a signal ended the process."""
     error: str | None = None
-    """What went wrong; None if nothing did."""
+    """The error; None if the run succeeded."""
     session_id: str = ""
-    """With it the session can be resumed."""
+    """The id with which the session can be resumed."""
     turns: int = 0
-    """How many turns the model took."""
+    """The number of the model's turns."""
     input_tokens: int = 0
-    """Cached ones included."""
+    """The number of input tokens, including cached ones."""
     output_tokens: int = 0
     cost_usd: float = 0.0
-    """The binary's own estimate, without what a resumed session had cost before."""
+    """The binary's estimate of the cost, without that of earlier runs of a resumed session."""
     duration_seconds: float = 0.0
-    """From the start of the process to its end."""
+    """The duration of the process."""
     timed_out: bool = False
-    """Whether it was stopped because its time was over."""
+    """Whether the run was stopped because of its timeout."""
     permission_denials: tuple[Mapping[str, object], ...] = ()
     """The tool calls that were denied: `tool_name`, `tool_use_id`, `tool_input`."""
     skill_ids: tuple[str, ...] = ()
-    """The skills that the model cited, in the order of their first use."""
+    """The ids of the skills that the model cited, in the order of their first citation."""
     events: tuple[Mapping[str, object], ...] = field(default=(), repr=False)
-    """All events, as the binary printed them."""
+    """All events that the binary printed."""
     skipped_lines: int = 0
-    """How many lines of its output were not events, such as a truncated one."""
+    """The number of lines of its output that are not events, such as truncated ones."""
     stderr: str = field(default="", repr=False)
-    """What it printed on standard error."""
+    """Its standard error."""

@@ -1,4 +1,4 @@
-"""From what the binary printed to a `ClaudeCodeResult`."""
+"""Creates a `ClaudeCodeResult` from the output of the binary."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _LONGEST_REASON = 2000
 def result_of_run(
     task: str, finished: FinishedProcess, timeout: float | None, cost_before: float = 0.0
 ) -> ClaudeCodeResult:
-    """Judge a run and put together what it left behind.
+    """Return the result of a finished run.
 
     Args:
-        task: What was asked.
-        finished: The process, which has ended.
-        timeout: How long it was allowed to run.
-        cost_before: What the session had cost before, if it was resumed.
+        task: The prompt of the task.
+        finished: The finished process.
+        timeout: The time limit of the run, in seconds.
+        cost_before: The cost of the session before the run, if it was resumed, in US dollars.
     """
     try:
         records = read_records(finished.stdout or b"\n")
-    except TranscriptError:  # it printed nothing that could be read; standard error tells why
+    except TranscriptError:  # it printed no events; the reason is on standard error
         records = Records((), ())
     final: Record = next((each for each in reversed(records.items) if each.get("type") == "result"), {})
     problem = _problem(finished, timeout, problem_in_result(final) if final else "", denials_in(final), bool(final))
@@ -49,7 +49,7 @@ def result_of_run(
         turns=int(numbers.get("turns", 0)),
         input_tokens=int(numbers.get("input_tokens", 0)),
         output_tokens=int(numbers.get("output_tokens", 0)),
-        # Recent releases tell what the whole session has cost, older ones what this run has.
+        # Recent releases report the cost of the whole session, older ones that of this run.
         cost_usd=cost - cost_before if cost >= cost_before else cost,
         duration_seconds=finished.seconds,
         timed_out=finished.timed_out,

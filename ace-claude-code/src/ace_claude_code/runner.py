@@ -1,4 +1,4 @@
-"""`ClaudeCode`: Claude Code does tasks, and learns from how it did."""
+"""`ClaudeCode`, the runner that runs tasks in Claude Code and learns from them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ __all__ = ["ClaudeCode"]
 
 
 class ClaudeCode(IntegrationRunner):
-    """Has Claude Code do tasks, learns from each, and leaves the skills where its other sessions read them.
+    """Runs tasks in Claude Code, learns from each, and writes the skills to a file that its other sessions read.
 
-    Make one with `from_roles`, `from_client` or `from_model`.
+    Create one with `from_roles`, `from_client` or `from_model`. By default, `run` starts a task when the earlier ones
+    have been learned from (with `workers=N`, all but N - 1 of them); `max_in_flight=None` does not wait for that.
     """
 
     integration: ClassVar[str] = "claude_code"
     execute_step = ClaudeCodeExecuteStep
     to_trace = ClaudeCodeToTrace
+    tasks_ahead: ClassVar[int] = 0
+    """A task starts when the earlier ones have been learned from: repeating their mistakes costs more than the wait."""
 
     @classmethod
     def build_steps(
@@ -45,11 +48,11 @@ class ClaudeCode(IntegrationRunner):
         """Return the steps that `from_roles` composes, to inspect or change.
 
         Args:
-            working_dir: The folder that Claude Code works in.
-            reflector: The reflector.
-            skill_manager: The skill manager.
-            skillbook: The book that the steps write; the runner over them needs the same one.
-            skill_file: Where the skills are left for other sessions, see `from_roles`.
+            working_dir: The folder in which Claude Code works.
+            reflector: Analyses the outcome of a task.
+            skill_manager: Turns the analysis into changes to the skillbook.
+            skillbook: The skillbook that the steps change; a runner of these steps must have the same one.
+            skill_file: The file to which the skills are written for other sessions; see `from_roles`.
             **options: The other arguments of `from_roles`.
         """
         prepared = _with_skill_file(working_dir, skill_file, options)
@@ -71,22 +74,21 @@ class ClaudeCode(IntegrationRunner):
         skill_file: str | os.PathLike[str] | None = RULES_FILE,
         **options: Any,
     ) -> Self:
-        """Make a runner of two roles; Claude Code is the third.
+        """Create a runner from two roles; Claude Code takes the place of the third.
 
         Args:
-            working_dir: The folder that Claude Code works in.
-            reflector: Who finds out what a run teaches.
-            skill_manager: Who turns that into operations.
-            skill_file: Where the skills are left for other sessions, below the working folder: a rules file of
-                their own, or a marked block of a file such as `CLAUDE.md`; None leaves them nowhere.
-            **options: Those of `ClaudeCodeExecuteStep`, such as timeout or allowed_tools; skillbook or
-                skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir, checkpoint_interval,
-                extra_steps.
+            working_dir: The folder in which Claude Code works.
+            reflector: Analyses the outcome of a task.
+            skill_manager: Turns the analysis into changes to the skillbook.
+            skill_file: The file in the working folder to which the skills are written for other sessions: a separate
+                rules file, or a managed block of a file such as `CLAUDE.md`; None writes no file.
+            **options: The options of `ClaudeCodeExecuteStep`, such as `timeout` or `allowed_tools`; and those of every
+                runner, such as `skillbook_path` and `dedup_config`, see `ace.runners.LearningSettings`.
 
         Raises:
             ValueError: Two options exclude each other.
-            NotADirectoryError: There is no such working folder.
-            ClaudeNotFoundError: There is no binary.
+            NotADirectoryError: The working folder does not exist.
+            ClaudeNotFoundError: The `claude` binary is not found.
         """
         prepared = _with_skill_file(working_dir, skill_file, options)
         return super().from_roles(working_dir=working_dir, reflector=reflector, skill_manager=skill_manager, **prepared)
@@ -101,13 +103,13 @@ class ClaudeCode(IntegrationRunner):
         ace_llm: LLMClientLike | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Make a runner whose two roles use one model.
+        """Create a runner whose two roles use one model.
 
         Args:
-            working_dir: The folder that Claude Code works in.
-            ace_model: The model that learns; `claude_code/` before a name asks Claude Code itself.
+            working_dir: The folder in which Claude Code works.
+            ace_model: The model of the reflector and the skill manager; `claude_code/NAME` uses Claude Code itself.
             ace_max_tokens: The maximum length of its answers, in tokens.
-            ace_llm: A client that is taken instead of the model.
+            ace_llm: A client to use instead of `ace_model`.
             **kwargs: The other arguments of `from_roles`.
         """
         if ace_llm is not None:
@@ -118,7 +120,7 @@ class ClaudeCode(IntegrationRunner):
 def _with_skill_file(
     working_dir: str | os.PathLike[str], skill_file: str | os.PathLike[str] | None, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the options with the step that leaves the skills in a file, after the steps of the caller."""
+    """Return the options with the step that writes the skills to a file, after the steps of the caller."""
     if skill_file is None:
         return options
     path = Path(working_dir).absolute() / skill_file

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ace.context import ACEStepContext
 from ace.integrations import SKILLBOOK_USAGE_INSTRUCTIONS, checked_arguments, checked_class
-from ace.marked_block import write_marked_block
+from ace.managed_block import write_managed_block
 from ace.protocols import SkillbookReader
 
 __all__ = ["RULES_FILE", "SkillFileStep", "write_skill_file"]
@@ -20,7 +20,7 @@ RULES_FILE = Path(".claude", "rules", "ace-skillbook.md")
 def write_skill_file(
     path: str | os.PathLike[str], skillbook: SkillbookReader, budget_tokens: int | None = None
 ) -> None:
-    """Write the skills into the marked block of a file; every other byte of it stays. No skills make no file.
+    """Write the skills into the managed block of a file; every other byte of it stays. No skills make no file.
 
     Args:
         path: The file, such as `.claude/rules/ace-skillbook.md` or `CLAUDE.md`; it is made where it is missing.
@@ -28,14 +28,14 @@ def write_skill_file(
         budget_tokens: Their maximum size, in tokens; None takes all of them.
 
     Raises:
-        MarkedBlockError: The marks in the file do not make one block; it is not changed.
+        ManagedBlockError: The marks in the file do not make one block; it is not changed.
         OSError: The file cannot be written; it is not changed.
     """
     skills = skillbook.as_prompt() if budget_tokens is None else skillbook.as_prompt(budget_tokens=budget_tokens)
     if skills:
-        write_marked_block(Path(path), f"{SKILLBOOK_USAGE_INSTRUCTIONS}\n\n{skills}")
+        write_managed_block(Path(path), f"{SKILLBOOK_USAGE_INSTRUCTIONS}\n\n{skills}")
     elif Path(path).exists():
-        write_marked_block(Path(path), "")
+        write_managed_block(Path(path), "")
 
 
 @checked_class

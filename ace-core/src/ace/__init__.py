@@ -9,6 +9,7 @@ Example:
 """
 
 from ace.lazy_exports import lazy_exports as _lazy_exports
+from ace.lazy_exports import old_modules as _old_modules
 from ace.lazy_plugins import set_filler
 
 # Type checkers take it for true; importing it from `typing` would load a dozen modules.
@@ -30,19 +31,6 @@ if TYPE_CHECKING:
     )
     from ace.evaluation import (
         Evaluator,
-    )
-    from ace.implementations import (
-        Agent,
-        Reflector,
-        SkillManager,
-        read_trace,
-    )
-    from ace.implementations.helpers import (
-        extract_cited_skill_ids,
-    )
-    from ace.implementations.prompts import (
-        wrap_skillbook_context,
-        wrap_skillbook_for_external_agent,
     )
     from ace.outputs import (
         AgentOutput,
@@ -96,6 +84,19 @@ if TYPE_CHECKING:
         TopSkills,
         VectorRanker,
     )
+    from ace.roles import (
+        Agent,
+        Reflector,
+        SkillManager,
+        read_trace,
+    )
+    from ace.roles.helpers import (
+        extract_cited_skill_ids,
+    )
+    from ace.roles.prompts import (
+        wrap_skillbook_context,
+        wrap_skillbook_for_external_agent,
+    )
     from ace.runners import (
         ACE,
         ACELiteLLM,
@@ -119,10 +120,10 @@ if TYPE_CHECKING:
         AgentStep,
         ApplyStep,
         CheckpointStep,
-        CopyGuard,
         DeduplicateStep,
         EvaluateStep,
         ExportSkillbookMarkdownStep,
+        LeakageGuard,
         LoadTracesStep,
         ObservabilityStep,
         PersistStep,
@@ -153,7 +154,6 @@ __all__ = [
     "CancellationToken",
     "CaseCheck",
     "CheckpointStep",
-    "CopyGuard",
     "DeduplicateStep",
     "DeduplicationConfig",
     "DeduplicationManager",
@@ -171,6 +171,7 @@ __all__ = [
     "LLMClientLike",
     "LLMError",
     "LLMResponse",
+    "LeakageGuard",
     "LiteLLMClient",
     "LiteLLMConfig",
     "LoadTracesStep",
@@ -239,7 +240,7 @@ _find, __dir__ = _lazy_exports(
         "ACERunner": "runners",
         "ACESample": "context",
         "ACEStepContext": "context",
-        "Agent": "implementations",
+        "Agent": "roles",
         "AgentLike": "protocols",
         "AgentOutput": "outputs",
         "AgentStep": "steps",
@@ -248,7 +249,6 @@ _find, __dir__ = _lazy_exports(
         "Branch": "pipeline",
         "CancellationToken": "pipeline",
         "CheckpointStep": "steps",
-        "CopyGuard": "steps",
         "DeduplicateStep": "steps",
         "DeduplicationConfig": "protocols",
         "DeduplicationManager": "deduplication",
@@ -270,6 +270,7 @@ _find, __dir__ = _lazy_exports(
         "LLMResponse": "protocols",
         "LiteLLMClient": "providers",
         "LiteLLMConfig": "providers",
+        "LeakageGuard": "steps",
         "LoadTracesStep": "steps",
         "LocalLLMClient": "providers.local",
         "MergeStrategy": "pipeline",
@@ -284,7 +285,7 @@ _find, __dir__ = _lazy_exports(
         "RecordedTrace": "runners",
         "Redactor": "redaction",
         "ReflectStep": "steps",
-        "Reflector": "implementations",
+        "Reflector": "roles",
         "ReflectorLike": "protocols",
         "ReflectorOutput": "outputs",
         "RoleError": "protocols",
@@ -292,7 +293,7 @@ _find, __dir__ = _lazy_exports(
         "SampleResult": "pipeline",
         "SimpleEnvironment": "environments",
         "Skill": "skill",
-        "SkillManager": "implementations",
+        "SkillManager": "roles",
         "SkillManagerLike": "protocols",
         "SkillManagerOutput": "outputs",
         "SkillTag": "outputs",
@@ -313,32 +314,32 @@ _find, __dir__ = _lazy_exports(
         "VectorRanker": "retrieval",
         "WordLlamaEmbedder": "providers",
         "cancel_token_var": "pipeline",
-        "extract_cited_skill_ids": "implementations.helpers",
+        "extract_cited_skill_ids": "roles.helpers",
         "learning_tail": "steps",
-        "read_trace": "implementations",
+        "read_trace": "roles",
         "redact": "redaction",
-        "wrap_skillbook_context": "implementations.prompts",
-        "wrap_skillbook_for_external_agent": "implementations.prompts",
+        "wrap_skillbook_context": "roles.prompts",
+        "wrap_skillbook_for_external_agent": "roles.prompts",
         "wrap_with_instructor": "providers",
     },
+    old_names={"CopyGuard": "ace.LeakageGuard"},
 )
 
 _PACKAGES = frozenset(
     {
+        "atomic_file",
         "calls",
         "cases",
         "cli",
-        "collection_pause",
         "context",
         "deduplication",
-        "durable_file",
         "environments",
         "evaluation",
-        "implementations",
+        "gc_pause",
         "integrations",
         "json_fields",
         "lazy_exports",
-        "marked_block",
+        "managed_block",
         "outputs",
         "pipeline",
         "plugins",
@@ -348,16 +349,27 @@ _PACKAGES = frozenset(
         "redaction",
         "registry",
         "retrieval",
+        "roles",
+        "rr",
         "runners",
         "skill",
         "skillbook",
+        "sniffing",
         "steps",
         "testing",
-        "trace_heads",
         "traces",
         "updates",
     }
 )
+
+_OLD_MODULES = {
+    "ace.cli.learning.interruption": "ace.cli.signals",
+    "ace.cli.learning.log_lines": "ace.cli.console",
+    "ace.durable_file": "ace.atomic_file",
+    "ace.implementations": "ace.roles",
+    "ace.marked_block": "ace.managed_block",
+    "ace.trace_heads": "ace.sniffing",
+}
 
 _INTEGRATIONS = {
     "BrowserUse": "browser_use",
@@ -385,7 +397,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("ace-core")
-    if name in _PACKAGES:
+    if name in _PACKAGES or f"ace.{name}" in _OLD_MODULES:
         from importlib import import_module
 
         return import_module(f"ace.{name}")
@@ -407,7 +419,15 @@ def _integration(name: str) -> object:
 def _fill_registry(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
     from ace.plugins.registering import fill
 
+    set_filler(fill)  # from now on, registries ask it directly
     fill(kind, name=name, built_in=built_in)
 
 
 set_filler(_fill_registry)
+_old_modules(
+    _OLD_MODULES,
+    names={
+        f"ace.marked_block.{name.replace('managed', 'marked').replace('Managed', 'Marked')}": name
+        for name in ("ManagedBlockError", "read_managed_block", "replace_managed_block", "write_managed_block")
+    },
+)

@@ -6,9 +6,10 @@ import difflib
 import functools
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar, cast
+
+from ace.lazy_exports import warn_of_old_argument
 
 __all__ = [
     "check_keywords",
@@ -168,7 +169,7 @@ def renamed(old: str, old_value: T | None, new: str, value: T | None) -> T | Non
         return value
     if value is not None:
         raise TypeError(f"{old} is the old name of {new}: pass only one of them")
-    warnings.warn(f"{old} is called {new} now; the old name works until 0.2", DeprecationWarning, stacklevel=4)
+    warn_of_old_argument(old, new)
     return old_value
 
 
@@ -264,10 +265,10 @@ def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> i
         ValueError: It is something else, or too small.
 
     Example:
-        >>> whole_number("lag", -1, least=0, of="samples")
+        >>> whole_number("max_adds", -1, least=0, of="operations")
         Traceback (most recent call last):
         ...
-        ValueError: lag must be at least 0 samples, got -1
+        ValueError: max_adds must be at least 0 operations, got -1
     """
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{name} must be a whole number{f' of {of}' if of else ''}, got {shown(value)}")

@@ -11,7 +11,8 @@ from ace.pipeline import StepContext
 if TYPE_CHECKING:
     from ace.outputs import AgentOutput, ReflectorOutput
     from ace.skill import Skill
-    from ace.skillbook import Skillbook
+    from ace.skillbook import BookMark, Skillbook
+    from ace.skillbook.frozen_copy import PromptParts
     from ace.updates import UpdateBatch
 
 __all__ = ["ACESample", "ACEStepContext", "SelectedSkills", "SkillbookView"]
@@ -66,6 +67,10 @@ class SkillbookView:
         """
         return self._skillbook.as_prompt(**options)
 
+    def prompt_parts(self, query: str, budget_tokens: int) -> PromptParts:
+        """Return the active skills in parts, as `Skillbook.prompt_parts` does."""
+        return self._skillbook.prompt_parts(query, budget_tokens)
+
     def get_skill(self, skill_id: str) -> Skill | None:
         """Return the skill with this id, active or not, or None."""
         return self._skillbook.get_skill(skill_id)
@@ -78,9 +83,25 @@ class SkillbookView:
         """
         return self._skillbook.skills(include_invalid)
 
+    def section_names(self) -> list[str]:
+        """Return the names of the sections with active skills, in the order of the skillbook."""
+        return self._skillbook.section_names()
+
     def stats(self) -> dict[str, int | dict[str, int]]:
         """Return the number of sections and active skills, and the sums of their counters."""
         return self._skillbook.stats()
+
+    def mark(self) -> BookMark:
+        """Return what this moment is called, for `changed_since`."""
+        return self._skillbook.mark()
+
+    def changed_since(self, mark: BookMark) -> frozenset[str] | None:
+        """Return the ids of the skills that say something else than then, as `Skillbook.changed_since` does.
+
+        Args:
+            mark: What `mark` has returned.
+        """
+        return self._skillbook.changed_since(mark)
 
     def __len__(self) -> int:
         return len(self._skillbook)
@@ -120,6 +141,12 @@ class SelectedSkills(SkillbookView):
         """Return the chosen skills as text for a model. The options are those of `Skillbook.as_prompt`."""
         return self._as_book().as_prompt(**options)
 
+    def prompt_parts(self, query: str, budget_tokens: int) -> PromptParts:
+        """Return the chosen skills as what fits the query: other questions get others, so nothing repeats."""
+        from ace.skillbook.frozen_copy import PromptParts, plain_lines
+
+        return PromptParts("", "", plain_lines(list(self._chosen.values())))
+
     def get_skill(self, skill_id: str) -> Skill | None:
         """Return the chosen skill with this id, or None."""
         return self._chosen.get(skill_id)
@@ -127,6 +154,10 @@ class SelectedSkills(SkillbookView):
     def skills(self, include_invalid: bool = False) -> list[Skill]:
         """Return the chosen skills."""
         return list(self._chosen.values())
+
+    def section_names(self) -> list[str]:
+        """Return the names of the sections of the chosen skills."""
+        return list(dict.fromkeys(skill.section for skill in self._chosen.values()))
 
     def __len__(self) -> int:
         return len(self._chosen)

@@ -161,7 +161,7 @@ class SimpleEnvironment(TaskEnvironment):
         """
         expected = sample.ground_truth
         if expected is None or not str(expected).strip():
-            return EnvironmentResult("There is no ground truth for this sample, so the answer was not judged.")
+            return EnvironmentResult("This sample has no ground truth, so the answer was not judged.")
         expected = str(expected)
         if self.match == "strict":
             return _judged_strictly(sample.question, expected, agent_output.final_answer)

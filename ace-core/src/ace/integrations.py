@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from ace.arguments import checked_arguments, checked_class, renamed
     from ace.calls import within_seconds
     from ace.cases import corrections_in
-    from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text
+    from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
-    from ace.cli.learning.interruption import run_interruptibly
-    from ace.cli.learning.log_lines import warnings_shown
-    from ace.implementations import SKILLBOOK_USAGE_INSTRUCTIONS
-    from ace.implementations.helpers import extract_cited_skill_ids
-    from ace.implementations.prompts import wrap_skillbook_for_external_agent
+    from ace.cli.signals import run_interruptibly
     from ace.protocols.observers import ModelCalled, SampleEnded, observing
+    from ace.roles import SKILLBOOK_USAGE_INSTRUCTIONS
+    from ace.roles.helpers import extract_cited_skill_ids
+    from ace.roles.prompts import wrap_skillbook_for_external_agent
 
 __all__ = [
     "DONE",
@@ -65,7 +64,7 @@ __getattr__, __dir__ = lazy_exports(
         "DONE": "cli.errors",
         "INTERRUPTED": "cli.errors",
         "ModelCalled": "protocols.observers",
-        "SKILLBOOK_USAGE_INSTRUCTIONS": "implementations",
+        "SKILLBOOK_USAGE_INSTRUCTIONS": "roles",
         "SampleEnded": "protocols.observers",
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
@@ -74,7 +73,7 @@ __getattr__, __dir__ = lazy_exports(
         "checked_class": "arguments",
         "corrections_in": "cases",
         "counted": "cli.console",
-        "extract_cited_skill_ids": "implementations.helpers",
+        "extract_cited_skill_ids": "roles.helpers",
         "is_terminal": "cli.console",
         "note": "cli.console",
         "observing": "protocols.observers",
@@ -82,10 +81,10 @@ __getattr__, __dir__ = lazy_exports(
         "print_table": "cli.console",
         "print_text": "cli.console",
         "renamed": "arguments",
-        "run_interruptibly": "cli.learning.interruption",
-        "warnings_shown": "cli.learning.log_lines",
+        "run_interruptibly": "cli.signals",
+        "warnings_shown": "cli.console",
         "within_seconds": "calls",
-        "wrap_skillbook_for_external_agent": "implementations.prompts",
+        "wrap_skillbook_for_external_agent": "roles.prompts",
     },
     below="ace",
 )

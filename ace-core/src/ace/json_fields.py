@@ -1,10 +1,13 @@
-"""Typed access to JSON objects without a guaranteed structure, such as the records of another program."""
+"""The type of JSON values, and access to objects without a guaranteed structure, such as those of another program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["Record", "list_in", "mapping_in", "number_in", "text_in"]
+__all__ = ["JsonValue", "Record", "list_in", "mapping_in", "number_in", "text_in"]
+
+JsonValue = str | int | float | None | list["JsonValue"] | dict[str, "JsonValue"]
+"""What `json.dumps` writes and `json.loads` reads. (A bool is an int.)"""
 
 Record = Mapping[str, object]
 """One JSON object, such as a line of a stored session."""

@@ -1,4 +1,4 @@
-"""Proofs of skills: asks an agent the question of a case with chosen skills, and checks the answer strictly."""
+"""Proofs of skills: an agent is asked the question of a case with chosen skills, and its answer is checked strictly."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 from ace.arguments import checked_class, with_method
-from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, call_agent, call_environment, finished
 from ace.calls.model_calls import CallScope, call_scope, current_call_scope, redactor_for
-from ace.calls.role_calls import call_agent, call_environment
 from ace.cases import answer_passes, worked_example
 from ace.context import SelectedSkills, SkillbookView
 from ace.environments import Sample
@@ -74,7 +73,7 @@ class CaseOutcome:
     case: SkillCase
     """The case."""
     answer: str
-    """The answer; empty if the agent gave none that can be used."""
+    """The answer; empty if the agent gave no usable one."""
     passed: bool | None
     """Whether it passes the check of the case; None if that could not be judged."""
     shown: tuple[str, ...]
@@ -84,15 +83,15 @@ class CaseOutcome:
 @checked_class
 @final
 class CaseProver:
-    """Asks an agent the questions of cases with the skills that it is given, and checks the answers.
+    """Asks an agent the questions of cases with given skills, and checks the answers.
 
-    The same question with the same skills is asked once; later calls get the outcome from memory. Inside a run with a
-    store, the answers are recorded: a resumed run finds them again. Methods may be called from several threads.
+    The same question is asked only once with the same skills; later calls return the outcome from memory. Inside a run
+    with a store, the answers are recorded for a resumed run. Methods may be called from several threads.
 
     Args:
         agent: The agent; its `generate` may be `async def`.
         judge: A client that answers the checks of kind `judge`; without one they are not judged.
-        environments: By name, what answers the checks of kind `environment`; the others are not judged.
+        environments: The environments for checks of kind `environment`, by name; with others they are not judged.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`. Without one, an agent that `ShowsSkills`
             chooses, and any other agent sees all skills that it is given.
 
@@ -128,22 +127,22 @@ class CaseProver:
 
     @property
     def model(self) -> str:
-        """The name of the model that answers, as the client of the agent gives it; empty if it does not."""
+        """The name of the model that answers, from the client of the agent; empty if it is not known."""
         model = getattr(getattr(self.agent, "llm", None), "model", "")
         return model if isinstance(model, str) else ""
 
     @property
     def shows_examples(self) -> bool:
-        """Whether the agent is one for small models, which shows each skill with the worked example of its case."""
+        """Whether the agent is one for small models, which show each skill with the worked example of its case."""
         return isinstance(self.agent, ShowsSkills)
 
     @property
     def chooses(self) -> bool:
-        """Whether the agent is shown a choice of the skills; otherwise it sees the whole book with each question."""
+        """Whether the agent sees only chosen skills; otherwise it sees the whole book with each question."""
         return self.retrieval is not None or self.shows_examples
 
     def shown(self, question: str, skills: Sequence[Skill]) -> Sequence[Skill]:
-        """Return those of the skills that the agent would be shown with a question. No model is asked.
+        """Return the skills that the agent would be shown with a question. No model is asked.
 
         Args:
             question: The question.
@@ -162,20 +161,16 @@ class CaseProver:
         return self._digest(self.shown(question, skills))
 
     def hidden(self, text: str) -> str:
-        """Return a text without personal data and keys, as the client of the agent knows them.
-
-        Args:
-            text: Such as an answer that is to be stored.
-        """
+        """Return a text, such as an answer to be stored, with personal data and keys redacted."""
         return encodable(redactor_for(getattr(self.agent, "llm", None)).redact(text))
 
     def judged(self, case: SkillCase, passed: bool | None, answer: str) -> SkillCase:
-        """Return a case with its result, the model and its answer. The skillbook notes the time when it is written.
+        """Return a case with its result, the model and its answer. The skillbook sets the time when it is written.
 
         Args:
             case: The case.
-            passed: Whether it passed; None if that could not be judged, which leaves the case as it is.
-            answer: What was answered. Of a long answer, the beginning is kept, and `hidden` hides parts of it.
+            passed: Whether it passed; None if that could not be judged, which leaves the case unchanged.
+            answer: The answer. It is redacted, and only the beginning of a long one is kept.
         """
         if passed is None:
             return case
@@ -227,7 +222,7 @@ class CaseProver:
         with self._lock:
             known = self._known.get(key)
         if known is None:
-            # An agent that chooses by itself is given what it may choose from, as in a run.
+            # An agent that chooses itself is given all skills to choose from, as in a run.
             view = await calling.function(functools.partial(self._chosen, case.question, skills))
             with call_scope(_scope_of(case, seen)):
                 known = await self._asked(calling, case, view)
@@ -237,13 +232,13 @@ class CaseProver:
         return CaseOutcome(case, answer, passed, tuple(skill.id for skill in chosen))
 
     def _chosen(self, question: str, skills: Sequence[Skill]) -> SelectedSkills:
-        """Return what the agent is given: what the retrieval chooses, where there is one."""
+        """Return the skills that the agent is given: those that the retrieval chooses, or all."""
         view = _view_of(skills)
         return view if self.retrieval is None else _view_of(self.retrieval(question, view))
 
     def _digest(self, shown: Sequence[Skill]) -> str:
         """Return a hash of the texts that the agent sees of these skills."""
-        with_examples = self.shows_examples  # looked up once: an `isinstance` of a protocol takes its time
+        with_examples = self.shows_examples  # looked up once, because `isinstance` with a protocol is slow
         texts = [
             f"{skill.content}\n{worked_example(skill.cases[0])}" if with_examples and skill.cases else skill.content
             for skill in shown
@@ -251,12 +246,12 @@ class CaseProver:
         return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def remember(self, case: SkillCase, sample: ACESample) -> None:
-        """Have the environment judge further answers to a case with the sample that the case was made of.
+        """Have the environment judge further answers to a case with the sample from which the case was made.
 
-        Without it, an environment gets a sample with the question, the context and the expected answer.
+        Otherwise an environment gets a sample with the question, the context and the expected answer.
 
         Args:
-            case: The case; one that is not judged by an environment is ignored.
+            case: The case; ignored if it is not judged by an environment.
             sample: The sample.
         """
         if case.check.kind == "environment":
@@ -296,7 +291,7 @@ class CaseProver:
         except Exception as error:
             if case.id in self._samples:
                 raise
-            # The sample has been forgotten since, and the environment may need more of it than a case keeps.
+            # The original sample is not available, and the environment may need more of it than a case contains.
             logger.warning("The environment %s could not judge case %s: %s", case.check.value, case.id, error)
             return None
         correct = result.metrics.get("correct")
@@ -305,8 +300,8 @@ class CaseProver:
     async def _judge_says(self, calling: Calling, case: SkillCase, answer: str) -> bool | None:
         if self.judge is None:
             return None
-        from ace.implementations.role_answers import usable_answer  # pydantic is behind both
         from ace.outputs import CaseVerdict
+        from ace.roles.role_answers import usable_answer  # both import pydantic
 
         prompt = _JUDGE_PROMPT.format(
             question=case.question, context=case.context or "(none)", answer=answer, rubric=case.check.value
@@ -328,6 +323,6 @@ def _view_of(skills: Sequence[Skill]) -> SelectedSkills:
 
 
 def _scope_of(case: SkillCase, seen: str) -> CallScope:
-    """Return the scope in which a case is asked: its recorded answers are told apart by the skills that were shown."""
+    """Return the scope in which a case is asked, with separate recorded answers for each set of shown skills."""
     scope = replace(current_call_scope(), epoch=0, sample=f"case {case.id} {seen}", attempts={})
     return scope.asked_by(PROVE_ROLE)

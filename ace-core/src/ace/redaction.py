@@ -5,14 +5,14 @@ This is the one place that decides what is sensitive. It works in three steps:
 1. The text is decoded: percent-encoding, HTML entities, escapes of JSON, full-width and other compatibility characters
    become the characters that they represent, however often they were encoded. `_Decoded` knows for each character of
    the result where it came from.
-2. Known secrets are searched for in the text as it is and after each round of decoding: in one of them, a secret looks
-   the same however it was written. (Not only after the last, in which the end of a secret and the sign after it may
-   have become one character.) Patterns find what has the form of a secret or of personal data in the decoded text.
-3. Findings that overlap are joined, and their places in the original text are returned.
+2. Known secrets are searched for in the original text and after each round of decoding, since only one of these may
+   contain a secret in its plain form. (After the last round, the end of a secret and the character after it may have
+   become one.) Patterns find whatever has the form of a secret or of personal data in the decoded text.
+3. Overlapping findings are joined, and their positions in the original text are returned.
 
-Every pattern starts at the beginning of a word and has a longest length, so that the time is linear in the length of
-the text, also for a text that was made to be slow. Most texts hold nothing sensitive, and are read for every sample:
-a pattern is tried only on a text that holds the signs which no match of it can lack.
+Every pattern starts at the beginning of a word and has a maximum length, so that the time is linear in the length of
+the text, even for a text that was made to be slow. Most texts contain nothing sensitive, and every sample is searched:
+a pattern is only tried on a text that contains the characters without which it cannot match.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Redactor:
         secrets: Values that are known to be secret, or a mapping from names to such values. They are found however a
             browser, a form or JSON writes them. `allow` does not concern them.
         allow: The classes to leave alone; `personal_data` means all of `PERSONAL_DATA`. Other words are ignored,
-            so that the list of a `CopyGuard` fits.
+            so that the list of a `LeakageGuard` fits.
         mark: Returns the mark for a finding; by default `[hidden: CLASS]`.
 
     Example:
@@ -150,8 +150,8 @@ class Redactor:
     def redact_name(self, trace_id: str) -> str:
         """Return the name of a trace with what is sensitive replaced.
 
-        The hash and the place in `5575ae1c4f02063d@runs.jsonl#12` look like an e-mail address together, and are none:
-        only the place is looked at.
+        The hash and the place in `5575ae1c4f02063d@runs.jsonl#12` look like an e-mail address together, but are not
+        one: only the place is searched.
 
         Args:
             trace_id: The name.
@@ -169,7 +169,7 @@ class Redactor:
         """Return a value in which all texts are redacted: keys and values of dicts, items of lists and tuples.
 
         Args:
-            value: Any value; what is neither text nor a container is returned as it is.
+            value: Any value; anything that is neither text nor a container is returned unchanged.
 
         Example:
             >>> Redactor(["s3cret-word"]).redact_value({"steps": ["type s3cret-word", 3]})

@@ -1,4 +1,4 @@
-"""The registries by which plugins, and callers, make things known to the lower layers by a name."""
+"""The registries in which plugins and users register objects by name for the lower layers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 @final
 class Registry(Generic[T]):
-    """Values by unique names. What plugins give is registered when the registry is first looked into.
+    """Values by unique names. Those of plugins are registered when the registry is first searched.
 
-    Invariant: the mapping of the values is replaced and never changed, so it is read without the lock.
+    Invariant: the mapping of the values is replaced and never modified, so it is read without the lock.
 
     Args:
-        kind: What `ace.plugins` calls the values, such as `embedders`.
-        what: What one of them is called in errors, with its article, such as `an embedder`.
+        kind: The name of the kind of values in `ace.plugins`, such as `embedders`.
+        what: The name of one of them in errors, with its article, such as `an embedder`.
 
     Example:
         >>> registry = Registry[int]("examples", "an example")
@@ -39,7 +39,7 @@ class Registry(Generic[T]):
         self._values: Mapping[str, T] = {}
 
     def register(self, name: str, value: T) -> None:
-        """Make a value known. To do so twice with equal values has no effect.
+        """Register a value. Registering an equal value again has no effect.
 
         Args:
             name: The unique name.
@@ -58,21 +58,17 @@ class Registry(Generic[T]):
             self._values = {**self._values, name: value}
 
     def unregister(self, name: str) -> None:
-        """Forget a value; an unknown name is ignored.
-
-        Args:
-            name: Its name.
-        """
+        """Remove a value; an unknown name is ignored."""
         with self._lock:
             self._values = {known: value for known, value in self._values.items() if known != name}
 
     @property
     def known(self) -> Mapping[str, T]:
-        """The values that are registered so far, by their names, in the order of their registration."""
+        """The values registered so far, by name, in the order of their registration."""
         return self._values
 
     def all(self) -> Mapping[str, T]:
-        """Return the values by their names, those of plugins included."""
+        """Return the values by name, including those of plugins."""
         fill(self._kind)
         return self._values
 
@@ -86,10 +82,10 @@ class Registry(Generic[T]):
 
         Args:
             name: The name.
-            built_in: Whether to look among what comes with ace first, so that no plugin is loaded for it.
+            built_in: Whether to search the built-in values first, so that no plugin is loaded for one of them.
 
         Raises:
-            PluginError: There is a plugin of this name, and it cannot be loaded.
+            PluginError: A plugin has this name, but cannot be loaded.
         """
         if built_in:
             fill(self._kind, built_in=True)

@@ -1,7 +1,6 @@
-"""What a skillbook holds: skills, where they came from, the cases that prove them, and pairs judged to be kept apart.
+"""The contents of a skillbook: skills, their sources, the cases that prove them, and decisions about similar pairs.
 
-All of them are immutable. A change makes a new object, so a skill that was handed out never changes
-under its reader.
+All of them are immutable. A change creates a new object, so a skill that was returned never changes.
 """
 
 from __future__ import annotations
@@ -11,30 +10,30 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ace.arguments import shown
+from ace.json_fields import JsonValue
 
 TAGS = ("helpful", "harmful", "neutral")
-"""The counters of a skill, and the only tags there are."""
+"""The counters of a skill, which are the only valid tags."""
 
 ACTIVE = "active"
 INVALID = "invalid"
 
 CheckKind = Literal["exact", "contains", "numeric", "any_of", "regex", "environment", "judge"]
-"""How the answer to a case is judged; see `CaseCheck`."""
+"""The ways to check an answer; see `CaseCheck`."""
 CHECK_KINDS = get_args(CheckKind)
 
 CaseResult = Literal["passed", "failed", "not_run"]
-"""What became of a case when its question was asked last."""
+"""The results of asking a case."""
 CASE_RESULTS = get_args(CaseResult)
 
 Provenance = Literal["full", "ids"]
-"""What learning keeps of the trace that taught a skill: its texts and cases, or only its name and place."""
+"""What to record about the trace that taught a skill: its texts and cases, or only its name and place."""
 PROVENANCES = get_args(Provenance)
 
 MAX_CASES = 20
-"""How many cases a skill has at most when learning joins further ones; the oldest stay.
-
-What is put there by hand, imported or merged has no limit. A history is replayed with this number: another one would
-change what an old history yields.
+"""The maximum number of cases that learning gives a skill; the oldest are kept. Cases that were added by hand,
+imported or merged are not limited. A history is replayed with this number, so changing it would change the result of an
+old history.
 """
 
 Proof = Literal["proven", "failing", "unproven"]
@@ -55,9 +54,9 @@ class InsightSource:
     sample_question: str = ""
     """The question that the trace answers."""
     epoch: int = 0
-    """The epoch in which it was learned, from 1; 0 where there is none."""
+    """The epoch in which it was learned, from 1; 0 if there is none."""
     step: int = 0
-    """The place of the sample in its epoch, from 1; 0 where there is none."""
+    """The position of the sample in its epoch, from 1; 0 if there is none."""
     integration: str = ""
     """The name of the runner or plugin that made the trace."""
     error_identification: str = ""
@@ -277,6 +276,37 @@ class Skill:
         """Return the three counters by tag."""
         return {"helpful": self.helpful, "harmful": self.harmful, "neutral": self.neutral}
 
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return the fields as a dict, in a fixed order.
+
+        The embedding is omitted, and so are `merged_into`, `pinned` and `cases` if they are empty.
+
+        Example:
+            >>> list(Skill("a-00001", "a", "Check the units.").to_dict())[:3]
+            ['id', 'section', 'content']
+        """
+        fields: dict[str, JsonValue] = {
+            "id": self.id,
+            "section": self.section,
+            "content": self.content,
+            "helpful": self.helpful,
+            "harmful": self.harmful,
+            "neutral": self.neutral,
+            "justification": self.justification,
+            "evidence": self.evidence,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "status": self.status,
+            "sources": [{**source.to_dict()} for source in self.sources],
+        }
+        if self.merged_into is not None:
+            fields["merged_into"] = self.merged_into
+        if self.pinned:
+            fields["pinned"] = True
+        if self.cases:
+            fields["cases"] = [_case_dict(case) for case in self.cases]
+        return fields
+
     def replace(self, **changes: object) -> Skill:
         """Return a copy with other values in the named fields.
 
@@ -291,6 +321,10 @@ class Skill:
         if len(fields) != len(self.__dict__):
             raise TypeError(f"a skill has no field {sorted(changes.keys() - self.__dict__.keys())}")
         return skill_from_fields(fields)
+
+
+def _case_dict(case: SkillCase) -> JsonValue:
+    return {name: value if isinstance(value, str) else {**value} for name, value in case.to_dict().items()}
 
 
 def skill_from_fields(fields: dict[str, object]) -> Skill:

@@ -1,6 +1,6 @@
 """ACE for LangChain and LangGraph: agents and chains that learn from their own runs.
 
-Importing it loads no framework; what is missing is told when it is used.
+Importing it does not load the framework; if that is missing, the first use raises an error that says how to install it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls a runnable, and watches over the call: its time, and the cancellation of its run."""
+"""Calls a runnable, with a timeout and cancellation."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CALLS: tuple[Call, ...] = ("async", "sync", "stream")
 T = TypeVar("T")
 
 _LOOKING = 0.05
-"""Seconds between two looks at the cancellation token."""
+"""The polling interval for the cancellation token, in seconds."""
 _MOST_THREADS = 1024
 _LAST_WORDS = 2.0
-"""Seconds that a cancelled call gets to clean up."""
+"""The time that a cancelled call has to clean up, in seconds."""
 
 
 class OutOfTimeError(TimeoutError):
-    """A run took longer than it may."""
+    """A run exceeded its timeout."""
 
 
 async def call_runnable(
@@ -41,15 +41,15 @@ async def call_runnable(
     call: Call,
     on_chunk: Callable[[Any], None] | None,
 ) -> object:
-    """Call a runnable and return what it returns.
+    """Call a runnable and return its result.
 
     Args:
-        runnable: The runnable.
+        runnable: The runnable to call.
         value: Its input.
         config: Its config.
-        options: Further arguments of the call.
-        call: `async` awaits `ainvoke`, `sync` calls `invoke` in a thread, `stream` gathers what `astream` yields.
-        on_chunk: Gets every chunk of a stream as it comes.
+        options: Additional arguments of the call.
+        call: `async` awaits `ainvoke`, `sync` calls `invoke` in a thread, `stream` combines the chunks of `astream`.
+        on_chunk: Called with every chunk of a stream.
     """
     if call == "sync":
         work = partial(copy_context().run, partial(runnable.invoke, value, config, **options))
@@ -69,7 +69,7 @@ async def call_runnable(
 
 @lru_cache(maxsize=1)
 def _threads() -> ThreadPoolExecutor:
-    """Return our own threads, of which as many are started as calls are at work: a loop's pool may be small."""
+    """Return a pool that starts as many threads as there are calls, because a loop's default pool may be small."""
     return ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="ace-langchain")
 
 
@@ -85,15 +85,15 @@ def _gathered(before: Any, chunk: Any, mode: object) -> Any:
 
 
 async def watched(call: Awaitable[T], seconds: float | None, token: CancellationToken | None) -> T:
-    """Await a call until it is done, out of time, or cancelled.
+    """Await a call until it is done, times out or is cancelled.
 
     Args:
-        call: The call.
-        seconds: How long it may take; None for as long as it wants.
-        token: The token of the run.
+        call: The call to await.
+        seconds: The timeout, in seconds; None waits indefinitely.
+        token: The cancellation token of the run.
 
     Raises:
-        OutOfTimeError: It is not done in time.
+        OutOfTimeError: The call is not done in time.
         PipelineCancelled: The run was cancelled.
     """
     end = None if seconds is None else time.monotonic() + seconds
@@ -111,6 +111,6 @@ async def watched(call: Awaitable[T], seconds: float | None, token: Cancellation
     finally:
         if not task.done():
             task.cancel()
-            # Whatever it still raises is ignored; asyncio would report an exception that is never retrieved.
+            # Ignore later exceptions; asyncio logs exceptions that are never retrieved.
             task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             await asyncio.wait({task}, timeout=_LAST_WORDS)

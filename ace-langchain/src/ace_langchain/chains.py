@@ -1,6 +1,6 @@
-"""Looks into chains: where they search, which prompts they fill, and what these prompts lack.
+"""Inspects chains: their retrievers, the prompts that they fill, and missing variables of these prompts.
 
-A chain is what `|`, dicts, `assign`, `bind`, `with_fallbacks` and branches compose. What a function does is not seen.
+A chain is composed with `|`, dicts, `assign`, `bind`, `with_fallbacks` and branches. Functions in it are opaque.
 """
 
 from __future__ import annotations
@@ -29,20 +29,12 @@ _Change = Callable[[Any], Any]
 
 
 def holds_retriever(runnable: object) -> bool:
-    """Tell whether a chain has a retriever, which may search with the input of the chain.
-
-    Args:
-        runnable: A chain.
-    """
+    """Return whether a chain contains a retriever, which may search with the input of the chain."""
     return any("langchain_core:BaseRetriever" in class_names(part) for part in _parts(runnable))
 
 
 def has_later_place(runnable: object) -> bool:
-    """Tell whether a prompt behind the first step of a chain has a variable for the skills.
-
-    Args:
-        runnable: A chain.
-    """
+    """Return whether a prompt after the first step of a chain has a variable for the skills."""
     first = unwrapped(getattr(unwrapped(runnable), "first", None))
     return any(part is not first and _slots(part) for part in _parts(runnable))
 
@@ -64,11 +56,11 @@ def with_skills_in_prompts(runnable: Runnable[Any, Any], skills: str) -> Runnabl
 
 
 def with_skills_at_models(runnable: Runnable[Any, Any], add: Callable[[Any], Any]) -> Runnable[Any, Any] | None:
-    """Return the chain with the skills added to what its models are shown; None if it has no model that can be seen.
+    """Return the chain with the skills added to the inputs of its models; None if no model is found in it.
 
     Args:
         runnable: The chain. It is not changed.
-        add: Takes the input of a model, and returns it with the skills.
+        add: Adds the skills to the input of a model.
     """
     before = load("langchain_core.runnables", needed_by="ace-langchain").RunnableLambda(add, name="skills")
     has_model = any("langchain_core:BaseLanguageModel" in class_names(part) for part in _parts(runnable))
@@ -97,7 +89,7 @@ def with_clean_history(runnable: Any, clean: Callable[[Any], Any]) -> Any:
 
 def _cleaning(get_session_history: Callable[..., Any], clean: Callable[[Any], Any]) -> Callable[..., Any]:
     class CleanHistory:
-        """Hands everything on to the user's history, and cleans what is stored there."""
+        """Delegates to the user's history, and removes the skills from messages before they are stored."""
 
         def __init__(self, history: Any) -> None:
             self._history = history
@@ -129,12 +121,12 @@ def _cleaning(get_session_history: Callable[..., Any], clean: Callable[[Any], An
 
 
 def lacking(runnable: object, value: object) -> str | None:
-    """Say what a prompt of a chain will miss, or which step cannot take its input; None if nothing is known to fail.
+    """Describe a missing prompt variable, or a step that cannot take its input; None if no problem is found.
 
-    It is known as long as the fields come from the input, from a dict of steps, or from `assign`.
+    Fields are only known if they come from the input, from a dict of steps, or from `assign`.
 
     Args:
-        runnable: A chain.
+        runnable: The chain to check.
         value: Its input.
     """
     known: frozenset[object] | None = frozenset(value) if isinstance(value, Mapping) else None
@@ -183,7 +175,7 @@ def _slots(part: object) -> list[str]:
 
 
 def _parts(runnable: object) -> Iterator[object]:
-    """Yield all parts of a chain, itself included."""
+    """Yield a chain and all of its parts."""
     waiting, seen = [runnable], set[int]()
     while waiting:
         part = waiting.pop()

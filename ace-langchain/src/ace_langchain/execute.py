@@ -1,4 +1,4 @@
-"""`LangChainExecuteStep`: runs a chain, an agent or a graph with the skills in the prompt."""
+"""`LangChainExecuteStep`, which runs a chain, an agent or a graph with the skills in the prompt."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ __all__ = ["Inject", "LangChainExecuteStep"]
 _logger = logging.getLogger(__name__)
 
 _MOST_PAUSED = 10_000
-"""How many interrupted runs are remembered until they are resumed."""
+"""The maximum number of interrupted runs that are kept until they are resumed."""
 _NAMED_BY_US = "ace_new_thread"
-"""Marks a run whose thread the step has named, in its metadata."""
+"""The metadata key of a run whose thread was named by the step."""
 
 Inject = Literal["input", "middleware"] | Callable[[Any, str], Any]
 
@@ -55,36 +55,37 @@ Inject = Literal["input", "middleware"] | Callable[[Any, str], Any]
 class LangChainExecuteStep:
     """Runs a chain, an agent or a graph with the skills in the prompt, and puts a `LangChainResult` on the trace.
 
-    What goes wrong inside the run is recorded: the result has `success=False`, the error, and all that happened before.
-    A wrong use is raised, and so is the cancellation of the run.
+    A failure inside the run is recorded: the result has `success=False`, the error, and everything that happened before
+    it. Misuse and cancellation are raised.
 
     Args:
         runnable: A Runnable, an agent of `create_agent`, a compiled graph, or a legacy AgentExecutor.
-        inject: How the skills get in: `input`, with the input, by its shape; `middleware`, through the
-            `skillbook_middleware` that the agent was made with; or a function that takes the input and the skills and
-            returns the input with them.
-        input_key: The field of a dict that holds the task, where it cannot be told.
-        output_key: The field of a dict that holds the answer, where it cannot be told.
-        call: `async` awaits `ainvoke`, which also runs what is synchronous; `sync` calls `invoke` in a thread, for
-            parts that cannot be awaited (a run that is out of time or cancelled is left alone there, and ends when it
-            likes); `stream` gathers what `astream` yields.
-        on_chunk: With `call="stream"`: gets every chunk. Those of a graph are pairs: `values` with a state, or
-            `messages` with a token.
-        on_interrupt: Answers a graph that interrupts itself, such as for an approval: it gets what the graph asks, and
-            returns what to resume it with. Without it, the run ends there: its result has `waits_for`, and is not
-            learned from before a `Command` resumes its thread, which makes one trace of both.
-        config: A `RunnableConfig` with callbacks, tags, metadata and so on, or a function that makes one of the input.
-            A graph with a checkpointer gets a new `thread_id` for each run where it has none.
-        options: Further arguments of the call, such as `context` of a graph.
-        recursion_limit: The most steps of a graph, unless `config` says otherwise or the graph allows fewer; None
-            leaves it to the graph. (`create_agent` allows 9,999.)
-        timeout: How long a run may take, in seconds.
-        skill_budget_tokens: The maximum size of the skills, in tokens; None takes all of them.
+        inject: How the skills reach the model: `input`, as part of the input; `middleware`, through the
+            `skillbook_middleware` of the agent; or a function that takes the input and the skills and returns the
+            input with them.
+        input_key: The field of a dict that holds the task, if it is not evident.
+        output_key: The field of a dict that holds the answer, if it is not evident.
+        call: `async` awaits `ainvoke`, which also runs synchronous parts; `sync` calls `invoke` in a thread, for parts
+            that cannot be awaited (a run that times out or is cancelled continues in its thread until it ends);
+            `stream` combines the chunks of `astream`.
+        on_chunk: With `call="stream"`, called with every chunk. The chunks of a graph are pairs: `values` and a state,
+            or `messages` and a token.
+        on_interrupt: Answers a graph that interrupts itself, for example to ask for an approval: it is called with the
+            graph's question, and returns the value with which the graph is resumed. Without it, the run ends there:
+            its result has `waits_for`, and is not learned from until a `Command` resumes its thread; both are then one
+            trace.
+        config: A `RunnableConfig` with callbacks, tags, metadata and so on, or a function that creates one from the
+            input. If a graph has a checkpointer and the config has no `thread_id`, each run gets a new one.
+        options: Additional arguments of the call, such as `context` of a graph.
+        recursion_limit: The maximum number of steps of a graph, unless `config` sets another or the graph allows fewer;
+            None uses the limit of the graph. (`create_agent` allows 9,999.)
+        timeout: The time limit of a run, in seconds.
+        skill_budget_tokens: The maximum size of the skills, in tokens; None includes all skills.
         timeout_seconds: The old name of timeout.
         budget_tokens: The old name of skill_budget_tokens.
 
     Raises:
-        TypeError: This is not a Runnable.
+        TypeError: The object is not a Runnable.
         ValueError: An argument is invalid.
         ImportError: `langchain-core` is not installed.
     """
@@ -113,11 +114,11 @@ class LangChainExecuteStep:
         load("langchain_core.runnables", needed_by="LangChainExecuteStep")
         _check_runnable(runnable)
         if inject not in ("input", "middleware") and not callable(inject):
-            raise ValueError(f"inject is 'input', 'middleware' or a function, not {inject!r}")
+            raise ValueError(f"inject must be 'input', 'middleware' or a function, got {inject!r}")
         if call not in CALLS:
             raise ValueError(f"call must be one of {', '.join(map(repr, CALLS))}, got {call!r}")
         if on_chunk is not None and call != "stream":
-            raise ValueError(f"on_chunk needs call='stream'; with call={call!r} there are no chunks")
+            raise ValueError(f"on_chunk needs call='stream'; call={call!r} gives no chunks")
         timeout = renamed("timeout_seconds", timeout_seconds, "timeout", timeout)
         if timeout is not None and timeout <= 0:
             raise ValueError(f"timeout must be more than 0 seconds, got {timeout!r}")
@@ -144,10 +145,10 @@ class LangChainExecuteStep:
         self.skill_budget_tokens = renamed("budget_tokens", budget_tokens, "skill_budget_tokens", skill_budget_tokens)
 
     async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Run the sample and put the result on the trace.
+        """Run the sample and set `trace` to the result.
 
         Raises:
-            ValueError: There is no place for the skills, or the input does not fit the runnable.
+            ValueError: The skills cannot be added to the input, or the input does not fit the runnable.
             PipelineCancelled: The run was cancelled.
         """
         if ctx.sample is None or ctx.skillbook is None:
@@ -158,11 +159,11 @@ class LangChainExecuteStep:
         """Run one input and return its result.
 
         Args:
-            item: A text, a dict, messages, a sample, or whatever else the runnable takes.
-            skillbook: The skills.
+            item: A text, a dict, messages, a sample, or any other input of the runnable.
+            skillbook: The skills for the prompt.
 
         Raises:
-            ValueError: There is no place for the skills, or the input does not fit the runnable.
+            ValueError: The skills cannot be added to the input, or the input does not fit the runnable.
             PipelineCancelled: The run was cancelled.
         """
         from ace_langchain.recorder import Recorder, SearchGuard
@@ -183,7 +184,7 @@ class LangChainExecuteStep:
             problem_before = lacking(runnable, value) if kind_of(runnable) == "simple" else None
             if problem_before is not None:
                 raise ValueError(problem_before)
-        # What is in the input already must not be shown a second time by a middleware.
+        # Skills that are already in the input must not be added again by a middleware.
         is_only_own = self.inject != "middleware"
         with offering(
             lambda agent: skills_text(skillbook, agent, self.skill_budget_tokens, is_only_own=is_only_own)
@@ -235,7 +236,7 @@ class LangChainExecuteStep:
         recorder: Recorder,
         guard: SearchGuard | None,
     ) -> tuple[Outcome, str]:
-        """Call the runnable once, and return its outcome and where it failed."""
+        """Call the runnable once, and return its outcome and the part that failed."""
         try:
             running = call_runnable(runnable, value, config, self.options, self.call, self.on_chunk)
             returned = await watched(running, self.timeout, cancel_token_var.get())
@@ -252,7 +253,7 @@ class LangChainExecuteStep:
         return outcome_of(returned, kind_of(self.runnable), value, self.output_key), ""
 
     async def _begun(self, command: object, thread: str, config: RunnableConfig) -> _Begun:
-        """Return the run that a command resumes: as this step has seen it, or as its thread tells it."""
+        """Return the run that a command resumes, as recorded by this step or read from its thread."""
         from ace_langchain.recorder import Recorder
 
         named = config.get("metadata", {}).get(_NAMED_BY_US)
@@ -282,7 +283,7 @@ class LangChainExecuteStep:
     def _with_skills(
         self, value: object, skills: str, stored: Sequence[BaseMessage]
     ) -> tuple[Runnable[Any, Any], object]:
-        """Return what runs and its input, one of them with the skills in it."""
+        """Return the runnable and its input, with the skills added to one of them."""
         if self.inject == "middleware":
             return self.runnable, value
         if callable(self.inject):
@@ -298,7 +299,7 @@ class LangChainExecuteStep:
         return with_clean_history(self.runnable, lambda message: cleaned(message, skills)), given
 
     def _config(self, item: object, handlers: list[BaseCallbackHandler]) -> RunnableConfig:
-        """Return the config of one run: the caller's, with our handlers beside the caller's callbacks."""
+        """Return the config of one run: the caller's, with our handlers added to its callbacks."""
         given = self.config(item) if callable(self.config) else self.config
         bound: Mapping[str, Any] = getattr(self.runnable, "config", None) or {}
         ours: RunnableConfig = {"callbacks": handlers}
@@ -315,7 +316,7 @@ class LangChainExecuteStep:
 
 
 class _Begun:
-    """A run that was begun: what was asked, and what was seen until it was interrupted."""
+    """The first part of an interrupted run: its task, and its recording until the interruption."""
 
     def __init__(self, given: object, recorder: Recorder, input_key: str | None) -> None:
         self.task = task_of(given, input_key)
@@ -343,7 +344,7 @@ def _check_runnable(runnable: object) -> None:
 
 
 def _cited(recording: Recording, skillbook: SkillbookView) -> tuple[str, ...]:
-    """Return the skills that the models cited. Only their own words count: an input echoes all that it was shown."""
+    """Return the skills that the models cited in their answers; inputs also contain ids that were only shown."""
     words = "\n".join(words_of(answer) for answer in recording.answers)
-    # A task may speak of things that look like the id of a skill.
+    # A task may contain texts that look like the id of a skill.
     return tuple(found for found in extract_cited_skill_ids(words) if skillbook.get_skill(found) is not None)

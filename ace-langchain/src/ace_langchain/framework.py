@@ -1,4 +1,4 @@
-"""Loads LangChain when it is first needed, or says what to install."""
+"""Imports LangChain on first use; the error says what to install."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def load(module: str, *, needed_by: str) -> ModuleType:
     """Import a module of LangChain.
 
     Args:
-        module: Its name, such as `langchain_core.messages`.
-        needed_by: What cannot do without it, for the error.
+        module: The name of the module, such as `langchain_core.messages`.
+        needed_by: The name of the object that requires it, for the error.
 
     Raises:
-        MissingFrameworkError: It cannot be imported; the text says what to install. (This is an `ImportError`.)
+        MissingFrameworkError: The module cannot be imported. The message says what to install; the error is an
+            `ImportError`.
 
     Example:
         >>> load("langchain_core.messages", needed_by="this example").__name__

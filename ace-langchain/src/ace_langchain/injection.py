@@ -1,4 +1,4 @@
-"""Puts the skills into the input of a runnable, where it has a place for them."""
+"""Adds the skills to the input of a runnable."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ __all__ = ["at_model", "cleaned", "restored", "with_skills"]
 def with_skills(
     runnable: object, value: object, skills: str, input_key: str | None = None, stored: Sequence[BaseMessage] = ()
 ) -> object:
-    """Return an input with the skills in it. The given one is not changed.
+    """Return a copy of an input with the skills added.
 
-    A prompt with a variable named `skillbook` or `skills` gets them there, and a graph in a field of that name.
-    Otherwise a text gets them in front, a dict in front of its text, and messages in the system message. A new system
-    message is added only where the runnable cannot have one of its own; else the skills come before what the user says.
+    In a prompt with a variable named `skillbook` or `skills`, or a graph with a field of that name, the skills become
+    its value. Otherwise they are added before a text, before the text in a dict, or to the system message of messages.
+    A new system message is added only if the runnable cannot have its own; otherwise the skills are added before the
+    text of the user's message.
 
     Args:
-        runnable: What will take the input.
-        value: The input, in the shape that the runnable takes.
+        runnable: The runnable that will get the input.
+        value: The input, in the format of the runnable.
         skills: The skills as text; may be empty.
-        input_key: The field of a dict that takes them, where it cannot be told.
+        input_key: The field of a dict to which they are added, if it is not evident.
         stored: The messages of the thread that the run continues.
 
     Raises:
-        ValueError: There is no place for them. It is raised for no skills too: a first run without any must not hide
-            that later ones would come without what was learned.
+        ValueError: It is not evident where to add the skills. This is also raised without skills, so that it does not
+            first occur in a later run.
 
     Example:
         >>> print(with_skills(None, {"question": "2+2?"}, "[maths-00001] Add.")["question"])
@@ -70,7 +71,7 @@ def _into_fields(
 
 
 def _place(value: Mapping[Any, Any]) -> str | None:
-    """Return the field that takes the skills, if there is one that can be told."""
+    """Return the field to which the skills are added, if it is evident."""
     if "messages" in value:
         return "messages"
     named = [name for name in TEXT_FIELDS if isinstance(value.get(name), str)]
@@ -85,10 +86,10 @@ def _before(skills: str, text: str) -> str:
 
 
 def _into_messages(runnable: object, value: object, skills: str, stored: Sequence[BaseMessage]) -> object:
-    """Add the skills to the system message, or to what the user says where a second system message might result.
+    """Add the skills to the system message, or to the user's message if there might be two system messages otherwise.
 
-    Many models take one system message only, and only as the first one. Messages of a checkpointed thread keep their
-    ids, and a graph replaces a message by one with the same id: that leaves one copy of the skills in the thread.
+    Many models only support one system message, and only as the first message. Messages of a checkpointed thread keep
+    their ids, and a graph replaces messages with the same id, so there is only one copy of the skills in the thread.
     """
     thread = [restored(message) for message in stored]
     changed = [each for each, before in zip(thread, stored, strict=True) if each is not before]
@@ -113,7 +114,7 @@ def _into_messages(runnable: object, value: object, skills: str, stored: Sequenc
 
 
 def _merged(message: BaseMessage, skills: str, *, is_before: bool) -> BaseMessage:
-    """Return a message with the skills in it, which remembers what it said without them."""
+    """Return a message with the skills, which keeps its original content."""
     content = message.content
     joined: str | list[Any]
     if isinstance(content, str):
@@ -126,7 +127,7 @@ def _merged(message: BaseMessage, skills: str, *, is_before: bool) -> BaseMessag
 
 
 def at_model(value: object, skills: str) -> object:
-    """Return what a model is shown, with the skills: in the system message, or in a new one.
+    """Return the input of a model with the skills in its system message, or in a new one.
 
     Args:
         value: The input of a model: a text, a prompt value or messages.
@@ -144,7 +145,7 @@ def at_model(value: object, skills: str) -> object:
 
 
 def cleaned(message: BaseMessage, skills: str) -> BaseMessage:
-    """Return a message without the skills that an input brought into it.
+    """Return a message without the skills that were added to an input.
 
     Args:
         message: A message that is about to be stored.
@@ -157,11 +158,7 @@ def cleaned(message: BaseMessage, skills: str) -> BaseMessage:
 
 
 def restored(message: BaseMessage) -> BaseMessage:
-    """Return a message as it was before skills were added to it, with its id.
-
-    Args:
-        message: Any message.
-    """
+    """Return a message as it was before skills were added to it, with its id."""
     if PLAIN_CONTENT not in message.additional_kwargs:
         return message
     kept = {name: value for name, value in message.additional_kwargs.items() if name != PLAIN_CONTENT}
@@ -170,6 +167,6 @@ def restored(message: BaseMessage) -> BaseMessage:
 
 def _no_place(what: str) -> ValueError:
     return ValueError(
-        f"there is no place for the skills in {what}; name the field that takes them with input_key, give the prompt "
+        f"no place for the skills in {what}; name the field that takes them with input_key, give the prompt "
         f"a variable {SKILL_FIELDS[0]!r}, or say how with inject=lambda value, skills: ..."
     )

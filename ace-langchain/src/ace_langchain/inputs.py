@@ -1,4 +1,4 @@
-"""Brings an input into the shape that a runnable takes, and says what was asked."""
+"""Converts an input to the format of a runnable, and finds the task in it."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = [
 ]
 
 TEXT_FIELDS = ("input", "question", "query", "task", "prompt", "user_input")
-"""Names under which chains usually take the text that is asked."""
+"""The usual names of the field with the task."""
 
 SKILL_FIELDS = ("skillbook", "skills")
-"""Names under which a prompt may take the skills."""
+"""The names of a prompt variable for the skills."""
 
 
 def shaped(runnable: object, item: object, input_key: str | None = None) -> object:
-    """Bring an input into the shape that a runnable takes.
+    """Convert an input to the format of a runnable.
 
-    Graphs and agents fail on other shapes, or run on an empty conversation without a word.
+    With other formats, graphs and agents fail, or silently run with an empty conversation.
 
     Args:
-        runnable: What will take it.
-        item: A text, a dict, messages, a sample, or whatever else the runnable takes.
-        input_key: The field that takes a text, where it cannot be told.
+        runnable: The runnable that will get the input.
+        item: A text, a dict, messages, a sample, or any other input of the runnable.
+        input_key: The field for a text, if it is not evident.
 
     Raises:
-        ValueError: It cannot be told what the runnable would make of it.
+        ValueError: It is not evident how the runnable would interpret the input.
     """
     if isinstance(item, ACESample):
         item = _of_sample(runnable, item)
@@ -55,11 +55,11 @@ def shaped(runnable: object, item: object, input_key: str | None = None) -> obje
 
 
 def task_of(value: object, input_key: str | None = None) -> str:
-    """Return what is asked.
+    """Return the task in an input.
 
     Args:
-        value: The shaped input.
-        input_key: The field that holds it, where it cannot be told.
+        value: The converted input.
+        input_key: The field that contains the task, if it is not evident.
 
     Example:
         >>> task_of({"question": "2+2?", "style": "short"})
@@ -80,10 +80,10 @@ def task_of(value: object, input_key: str | None = None) -> str:
 
 
 def conversation_before(value: object) -> str:
-    """Return what was said before the task, as lines of text.
+    """Return the messages before the task, as lines of text.
 
     Args:
-        value: The shaped input.
+        value: The converted input.
     """
     held = value.get("messages") if isinstance(value, Mapping) else value
     if not holds_messages(held):
@@ -96,16 +96,12 @@ def conversation_before(value: object) -> str:
 
 
 def holds_messages(value: object) -> bool:
-    """Tell whether a value is a message or a list of what may be messages.
-
-    Args:
-        value: Anything.
-    """
+    """Return whether a value is a message, or a list of possible messages."""
     return isinstance(value, list) or hasattr(value, "to_messages") or hasattr(value, "content")
 
 
 def messages_of(value: object) -> list[Any]:
-    """Return messages of the framework for what it takes as messages.
+    """Convert a value to messages of the framework.
 
     Args:
         value: A text, a prompt value, a message, or a list of messages, pairs and dicts.
@@ -121,11 +117,7 @@ def messages_of(value: object) -> list[Any]:
 
 
 def is_resuming(value: object) -> bool:
-    """Tell whether an input is a `Command` that resumes an interrupted graph.
-
-    Args:
-        value: The shaped input.
-    """
+    """Return whether an input is a `Command` that resumes an interrupted graph."""
     return type(value).__name__ == "Command" and getattr(value, "resume", None) is not None
 
 
@@ -163,7 +155,7 @@ def _for_prompt(item: object, variables: Sequence[str]) -> object:
 
 
 def _state(item: object, fields: frozenset[str]) -> object:
-    """Make the state of a graph."""
+    """Create the state of a graph from an input."""
     known = ", ".join(sorted(fields))
     if isinstance(item, Mapping):
         if set(item) & fields:

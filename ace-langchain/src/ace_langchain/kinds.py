@@ -1,4 +1,4 @@
-"""Tells what a runnable is, without importing the packages that it may come from."""
+"""Determines the kind of a runnable, without importing the packages that may define it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _AGENT_EXECUTORS = frozenset({"langchain_classic:AgentExecutor", "langchain:Agen
 
 
 def kind_of(runnable: object) -> Kind:
-    """Tell what a runnable is: a graph, a legacy AgentExecutor, or any other Runnable.
+    """Return the kind of a runnable: a graph, a legacy AgentExecutor, or any other Runnable.
 
     Args:
-        runnable: The runnable, wrapped by `bind` or `with_config` or not.
+        runnable: The runnable, possibly wrapped by `bind` or `with_config`.
 
     Example:
         >>> kind_of(object())
@@ -30,11 +30,7 @@ def kind_of(runnable: object) -> Kind:
 
 
 def unwrapped(runnable: object) -> object:
-    """Return the runnable inside of what `bind`, `with_config` and the like made.
-
-    Args:
-        runnable: The runnable.
-    """
+    """Return the runnable inside wrappers such as those of `bind` and `with_config`."""
     for _ in range(_DEEPEST_WRAPPING):
         if not any(base.__name__ == "RunnableBindingBase" for base in type(runnable).__mro__):
             break
@@ -43,11 +39,7 @@ def unwrapped(runnable: object) -> object:
 
 
 def state_fields(runnable: object) -> frozenset[str] | None:
-    """Return the fields of a graph's state; None if it takes any input.
-
-    Args:
-        runnable: A graph.
-    """
+    """Return the fields of a graph's state; None if the graph accepts any input."""
     graph = unwrapped(runnable)
     if "langgraph:CompiledStateGraph" not in class_names(graph):
         return None
@@ -57,11 +49,7 @@ def state_fields(runnable: object) -> frozenset[str] | None:
 
 
 def prompt_variables(runnable: object) -> tuple[str, ...]:
-    """Return the variables of the prompt with which a chain begins; empty if it does not begin with one.
-
-    Args:
-        runnable: A chain.
-    """
+    """Return the variables of the prompt at the beginning of a chain; empty if it does not begin with one."""
     first = unwrapped(getattr(unwrapped(runnable), "first", unwrapped(runnable)))
     if "langchain_core:BasePromptTemplate" not in class_names(first):
         return ()
@@ -70,9 +58,9 @@ def prompt_variables(runnable: object) -> tuple[str, ...]:
 
 
 def may_add_system_message(runnable: object) -> bool:
-    """Tell whether a system message in front of an input is the only one that its model gets.
+    """Return whether a system message at the beginning of an input is the only one that the model gets.
 
-    Graphs and functions may have one of their own, which cannot be seen.
+    Graphs and functions may add their own, which is not visible here.
 
     Args:
         runnable: A chat model, or a chain that begins with one or with a prompt.
@@ -89,10 +77,7 @@ def may_add_system_message(runnable: object) -> bool:
 
 
 def class_names(value: object) -> set[str]:
-    """Return the names of the classes of a value, each with the package that it comes from.
-
-    Args:
-        value: Anything.
+    """Return the names of the classes of a value, each with its top-level package.
 
     Example:
         >>> sorted(class_names("text"))

@@ -1,4 +1,4 @@
-"""`LangChainLLMClient`: any chat model of LangChain as the model of the roles."""
+"""`LangChainLLMClient`, with which the roles use any chat model of LangChain."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ace.calls import BLOCKING, ON_LOOP, AnswerProblem, Calling, RejectedAnswer, finished, note_model_call, until_usable
 from ace.integrations import checked_class, within_seconds
+from ace.json_fields import number_in
 from ace.protocols import (
     LLMAuthenticationError,
     LLMCallError,
@@ -18,7 +19,7 @@ from ace.protocols import (
 )
 from ace.providers import UsageAccount, valid_answer
 from ace_langchain.framework import load
-from ace_langchain.messages import plain_message
+from ace_langchain.messages import mapping, plain_message
 from ace_langchain.structured_answer import raw_text, schema_of, validated
 
 if TYPE_CHECKING:
@@ -33,23 +34,23 @@ StructuredBy = Literal["prompt", "model"]
 
 @checked_class
 class LangChainLLMClient:
-    """Makes a chat model of LangChain answer for the roles. It satisfies `LLMClientLike`.
+    """Calls a chat model of LangChain. It implements `LLMClientLike`.
 
-    What LangChain repeats after a lost request is the model's own matter: set `max_retries` there.
+    Failed requests are retried by the model itself, according to its `max_retries`.
 
     Args:
-        model: A chat model, or a model string of LangChain such as `openai:gpt-4o-mini`, which needs `langchain`.
-        structured: How structured answers are asked for: `prompt`, with the schema in the prompt, which every model
-            can read; `model`, with the model's own `with_structured_output`.
-        validation_retries: How often a structured answer that does not validate is asked for again.
-        timeout: How long one answer may take until it is complete, in seconds, whatever the model itself repeats
-            meanwhile; None for as long as it takes. A model made from a string gets it as its own timeout too.
-        **settings: With a model string: what the model takes, such as `max_tokens` or `temperature`.
+        model: A chat model, or a model string of LangChain such as `openai:gpt-4o-mini`, which requires `langchain`.
+        structured: How structured answers are requested: `prompt` adds the schema to the prompt, which works with every
+            model; `model` uses the model's own `with_structured_output`.
+        validation_retries: How often the model is asked again if a structured answer does not validate.
+        timeout: The time limit of one answer, in seconds, including the retries of the model; None waits indefinitely.
+            A model created from a string also gets it as its own timeout.
+        **settings: With a model string, the settings of the model, such as `max_tokens` or `temperature`.
 
     Raises:
-        TypeError: This is not a chat model.
+        TypeError: The object is not a chat model.
         ValueError: A setting is invalid.
-        ImportError: A package of LangChain is not installed; the text says how to.
+        ImportError: A package of LangChain is not installed; the message says how to install it.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -92,12 +93,12 @@ class LangChainLLMClient:
 
     @property
     def usage(self) -> Usage:
-        """What all calls of this client have used so far."""
+        """The total usage of all calls of this client."""
         return self._account.total
 
     @property
     def input_token_limit(self) -> int | None:
-        """How many tokens of input the model takes, or None if LangChain does not know the model."""
+        """The size of the model's input, in tokens; None if LangChain does not know the model."""
         profile = getattr(self.chat_model, "profile", None)
         limit = profile.get("max_input_tokens") if isinstance(profile, dict) else None
         return limit if isinstance(limit, int) else None
@@ -107,7 +108,7 @@ class LangChainLLMClient:
 
         Args:
             prompt: The whole prompt.
-            **kwargs: `system` for a system message; everything else goes to the model's `invoke`, such as
+            **kwargs: `system` for a system message; all others are passed to the model's `invoke`, such as
                 `temperature` or `stop`.
 
         Raises:
@@ -160,7 +161,7 @@ class LangChainLLMClient:
     ) -> StructuredAnswer:
         """Send a prompt and return the answer as an instance of a pydantic model.
 
-        An answer that does not validate is asked for again, with the error shown to the model.
+        If the answer does not validate, the model is asked again and shown the error.
 
         Args:
             prompt: The whole prompt.
@@ -176,7 +177,7 @@ class LangChainLLMClient:
     async def acomplete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
     ) -> StructuredAnswer:
-        """Ask for a structured answer with the model's `ainvoke`; otherwise like `complete_structured`.
+        """Request a structured answer with the model's `ainvoke`; otherwise like `complete_structured`.
 
         Args:
             prompt: The whole prompt.
@@ -213,7 +214,7 @@ class LangChainLLMClient:
     async def _invoked(
         self, calling: Calling, runnable: Runnable[Any, Any], messages: list[dict[str, Any]], settings: dict[str, Any]
     ) -> Any:
-        """Invoke the model, or what asks it, before the deadline."""
+        """Invoke the model, or the runnable around it, with the timeout."""
         try:
             if calling is BLOCKING:
                 return within_seconds(self.timeout, lambda: runnable.invoke(messages, **settings))
@@ -229,8 +230,8 @@ class LangChainLLMClient:
         response_model: type[StructuredAnswer],
         settings: dict[str, Any],
     ) -> StructuredAnswer:
-        """Ask with the model's own structured output, until an answer validates."""
-        # With the class itself, some models raise on an answer that does not validate, and it would be lost.
+        """Ask with the model's own structured output until an answer validates."""
+        # If they get the class itself, some models raise on an invalid answer, which would be lost.
         asking = self.chat_model.with_structured_output(schema_of(response_model), include_raw=True)
 
         async def ask(rejected: RejectedAnswer | None) -> tuple[Any, str]:
@@ -249,15 +250,18 @@ class LangChainLLMClient:
         return await until_usable(ask, read, text_of=lambda answer: answer[1], max_retries=self.validation_retries)
 
     def _response(self, answer: AIMessage, seconds: float) -> LLMResponse:
-        """Return an answer, and count what it took."""
+        """Convert an answer, and count its usage."""
         plain = plain_message(answer)
         tokens = plain["usage"]
+        details = mapping(mapping(answer.usage_metadata).get("input_token_details"))
         usage = Usage(
             calls=1,
             input_tokens=tokens.get("input_tokens", 0),
             output_tokens=tokens.get("output_tokens", 0),
             unpriced_calls=1,
             unreported_calls=0 if tokens else 1,
+            cached_input_tokens=int(number_in(details, "cache_read") or 0),
+            cache_write_tokens=int(number_in(details, "cache_creation") or 0),
         )
         self._account.add(usage)
         note_model_call(self.model, usage, seconds)
@@ -301,7 +305,7 @@ def _chat_model(model: BaseChatModel | str, settings: dict[str, Any]) -> BaseCha
     if not isinstance(model, base):
         raise TypeError(f"a {type(model).__name__} is not a chat model; give one, or a model string")
     if settings:
-        raise TypeError(f"a chat model has its settings already; these are too many: {', '.join(settings)}")
+        raise TypeError(f"a chat model object already has its settings; remove these: {', '.join(settings)}")
     return model
 
 
@@ -311,7 +315,7 @@ def _messages(prompt: str, system: str | None) -> list[dict[str, Any]]:
 
 
 def _finish_reason(stop_reason: str) -> str:
-    """Return the reason in the words of `LLMResponse`."""
+    """Return the reason as defined by `LLMResponse`."""
     return {"max_tokens": "length", "MAX_TOKENS": "length", "end_turn": "stop", "STOP": "stop"}.get(
         stop_reason, stop_reason
     )

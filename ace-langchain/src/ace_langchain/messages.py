@@ -21,11 +21,11 @@ __all__ = [
 ]
 
 PLAIN_CONTENT = "ace_plain_content"
-"""The name under which a message to which skills were added keeps what it said without them."""
+"""The name under which a message with added skills keeps its original content."""
 
 _TYPES = ("human", "ai", "system", "tool", "function", "developer", "remove", "chat")
 _ROLES = {"user": "human", "assistant": "ai", "model": "ai"}
-"""What other providers call the speakers."""
+"""The names of the roles in the APIs of other providers."""
 _THOUGHTS = {"thinking": "thinking", "reasoning": "reasoning"}
 """Kinds of content blocks that hold a thought, each with the field that has its text."""
 
@@ -39,26 +39,26 @@ class ToolCall(TypedDict):
 
 
 class PlainMessage(TypedDict):
-    """A message as JSON can hold it."""
+    """A message as JSON-compatible data."""
 
     type: str
     """`human`, `ai`, `system`, `tool` and so on."""
     content: str
     thought: str
-    """What the model thought, where the provider tells it."""
+    """The reasoning of the model, if the provider returns it."""
     name: str
     tool_calls: list[ToolCall]
     tool_call_id: str
-    """Of a tool message: the call that it answers."""
+    """The id of the call that a tool message answers."""
     is_error: bool
     stop_reason: str
-    """Why the model stopped, where the provider tells it."""
+    """Why the model stopped, if the provider returns it."""
     usage: dict[str, int]
-    """Tokens, where the provider tells them."""
+    """The number of tokens, if the provider returns it."""
 
 
 def is_message(value: object) -> TypeGuard[object]:
-    """Tell whether a value is a message: live, dumped as a dict, or serialised by LangChain.
+    """Return whether a value is a message: live, dumped as a dict, or serialised by LangChain.
 
     Args:
         value: Anything.
@@ -77,13 +77,13 @@ def is_message(value: object) -> TypeGuard[object]:
 
 
 def plain_message(message: object) -> PlainMessage:
-    """Turn a message into plain data.
+    """Convert a message to plain data.
 
     Args:
-        message: A live message, or what a stored one is read as.
+        message: A live message, or a parsed stored one.
 
     Raises:
-        TypeError: It is not a message.
+        TypeError: The object is not a message.
 
     Example:
         >>> plain_message({"type": "ai", "data": {"content": [{"type": "text", "text": "4"}]}})["content"]
@@ -158,7 +158,7 @@ def _is_pair(value: Sequence[object]) -> bool:
 
 
 def _has_role(value: object) -> bool:
-    """Tell whether this is a message as the providers' APIs take it."""
+    """Return whether this is a message as the providers' APIs take it."""
     if not isinstance(value, Mapping):
         return False
     speakers = ("user", "assistant", "system", "developer", "tool", "function", "model")
@@ -166,7 +166,7 @@ def _has_role(value: object) -> bool:
 
 
 def parsed(value: object) -> object:
-    """Return what a text holds as a JSON object or list, and everything else as it is.
+    """Parse a text that is a JSON object or list; return everything else unchanged.
 
     Args:
         value: Any value; tracers store inputs and outputs as texts.
@@ -211,7 +211,7 @@ def text_of(value: object) -> str:
 
 
 def plain_json(value: object) -> object:
-    """Return a value as JSON can hold it; what has no form in JSON becomes its text.
+    """Convert a value to JSON-compatible data; values without a JSON form become text.
 
     Args:
         value: The arguments of a tool and the like.
@@ -324,11 +324,7 @@ def _usage(fields: Mapping[str, object]) -> dict[str, int]:
 
 
 def mapping(value: object) -> Mapping[str, object]:
-    """Return a JSON object as it is, and an empty one for anything else.
-
-    Args:
-        value: Any value.
-    """
+    """Return a JSON object unchanged, and an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
 
 

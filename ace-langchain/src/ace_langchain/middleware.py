@@ -1,4 +1,4 @@
-"""A middleware with which an agent of `create_agent` sees the skills, and with which its runs are recorded."""
+"""A middleware that adds the skills to the prompt of an agent of `create_agent`, and may record its runs."""
 
 from __future__ import annotations
 
@@ -34,21 +34,22 @@ def skillbook_middleware(
     agent: str = "",
     record: str | Path | Record | None = None,
 ) -> AgentMiddleware[Any, Any]:
-    """Return a middleware that puts the skills into the system prompt of every model call, and may record the runs.
+    """Return a middleware that adds the skills to the system prompt of every model call, and may record the runs.
 
-    The skills are not stored in the state of the agent, so a continued conversation sees them once, and as they are
-    now. In a run of `LangChainExecuteStep` the agent sees the skills of that run.
+    The skills are not stored in the state of the agent, so a continued conversation sees the current ones, once. In a
+    run of `LangChainExecuteStep`, the agent sees the skills of that run.
 
     Args:
-        skillbook: The book, or a function that returns the text to show; None for an agent that learns in our runner
-            only, with `inject="middleware"`.
-        agent: The name of the agent or sub-agent. Skills in the section `agent:NAME` are shown to that agent only.
-        record: Where the runs of the agent are recorded, so that it teaches without our runner: a file, to which each
-            run adds a line for `ace learn FILE` or `records_in`; or a function that gets each record. A run that fails
-            in a model or a tool is recorded with its error. Of a thread that continues, the newest record counts.
+        skillbook: The skillbook, or a function that returns the text to show; None for an agent that runs only in the
+            runner, with `inject="middleware"`.
+        agent: The name of the agent or sub-agent. Only that agent gets the skills in the section `agent:NAME`.
+        record: Where to record the runs of the agent, so that ACE can learn from them without the runner: a file, to
+            which each run appends a line for `ace learn FILE` or `records_in`; or a function that receives each record.
+            A run that fails in a model or a tool is recorded with its error. Of several records of a thread, the
+            newest is used.
 
     Raises:
-        ImportError: `langchain` is not installed; the text says how to.
+        ImportError: `langchain` is not installed; the message says how to install it.
 
     Example:
         >>> from ace import Skillbook
@@ -73,7 +74,7 @@ def _recorder(record: str | Path | Record | None) -> Record:
     path = "" if record is None else os.fspath(record)
 
     def append(line: dict[str, object]) -> None:
-        # One write of one line: agents that run side by side do not mix theirs.
+        # Each line is written at once, so that lines of concurrent agents are not mixed.
         data = json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -87,12 +88,12 @@ def _recorder(record: str | Path | Record | None) -> Record:
 
 @lru_cache(maxsize=1)
 def _middleware_class() -> Any:
-    """Make the class on first use: its base comes from `langchain`, which other runnables do without."""
+    """Create the class on first use: its base class is in `langchain`, which other runnables do not need."""
     base = load("langchain.agents.middleware", needed_by="skillbook_middleware").AgentMiddleware
     system_message = load("langchain_core.messages", needed_by="skillbook_middleware").SystemMessage
 
     class SkillbookMiddleware(base):  # type: ignore[misc, valid-type]  # a class that is loaded on first use
-        """Puts the skills into the system prompt of every model call."""
+        """Adds the skills to the system prompt of every model call."""
 
         def __init__(self, skills: Callable[[], str], agent: str, record: Record) -> None:
             super().__init__()
@@ -111,12 +112,12 @@ def _middleware_class() -> Any:
             skills = self._skills() if offered is None else offered
             if not skills:
                 return request
-            # Earlier turns of the thread may hold skills of runs that put them into the input.
+            # Earlier turns of the thread may contain skills that were added to the input.
             if offered is None or self._agent == "":
                 request = request.override(messages=[restored(message) for message in request.messages])
             first = request.messages[0] if request.messages else None
             if request.system_message is None and isinstance(first, system_message):
-                # The caller gave it with the input; a second one would be refused by some models.
+                # It was part of the input; some models reject a second system message.
                 merged = first.model_copy(update={"content": _joined(first.content, skills)})
                 return request.override(messages=[merged, *request.messages[1:]])
             own = None if request.system_message is None else request.system_message.content
@@ -127,7 +128,7 @@ def _middleware_class() -> Any:
 
 @lru_cache(maxsize=1)
 def _recording_class() -> Any:
-    """Make the class of those that record, which adds a node to the graph of the agent."""
+    """Create the class that also records, which adds a node to the graph of the agent."""
     base = _middleware_class()
     messages_to_dict = load("langchain_core.messages", needed_by="skillbook_middleware").messages_to_dict
 
@@ -158,7 +159,7 @@ def _recording_class() -> Any:
 
         @contextmanager
         def _failures(self, state: Any, place: str) -> Iterator[None]:
-            """Record a run that ends here: no later hook is called of one that fails."""
+            """Record a run that fails here, because no later hook is called then."""
             try:
                 yield
             except Exception as error:

@@ -1,4 +1,4 @@
-"""Hands the skills of a run to a middleware that the agent brings along, and chooses those of one agent."""
+"""Passes the skills of a run to the middleware of its agent, and selects those for one agent."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _AGENT = "agent:"
 def skills_text(
     skillbook: SkillbookReader, agent: str = "", budget_tokens: int | None = None, *, is_only_own: bool = False
 ) -> str:
-    """Return the skills of a book as text for an agent.
+    """Render the skills for an agent.
 
-    Those in a section such as `agent:researcher` are for the agent `researcher` only; all others are for every agent.
+    Skills in a section such as `agent:researcher` are only for the agent `researcher`; all others are for every agent.
 
     Args:
-        skillbook: The book.
-        agent: The name of the agent; empty for one without a name.
-        budget_tokens: Their maximum size, in tokens; None takes all of them.
-        is_only_own: Whether to take only what is for this agent alone.
+        skillbook: The skillbook to render.
+        agent: The name of the agent; empty for an agent without a name.
+        budget_tokens: The maximum size of the skills, in tokens; None includes all of them.
+        is_only_own: Whether to include only the skills that are for this agent alone.
 
     Example:
         >>> book = Skillbook()
@@ -50,10 +50,10 @@ def skills_text(
 
 @final
 class SkillOffer:
-    """The skills of one run, and whether a middleware took them.
+    """The skills of one run, and whether a middleware has used them.
 
     Args:
-        text_for: Returns the skills as text for the agent of this name.
+        text_for: Returns the skills as text for the agent of a name.
     """
 
     def __init__(self, text_for: Callable[[str], str]) -> None:
@@ -61,11 +61,7 @@ class SkillOffer:
         self.is_taken = False
 
     def take(self, agent: str) -> str:
-        """Return the skills, and remember that they were taken.
-
-        Args:
-            agent: The name of the agent that takes them.
-        """
+        """Return the skills for the agent of a name, and remember that they were used."""
         self.is_taken = True
         return self._text_for(agent)
 
@@ -75,10 +71,10 @@ _offer: ContextVar[SkillOffer | None] = ContextVar("ace_langchain_offer", defaul
 
 @contextmanager
 def offering(text_for: Callable[[str], str]) -> Iterator[SkillOffer]:
-    """Offer skills to the middleware of whatever runs inside the `with` block.
+    """Offer skills to the middleware of agents that run inside the `with` block.
 
     Args:
-        text_for: Returns the skills as text for the agent of this name.
+        text_for: Returns the skills as text for the agent of a name.
 
     Example:
         >>> with offering(lambda agent: "[maths-00001] Add.") as offer:
@@ -96,10 +92,6 @@ def offering(text_for: Callable[[str], str]) -> Iterator[SkillOffer]:
 
 
 def offered_skills(agent: str = "") -> str | None:
-    """Take the skills that are offered; None if there is no offer.
-
-    Args:
-        agent: The name of the agent that takes them.
-    """
+    """Return the offered skills for the agent of a name; None outside `offering`."""
     offer = _offer.get()
     return None if offer is None else offer.take(agent)

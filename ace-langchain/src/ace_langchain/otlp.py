@@ -40,7 +40,7 @@ _USAGE = {
 
 
 def is_otlp(record: object) -> bool:
-    """Tell whether a record is a batch of spans of OTLP of which at least one has GenAI attributes.
+    """Return whether a record is a batch of spans of OTLP of which at least one has GenAI attributes.
 
     Args:
         record: Anything.
@@ -49,7 +49,7 @@ def is_otlp(record: object) -> bool:
 
 
 def is_genai_span(record: object) -> bool:
-    """Tell whether a record is one span with GenAI attributes.
+    """Return whether a record is one span with GenAI attributes.
 
     Args:
         record: Anything.

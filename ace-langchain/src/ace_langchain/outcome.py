@@ -1,4 +1,4 @@
-"""Judges what a runnable returned: what is the answer, and did the run come to its end?"""
+"""Determines the outcome of a run from the return value of the runnable: the answer, or the problem."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ _GAVE_UP = (
     "Model call limits exceeded: ",
     "Tool call limit reached: ",
 )
-"""How LangChain's own agents and limits say, as an answer, that there is none."""
+"""The answers of LangChain's own agents and limits that report a failure."""
 
 _WRONG_USE = (
     "is missing variables {",
     "The input to RunnablePassthrough.assign() must be a dict",
     "Expected mapping type as input to ",
 )
-"""How the parts of a chain say that they were wired wrongly."""
+"""The errors of the parts of a chain that are wired incorrectly."""
 
 _CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 _REFUSED = ("content_filter", "refusal", "SAFETY")
 
 
 class Outcome(NamedTuple):
-    """What a runnable returned, judged."""
+    """The outcome of a run."""
 
     result_type: ResultType
-    """What ran; `error` if it broke off."""
+    """The kind of the runnable; `error` if it raised."""
     output: str
     """The answer as text."""
     problem: str | None
-    """What keeps it from being one."""
+    """Why the output is not an answer; None if it is one."""
     messages: tuple[PlainMessage, ...]
-    """The conversation, where the runnable returned it."""
+    """The conversation, if the runnable returned it."""
     returned: object = None
-    """What it returned, as it came."""
+    """The unchanged return value."""
     interrupts: tuple[object, ...] = ()
-    """What an interrupted graph asks."""
+    """The questions of an interrupted graph."""
 
     @property
     def waits_for(self) -> str:
-        """What an interrupted graph asks, as text."""
+        """The questions of an interrupted graph, as text."""
         return ", ".join(map(text_of, self.interrupts))
 
 
 def outcome_of(returned: object, kind: Kind, given: object = None, output_key: str | None = None) -> Outcome:
-    """Judge what a runnable returned.
+    """Determine the outcome of a run.
 
     Args:
-        returned: What it returned.
-        kind: What it is.
-        given: Its input. A state that comes back unchanged is not an answer.
-        output_key: The field of a dict that holds the answer, where it cannot be told.
+        returned: The return value of the runnable.
+        kind: The kind of the runnable.
+        given: Its input. A state that is returned unchanged is not an answer.
+        output_key: The field of a dict that contains the answer, if it is not evident.
 
     Example:
         >>> outcome_of({"input": "2+2?", "output": "Agent stopped due to max iterations."}, "agent").problem
@@ -83,26 +83,20 @@ def outcome_of(returned: object, kind: Kind, given: object = None, output_key: s
 
 
 def failed(error: Exception) -> Outcome:
-    """Return the outcome of a run that broke off.
-
-    Args:
-        error: What ended it.
+    """Return the outcome of a run that raised an error.
 
     Example:
         >>> failed(ValueError("no such city")).problem
         'ValueError: no such city'
     """
-    # LangGraph notes the name and a random id of the node; where the error arose is recorded better.
+    # LangGraph adds a note with the name and a random id of the node; the recorder knows the place more precisely.
     notes = "; ".join(note for note in getattr(error, "__notes__", ()) if not note.startswith("During task with name"))
     told = f"{type(error).__name__}: {error}".removesuffix(": ")
     return Outcome("error", "", f"{told} ({notes})" if notes else told, ())
 
 
 def is_wrong_use(error: Exception) -> bool:
-    """Tell whether an error says that a chain was given what it cannot take, of which nothing can be learned.
-
-    Args:
-        error: What ended the run.
+    """Return whether an error means that the input does not fit a chain, from which nothing can be learned.
 
     Example:
         >>> is_wrong_use(KeyError("Input to ChatPromptTemplate is missing variables {'style'}."))
@@ -112,11 +106,7 @@ def is_wrong_use(error: Exception) -> bool:
 
 
 def problem_of(answer: PlainMessage) -> str | None:
-    """Say why the answer of a model is none; None if it is one.
-
-    Args:
-        answer: What the model answered.
-    """
+    """Return why the message of a model is not an answer, such as a refusal; None if it is one."""
     if answer["stop_reason"] in _CUT_OFF:
         return "the answer was cut off at the longest that the model may write"
     if answer["stop_reason"] in _REFUSED:
@@ -132,7 +122,7 @@ def _messages(returned: object) -> tuple[PlainMessage, ...]:
 
 
 def _answer(returned: object, kind: Kind, given: object, output_key: str | None) -> object:
-    """Return the part of what came back that is the answer."""
+    """Return the part of the return value that is the answer."""
     if output_key is not None:
         if _field(returned, output_key) is None:
             raise ValueError(f"the runnable returned no {output_key!r}, which output_key names")
@@ -177,7 +167,7 @@ def _problem(returned: object, answer: object, output: str) -> str | None:
 
 
 def _is_parsing(returned: object) -> bool:
-    """Tell whether this is what `with_structured_output(..., include_raw=True)` returns."""
+    """Return whether this is a return value of `with_structured_output(..., include_raw=True)`."""
     return isinstance(returned, Mapping) and set(returned) == {"raw", "parsed", "parsing_error"}
 
 

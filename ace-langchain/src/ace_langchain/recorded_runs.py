@@ -1,6 +1,6 @@
-"""Reads runs that a tracer has recorded part by part: exports of LangSmith, `astream_events`, OpenTelemetry spans.
+"""Reads runs that a tracer has recorded: exports of LangSmith, `astream_events`, OpenTelemetry spans.
 
-Each of them is first turned into `RunPart`s, one for each model call, tool call and chain, and these into a result.
+Each is first converted to `RunPart`s, one for each model call, tool call and chain, and these to a result.
 """
 
 from __future__ import annotations
@@ -54,30 +54,30 @@ class RunPart:
 
     id: str
     parent: str
-    """The id of the part that it runs in; empty if none is known."""
+    """The id of the enclosing part; empty if it is not known."""
     kind: PartKind
     name: str
     order: str
-    """Parts that start later sort behind."""
+    """The sort key by start time."""
     given: object = None
     """Its input."""
     returned: object = None
     """Its output; None if it failed, or if that is not recorded."""
     error: str = ""
     answers: tuple[PlainMessage, ...] = ()
-    """Of a model: what it answered."""
+    """The answers of a model."""
     usage: Mapping[str, int] = field(default_factory=dict)
-    """Of a model: its tokens, where the messages do not tell them."""
+    """The tokens of a model, if they are not in the messages."""
     call_id: str = ""
-    """Of a tool: the call that it answers, where it is recorded."""
+    """The id of the call that a tool answers, if it is recorded."""
     is_open: bool = False
-    """Whether it is not recorded how it ended."""
+    """Whether its end is not recorded."""
     feedback: str = ""
-    """What people or evaluators said of it."""
+    """The feedback of people or evaluators."""
 
 
 def is_langsmith_run(record: object) -> bool:
-    """Tell whether a record is a run of LangSmith: live, dumped, or as its API returns it.
+    """Return whether a record is a run of LangSmith: live, dumped, or as its API returns it.
 
     Args:
         record: Anything.
@@ -92,7 +92,7 @@ def is_langsmith_run(record: object) -> bool:
 
 
 def begins_langsmith_run(record: Mapping[str, object]) -> bool:
-    """Tell whether the first fields of a record, whose end is not known, are those of a run of LangSmith.
+    """Return whether the first fields of a record, whose end is not known, are those of a run of LangSmith.
 
     The input may come after a long field, such as the traceback of an error.
 
@@ -119,7 +119,7 @@ def key_of_run(run: object) -> str:
 
 
 def is_event(record: object) -> bool:
-    """Tell whether a record is an event of `astream_events`.
+    """Return whether a record is an event of `astream_events`.
 
     Args:
         record: Anything.
@@ -193,10 +193,10 @@ def parts_of_events(events: Iterable[Mapping[str, object]]) -> list[RunPart]:
 
 
 def result_of_parts(parts: Sequence[RunPart]) -> LangChainResult:
-    """Return the result that the parts of a run tell of.
+    """Return the result of a run.
 
     Args:
-        parts: The parts, at least one.
+        parts: The parts of the run, at least one.
     """
     tree = _Tree(parts)
     root = tree.root
@@ -227,7 +227,7 @@ def result_of_parts(parts: Sequence[RunPart]) -> LangChainResult:
 
 
 class _Tree:
-    """The parts of a run, and which runs inside of which."""
+    """The hierarchy of the parts of a run."""
 
     def __init__(self, parts: Sequence[RunPart]) -> None:
         self._parts = {part.id: part for part in sorted(parts, key=lambda part: part.order)}
@@ -260,7 +260,7 @@ class _Tree:
         return self.path(part).rpartition("/")[0]
 
     def first_failure(self) -> RunPart | None:
-        """Return the part where the first error arose."""
+        """Return the part that raised the first error."""
         return next((part for part in self._parts.values() if self.failed_itself(part)), None)
 
     def failed_itself(self, part: RunPart) -> bool:
@@ -269,7 +269,7 @@ class _Tree:
 
 
 class _Told:
-    """The steps of a run, while they are gathered."""
+    """The steps of a run while they are collected."""
 
     def __init__(self, tree: _Tree) -> None:
         self._tree = tree
@@ -283,7 +283,7 @@ class _Told:
         return f"{number} in {path}" if path else str(number)
 
     def walk(self) -> None:
-        """Take in all parts: each before those that run in it, and its outcome behind them."""
+        """Add all parts: each before the parts inside it, and its outcome after them."""
         seen: set[str] = set()
         waiting = [(part, False) for part in reversed(self._tree.below(""))]
         while waiting:

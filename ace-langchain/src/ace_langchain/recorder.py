@@ -30,7 +30,7 @@ class SkillsInSearchError(ValueError):
 
 @final
 class SearchGuard(BaseCallbackHandler):
-    """Ends a run before a retriever searches with the skills, which would find what fits them and not the question.
+    """Ends a run before a retriever searches with the skills, which would find documents about them.
 
     Args:
         skills: The skills as text; not empty.
@@ -44,7 +44,7 @@ class SearchGuard(BaseCallbackHandler):
         self.error: SkillsInSearchError | None = None
 
     def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-        """Look at a query."""
+        """Check a query for the skills."""
         if self._heading in query:
             self.error = SkillsInSearchError(
                 "a retriever was about to search with the skills, which are in the text that this runnable searches "
@@ -56,9 +56,9 @@ class SearchGuard(BaseCallbackHandler):
 
 @final
 class Recorder(BaseCallbackHandler):
-    """A callback handler for one run. It keeps what the framework throws away when a part of it fails."""
+    """A callback handler for one run. It keeps the events that the framework discards when a part of the run fails."""
 
-    run_inline = True  # else an asynchronous run would call it from other threads, in any order
+    run_inline = True  # otherwise an asynchronous run calls it from other threads, in any order
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -73,15 +73,15 @@ class Recorder(BaseCallbackHandler):
         self._usage: dict[str, int] = {"model_calls": 0, "tool_calls": 0}
 
     def recording(self) -> Recording:
-        """Return what was seen so far; it does not change any more."""
+        """Return an immutable copy of the recording so far."""
         with self._lock:
             uses = tuple(ToolUse(**use) for use in self._uses)
             return Recording(tuple(self._steps), uses, tuple(self._answers), dict(self._usage))
 
     def place_of(self, error: BaseException) -> str:
-        """Return where an error came from, such as `tools/divide`; empty if it was not seen.
+        """Return the part that raised an error, such as `tools/divide`; empty if it is not known.
 
-        Of a run that was out of time, it is the part that was still at work.
+        For a run that timed out, it is the part that was still running.
 
         Args:
             error: The error that ended the run.
@@ -101,16 +101,16 @@ class Recorder(BaseCallbackHandler):
         """Record the answer to an interrupted graph.
 
         Args:
-            decision: What the graph is resumed with.
+            decision: The value with which the graph is resumed.
         """
         with self._lock:
             self._add("message", "user", text_of(decision), "")
 
     def recall(self, messages: Sequence[object]) -> None:
-        """Take in what an interrupted run of another process did.
+        """Add the steps of a run that was interrupted in another process.
 
         Args:
-            messages: The messages of its thread behind the question.
+            messages: The messages of its thread after the question.
         """
         with self._lock:
             for message in messages:
@@ -122,10 +122,10 @@ class Recorder(BaseCallbackHandler):
                 self._unanswered.pop(answer["tool_call_id"], None)
 
     def see_results(self, messages: Sequence[object]) -> None:
-        """Take in results of tools that no tool reported: of unknown ones, or of those that a middleware answers.
+        """Add tool results without a tool event: those of unknown tools, or of calls that a middleware answers.
 
         Args:
-            messages: The conversation that a model is shown, or with which a graph ends.
+            messages: The input of a model, or the final conversation of a graph.
         """
         with self._lock:
             for message in messages:
@@ -139,11 +139,11 @@ class Recorder(BaseCallbackHandler):
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
-        """Remember which part runs inside of which."""
+        """Record the parent of a part."""
         self._begin(serialized, run_id, parent_run_id, kwargs)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Record an error once, where it arose."""
+        """Record an error once, in the part that raised it."""
         with self._lock:
             if _is_control_flow(error) or any(failed is error for failed, _ in self._failed):
                 return
@@ -159,7 +159,7 @@ class Recorder(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        """Look at the results that the model is shown."""
+        """Add the tool results in the input of the model."""
         self._begin(serialized, run_id, parent_run_id, kwargs)
         for conversation in messages:
             self.see_results(conversation)
@@ -167,11 +167,11 @@ class Recorder(BaseCallbackHandler):
     def on_llm_start(
         self, serialized: Any, prompts: list[str], *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
-        """Remember where a model without messages runs."""
+        """Record the parent of a model without messages."""
         self._begin(serialized, run_id, parent_run_id, kwargs)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """Record what a model answered, and what it took."""
+        """Record the answer of a model, and its usage."""
         with self._lock:
             self._usage["model_calls"] += 1
             for generations in response.generations:
@@ -201,7 +201,7 @@ class Recorder(BaseCallbackHandler):
         inputs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Record the use of a tool, and the call too if no model is seen to have asked for it."""
+        """Record the use of a tool, and the call if it is not in the answer of a model."""
         name = str((serialized or {}).get("name") or kwargs.get("name") or "tool")
         given = input_str if inputs is None else plain_json(inputs)
         with self._lock:
@@ -252,7 +252,7 @@ class Recorder(BaseCallbackHandler):
             self._add("call", name, query, self._tree.parent_path(run_id))
 
     def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
-        """Record what a search found."""
+        """Record the results of a search."""
         with self._lock:
             found = "\n\n".join(text_of(document) for document in documents)
             self._add("result", self._tree.name(run_id), found, self._tree.parent_path(run_id))
@@ -263,11 +263,11 @@ class Recorder(BaseCallbackHandler):
             self._fail(error, self._tree.path(run_id), self._tree.name(run_id))
 
     def _begin(self, serialized: Any, run_id: UUID, parent_run_id: UUID | None, described: Mapping[str, Any]) -> None:
-        with self._lock:  # parts that run side by side may be in different threads
+        with self._lock:  # concurrent parts may be in different threads
             self._tree.add(run_id, parent_run_id, described.get("name") or (serialized or {}).get("name"))
 
     def _call_id(self, name: str, given: object) -> str:
-        """Return the id of the call that a tool answers; older releases of LangChain do not tell it."""
+        """Return the id of the call that a tool answers, which older releases of LangChain do not provide."""
         waiting = (call_id for call_id, tool in self._unanswered.items() if tool == name)
         return str(given) if given else next(waiting, "")
 
@@ -291,5 +291,5 @@ def _told(error: BaseException) -> str:
 
 
 def _is_control_flow(error: BaseException) -> bool:
-    """Graphs interrupt themselves, and jump to a parent, by raising."""
+    """Return whether a graph raised an error to interrupt itself, or to jump to a parent graph."""
     return any(base.__name__ == "GraphBubbleUp" for base in type(error).__mro__)

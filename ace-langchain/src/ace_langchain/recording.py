@@ -1,4 +1,4 @@
-"""`Recording`: what was seen of one run."""
+"""`Recording`, the recorded events of one run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["Recording"]
 
 @dataclass(frozen=True)
 class Recording:
-    """What a recorder has seen."""
+    """The recorded events of one run."""
 
     steps: tuple[TraceStep, ...]
     """Everything, in order."""
     tool_uses: tuple[ToolUse, ...]
     """The uses of tools."""
     answers: tuple[PlainMessage, ...]
-    """What the models answered."""
+    """The answers of the models."""
     usage: dict[str, int]
-    """Model calls, tool calls and tokens."""
+    """The numbers of model calls, tool calls and tokens."""

@@ -1,4 +1,4 @@
-"""What one run of a chain, an agent or a graph left behind."""
+"""The result of one run of a chain, an agent or a graph."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ToolUse(TypedDict):
 
 @dataclass(frozen=True)
 class LangChainResult:
-    """What one run of a chain, an agent or a graph left behind, also where it failed.
+    """The result of one run of a chain, an agent or a graph, successful or not.
 
     Example:
         >>> result = LangChainResult("2+2?", "4", "simple", success=True)
@@ -34,42 +34,42 @@ class LangChainResult:
     """
 
     task: str
-    """What was asked, without the skills."""
+    """The task, without the skills."""
     output: str
-    """The answer as text; empty if there is none."""
+    """The answer as text; empty without an answer."""
     result_type: ResultType
-    """What ran: `simple` (any Runnable), `agent` (an AgentExecutor), `langgraph`; or `error` if it broke off."""
+    """The kind of runnable: `simple` (any Runnable), `agent` (an AgentExecutor), `langgraph`; `error` if it raised."""
     success: bool | None
-    """Whether it came to its end with an answer; None of a record that does not tell, and of a run that waits."""
+    """Whether the run ended with an answer; None if a record does not contain this, or if the run waits."""
     error: str | None = None
-    """What went wrong."""
+    """The error of a failed run."""
     intermediate_steps: tuple[ToolUse, ...] = ()
     """The uses of tools, in order."""
     messages: tuple[PlainMessage, ...] = ()
-    """The conversation of a graph, else what the models said."""
+    """The conversation of a graph, otherwise the answers of the models."""
     raw_result: object = field(default=None, repr=False, compare=False)
-    """What the runnable returned; None if it broke off."""
+    """The return value of the runnable; None if it raised."""
     failed_at: str = ""
-    """The part that broke off, such as `tools/divide`; empty if none did."""
+    """The part that failed, such as `tools/divide`; empty if none did."""
     steps: tuple[TraceStep, ...] = field(default=(), repr=False)
     """Everything that happened, in order: thoughts, messages, calls, results, failures."""
     context: str = ""
     """The conversation before the task."""
     skill_ids: tuple[str, ...] = ()
-    """The skills that the models cited in their own words."""
+    """The ids of the skills that the models cited."""
     usage: Mapping[str, int] = field(default_factory=dict)
-    """Model calls, tool calls and tokens, as far as they are reported."""
+    """The numbers of model calls, tool calls and tokens, as far as they are reported."""
     duration_seconds: float = 0.0
-    """How long it took."""
+    """The duration of the run."""
     thread_id: str = ""
     """The thread of a graph with a checkpointer, to resume it."""
     waits_for: str = ""
-    """What a graph asks that has interrupted itself; empty if it has not."""
+    """The question of a graph that interrupted itself; empty otherwise."""
     feedback: str = ""
-    """What people or evaluators said of it, where a record tells it."""
+    """The feedback of people or evaluators, if a record contains it."""
 
     def to_dict(self) -> dict[str, object]:
-        """Return everything but the raw result, as JSON can hold it."""
+        """Return all fields except the raw result as JSON-compatible data."""
         stored = asdict(replace(self, raw_result=None))
         del stored["raw_result"]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in stored.items()}
@@ -82,7 +82,7 @@ class LangChainResult:
             stored: The dict; fields of a newer version are ignored.
 
         Raises:
-            ValueError: It lacks a field that every result has.
+            ValueError: A required field is missing.
         """
         names = cls.__dataclass_fields__
         missing = [name for name in ("task", "output", "result_type", "success") if name not in stored]

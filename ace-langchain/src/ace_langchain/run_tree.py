@@ -1,4 +1,4 @@
-"""Which part of a run runs inside of which."""
+"""The hierarchy of the parts of a run."""
 
 from __future__ import annotations
 
@@ -25,21 +25,17 @@ class RunTree:
         self._parts: dict[UUID, tuple[UUID | None, str]] = {}
 
     def add(self, run_id: UUID, parent: UUID | None, name: object) -> None:
-        """Take in a part that starts.
+        """Add a part.
 
         Args:
-            run_id: Its id.
-            parent: The id of the part that it runs in.
-            name: Its name.
+            run_id: The id of the part.
+            parent: The id of the enclosing part.
+            name: The name of the part.
         """
         self._parts[run_id] = (parent, str(name or "run"))
 
     def name(self, run_id: UUID) -> str:
-        """Return the name of a part.
-
-        Args:
-            run_id: Its id.
-        """
+        """Return the name of a part."""
         return self._parts.get(run_id, (None, "run"))[1]
 
     def path(self, run_id: UUID) -> str:

@@ -1,4 +1,4 @@
-"""`LangChain`: a chain, an agent or a graph that learns from its own runs."""
+"""`LangChain`, the runner of chains, agents and graphs that learn from their own runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_TOKENS = 16
 
 
 def _checked_clients() -> tuple[type[LiteLLMClient], type[LangChainLLMClient]]:
-    """Return the clients that have a key; a local model, for one, has none, and is slow to ask."""
+    """Return the classes of clients that have a key; a local model has none, and is slow to answer."""
     from ace.providers import LiteLLMClient
     from ace_langchain.llm_client import LangChainLLMClient
 
@@ -35,9 +35,9 @@ def _checked_clients() -> tuple[type[LiteLLMClient], type[LangChainLLMClient]]:
 
 
 class LangChain(IntegrationRunner):
-    """Runs a chain, an agent or a graph on tasks, and learns skills from how it did.
+    """Runs a chain, an agent or a graph on tasks and learns skills from the outcome.
 
-    `run` takes what the runnable takes: texts, dicts, lists of messages; and samples.
+    `run` takes samples and all inputs of the runnable: texts, dicts, lists of messages.
 
     Example:
         >>> from ace import LiteLLMClient
@@ -66,10 +66,10 @@ class LangChain(IntegrationRunner):
         """Return the steps that `from_roles` composes, to inspect or change.
 
         Args:
-            runnable: What runs.
-            reflector: The reflector.
-            skill_manager: The skill manager.
-            skillbook: The book that the steps write; the runner over them needs the same one.
+            runnable: The chain, agent or graph.
+            reflector: Analyses the outcome of a run.
+            skill_manager: Turns the analysis into changes to the skillbook.
+            skillbook: The skillbook that the steps change; a runner of these steps must have the same one.
             **options: The other arguments of `from_roles`.
         """
         return super().build_steps(
@@ -86,21 +86,22 @@ class LangChain(IntegrationRunner):
         check_key: bool = True,
         **options: Any,
     ) -> Self:
-        """Make a runner of two roles; the runnable is the third.
+        """Create a runner from two roles; the runnable takes the place of the third.
 
         Args:
             runnable: A Runnable, an agent of `create_agent`, a compiled graph, or a legacy AgentExecutor.
-            reflector: Who finds out what a run teaches.
-            skill_manager: Who turns that into operations.
+            reflector: Analyses the outcome of a run.
+            skill_manager: Turns the analysis into changes to the skillbook.
             check_key: Whether the first run begins with one short request to the reflector's model (at most 16 tokens),
-                if that is behind a `LiteLLMClient` or a `LangChainLLMClient`: a key that is refused is told before the
+                if that is behind a `LiteLLMClient` or a `LangChainLLMClient`: a refused key raises an error before the
                 runnable has cost anything.
-            **options: Those of `LangChainExecuteStep`, such as inject, input_key, call, config and timeout;
-                and those of every runner, such as skillbook_path and dedup_config; see `ace.runners.LearningSettings`.
+            **options: The options of `LangChainExecuteStep`, such as `inject`, `input_key`, `call`, `config` and
+                `timeout`; and those of every runner, such as `skillbook_path` and `dedup_config`, see
+                `ace.runners.LearningSettings`.
 
         Raises:
-            TypeError: This is not a Runnable, or there is no such option.
-            ValueError: An option is invalid, or two exclude each other.
+            TypeError: The object is not a Runnable, or an option does not exist.
+            ValueError: An option is invalid, or two options exclude each other.
         """
         runner = super().from_roles(runnable, reflector=reflector, skill_manager=skill_manager, **options)
         runner._unchecked = getattr(reflector, "llm", None) if check_key else None
@@ -125,7 +126,7 @@ class LangChain(IntegrationRunner):
         return await super()._arun(items, epochs=epochs, **kwargs)
 
     def _look_at(self, error: LLMCallError, client: object) -> None:
-        """Raise what tells that the key is refused; of anything else, a lost request for one, the run will tell."""
+        """Raise the error if the key is refused; ignore others, such as a lost request, which the run will report."""
         if isinstance(error, LLMAuthenticationError):
             self._unchecked = client
             raise error
@@ -141,14 +142,14 @@ class LangChain(IntegrationRunner):
         ace_llm: LLMClientLike | None = None,
         **options: Any,
     ) -> Self:
-        """Make a runner whose two roles use one model.
+        """Create a runner whose two roles use one model.
 
         Args:
-            runnable: What runs.
-            ace_model: The model that learns.
+            runnable: The chain, agent or graph.
+            ace_model: The model of the reflector and the skill manager.
             ace_max_tokens: The maximum length of its answers, in tokens.
-            ace_llm: A client that is taken instead of `ace_model`, such as a `LangChainLLMClient`.
-            **options: Those of `from_roles`.
+            ace_llm: A client to use instead of `ace_model`, such as a `LangChainLLMClient`.
+            **options: The options of `from_roles`.
         """
         return super().from_model(
             runnable, ace_model=ace_model, ace_max_tokens=ace_max_tokens, ace_llm=ace_llm, **options

@@ -1,4 +1,4 @@
-"""How messages become steps of the standard trace."""
+"""Converts messages to steps of the standard trace."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SPEAKERS = {"human": "user", "ai": "assistant"}
 
 
 def steps_of_message(message: PlainMessage, place: str) -> list[TraceStep]:
-    """Return what one message did: thought, said, called, or answered a call.
+    """Return the steps of one message: its thought, text, tool calls or tool result.
 
     Args:
-        message: The message.
-        place: Where it stands.
+        message: The message to convert.
+        place: The name of the place for the steps.
 
     Example:
         >>> from ace_langchain.messages import plain_message
@@ -37,7 +37,7 @@ def steps_of_message(message: PlainMessage, place: str) -> list[TraceStep]:
 
 
 def steps_of_messages(messages: Iterable[PlainMessage]) -> list[TraceStep]:
-    """Return what a conversation did. System messages are not included: they may hold the skillbook.
+    """Return the steps of a conversation. System messages are omitted, because they may contain the skillbook.
 
     Args:
         messages: The messages, in order.
@@ -60,10 +60,10 @@ def arguments_text(arguments: object) -> str:
 
 
 def words_of(answer: PlainMessage) -> str:
-    """Return all that a model wrote itself: thoughts, text, and the arguments of its calls.
+    """Return all texts that a model wrote: thoughts, answer and arguments of tool calls.
 
     Args:
-        answer: What it answered.
+        answer: The answer of the model.
     """
     arguments = (arguments_text(call["args"]) for call in answer["tool_calls"])
     return "\n".join([answer["thought"], answer["content"], *arguments])

@@ -35,14 +35,14 @@ _SNAPSHOT_FIELDS = ("values", "next", "config", "metadata", "created_at", "paren
 _LONGEST_HEAD = 65536
 _LINES_LOOKED_AT = 20
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-"""A string, whose end may be cut off, or a mark of the structure outside of strings."""
+"""A string, possibly cut off, or a structural character outside strings."""
 
 
 def recognise(record: object) -> float:
-    """Say how surely a record, or the head of a file, is one of LangChain: from 0, not at all, to 1.
+    """Return the probability that an object, or the beginning of a file, is a record of LangChain, from 0 to 1.
 
     Args:
-        record: Any object; of a file, its first characters or bytes.
+        record: Any object; for a file, its first characters or bytes.
 
     Example:
         >>> recognise([{"type": "ai", "data": {"content": "4"}}]), recognise([{"role": "user", "content": "2+2?"}])
@@ -88,23 +88,23 @@ def records_in(path: str | Path) -> list[object]:
 
     Args:
         path: A file of JSON or JSONL: stored conversations, states, `StateSnapshot`s, runs of LangSmith, events of
-            `astream_events`, OTLP spans, or results. A file may hold many, and the parts of a run in any order.
+            `astream_events`, OTLP spans, or results. A file may contain many, and the parts of a run in any order.
 
     Raises:
         OSError: The file cannot be read.
-        TypeError: It does not hold JSON.
+        TypeError: The file is not JSON or JSONL.
     """
     return _records(Path(path).read_bytes())
 
 
 def read_stored(record: object) -> LangChainResult:
-    """Read a stored record as a result. Whether it succeeded is not known, unless it is a result of ours.
+    """Read a stored record as a result. Only a stored `LangChainResult` says whether the run succeeded.
 
     Args:
         record: See `result_to_trace`.
 
     Raises:
-        TypeError: It is not a record that LangChain leaves behind.
+        TypeError: The object is not a record of LangChain.
     """
     if isinstance(record, Path):
         record = record.read_bytes()
@@ -153,7 +153,7 @@ def _is_span_record(record: object) -> bool:
 
 
 _RECORDED = (is_langsmith_run, is_event, _is_span_record)
-"""What tells the records of tracers, of which several may be one trace."""
+"""The recognisers of tracers' records, of which several may form one trace."""
 
 
 def _keyed(value: object) -> Iterator[tuple[str | None, object]]:
@@ -178,7 +178,7 @@ def _keyed(value: object) -> Iterator[tuple[str | None, object]]:
 
 
 def _recorded_run(record: object) -> LangChainResult | None:
-    """Read what a tracer recorded; None if this is something else."""
+    """Read the record of a tracer; None if it is something else."""
     held = list(record) if isinstance(record, list | tuple) else [record]
     if not held:
         return None
@@ -244,7 +244,7 @@ def _is_graph_output(record: object) -> bool:
 
 
 def _snapshot(record: object) -> Mapping[str, object] | None:
-    """Return the fields of a `StateSnapshot`, live or stored, that holds a state; None of anything else."""
+    """Return the fields of a `StateSnapshot` with a state, live or stored; None for anything else."""
     fields: Mapping[str, object] = {}
     if isinstance(record, Mapping):
         fields = record
@@ -276,7 +276,7 @@ def _thread_of(snapshot: Mapping[str, object]) -> str:
 
 
 def _age(snapshot: Mapping[str, object]) -> tuple[int, str]:
-    """Return what is largest of the newest snapshot of a thread."""
+    """Return a sort key that is largest for the newest snapshot of a thread."""
     metadata = snapshot.get("metadata")
     step = metadata.get("step") if isinstance(metadata, Mapping) else None
     return step if isinstance(step, int) else -2, str(snapshot.get("created_at") or "")
@@ -301,7 +301,7 @@ def _of_snapshot(snapshot: Mapping[str, object]) -> LangChainResult:
 
 
 def _problem_of_task(task: object) -> tuple[str, str] | None:
-    """Return the node of a task that failed, and its error. One that waits for a person has not failed."""
+    """Return the node and the error of a failed task. A task that waits for a person has not failed."""
     names = ("name", "error")
     held = task if isinstance(task, Mapping) else {name: getattr(task, name, None) for name in names}
     error = held.get("error")
@@ -334,7 +334,7 @@ def _of_messages(messages: list[PlainMessage]) -> LangChainResult:
 
 
 def _of_state(record: Mapping[str, object]) -> LangChainResult:
-    """Read the state in which a graph ended."""
+    """Read the final state of a graph."""
     held = record["messages"]
     if not _are_messages(held) or not isinstance(held, Sequence):
         raise TypeError("the 'messages' of this record are not messages of LangChain")
@@ -345,7 +345,7 @@ def _of_state(record: Mapping[str, object]) -> LangChainResult:
 
 
 def _of_agent(record: Mapping[str, object]) -> LangChainResult:
-    """Read what an AgentExecutor returned."""
+    """Read the return value of an AgentExecutor."""
     steps: list[TraceStep] = []
     uses: list[ToolUse] = []
     thoughts: list[str] = []
@@ -389,7 +389,7 @@ def _action(action: object) -> Mapping[str, object]:
 
 
 def _uses(messages: Sequence[PlainMessage]) -> tuple[ToolUse, ...]:
-    """Put the calls that the models asked for together with their results."""
+    """Pair the tool calls of the models with their results."""
     results = {message["tool_call_id"]: message for message in messages if message["type"] == "tool"}
     uses = []
     for call in (call for message in messages for call in message["tool_calls"]):

@@ -1,4 +1,4 @@
-"""What a model's own `with_structured_output` is asked with, and what it returns."""
+"""The input and the output of a model's own `with_structured_output`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,13 @@ __all__ = ["raw_text", "schema_of", "validated"]
 
 
 def schema_of(response_model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema of a class, with the two fields that some models cannot do without.
-
-    Args:
-        response_model: The class of the answer.
-    """
+    """Return the JSON schema of a class, with the two fields that some models require."""
     schema = response_model.model_json_schema()
     return {"title": response_model.__name__, "description": f"A {response_model.__name__}.", **schema}
 
 
 def raw_text(text: str, answer: AIMessage) -> str:
-    """Return what a model wrote; a model that had to call the schema wrote it in the arguments of the call.
+    """Return the text of a model's answer, or the arguments of its tool call if it had to answer with one.
 
     Args:
         text: The text of its answer.
@@ -43,7 +39,7 @@ def validated(returned: dict[str, Any], response_model: type[StructuredAnswer]) 
         response_model: The class.
 
     Raises:
-        ValueError: It does not validate; so are the errors of pydantic.
+        ValueError: The answer does not validate; this includes the errors of pydantic.
     """
     parsed = returned["parsed"]
     if not isinstance(parsed, dict):

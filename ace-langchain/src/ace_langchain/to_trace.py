@@ -1,4 +1,4 @@
-"""Turns results, live or stored, into the standard trace dict. Works without the framework."""
+"""Converts results, live or stored, to the standard trace dict. Works without the framework."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ __all__ = ["LangChainToTrace", "result_to_trace"]
 
 
 class LangChainToTrace:
-    """Turns the `LangChainResult` on the trace into the standard trace dict.
+    """Converts the `LangChainResult` in `ctx.trace` to the standard trace dict.
 
-    Where the input was a sample with a ground truth, the trace has it too. A run that waits for an answer is not
-    learned from: its resumption has the trace of both.
+    If the input was a sample with a ground truth, the trace contains it. A run that waits for an answer is not learned
+    from; the trace of its resumption contains both parts.
     """
 
     requires = frozenset({"trace"})
     provides = frozenset({"trace"})
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the standard trace on the context.
+        """Set `trace` to the standard trace dict.
 
         Raises:
-            TypeError: What is on the trace is not a result of LangChain.
+            TypeError: The trace is not a result of LangChain.
         """
         trace = result_to_trace(ctx.trace)
         if isinstance(ctx.sample, ACESample) and ctx.sample.ground_truth is not None:
             trace["ground_truth"] = ctx.sample.ground_truth
         if trace["metadata"].get("waits_for"):
-            # The steps behind skip such a sample: what there is to learn is in the trace of its resumption.
+            # The following steps skip such a sample; the trace of its resumption is learned from.
             return ctx.replace(trace=trace, metadata={**ctx.metadata, "already_learned": True})
         return ctx.replace(trace=trace)
 
@@ -87,7 +87,7 @@ def result_to_trace(record: object) -> StandardTraceDict:
 
 
 def _feedback(result: LangChainResult, steps: list[TraceStep]) -> str:
-    """Say how the run ended, and which parts of it failed."""
+    """Describe the outcome of the run and its failed parts."""
     if result.waits_for:
         ended = f"The run is paused, and waits for an answer to: {result.waits_for}. This is not a failure."
     elif result.success is None:

@@ -1,6 +1,6 @@
 """ACE for OpenClaw: agents that learn from their stored sessions.
 
-Nothing is imported before it is used.
+Modules are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a turn has cost: calls, tokens, time, money."""
+"""The metrics of a turn: calls, tokens, duration and cost."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["ended_at", "metrics_of"]
 
 
 def metrics_of(lines: Sequence[Line], steps: Sequence[TraceStep]) -> dict[str, float]:
-    """Return the numbers of a turn or of a session.
+    """Return the metrics of a turn or of a session.
 
-    Every model call reads the whole conversation again, so `input_tokens` counts it as often.
+    Every model call gets the whole conversation again, so `input_tokens` counts it each time.
 
     Args:
         lines: The events.
-        steps: The steps that were made of them.
+        steps: The steps that the events were converted to.
     """
     answers = [
         message for line in lines if not is_echo(line.event) and (message := message_of(line.event, "assistant"))
@@ -57,7 +57,7 @@ def _time(line: Line) -> datetime | None:
         time = datetime.fromisoformat(text_in(line.event, "timestamp"))
         if time.tzinfo is not None:
             return time
-    except ValueError:  # captured messages have a number of their own only
+    except ValueError:  # captured messages only have a number
         pass
     milliseconds = number_in(mapping_in(line.event, "message"), "timestamp")
     try:

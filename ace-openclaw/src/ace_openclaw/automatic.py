@@ -1,10 +1,10 @@
 """The learner that the plugin of OpenClaw starts after each turn: `python -m ace_openclaw.automatic FOLDER`.
 
-The plugin writes a finished turn to a file of the queue and then starts a learner, which outlives OpenClaw. One learner
-learns and one at most waits. Invariant: a learner that waits gives up the place of the one that waits after it has
-become the one that learns, and reads the queue after that. So a learner that finds both places taken may end: its turn
-is in the queue already, and the one that waits will read it. What is not learned, because the budget of the day is
-spent or the model cannot be reached, stays in the queue for the next one.
+The plugin writes a finished turn to a file of the queue and then starts a learner, which outlives OpenClaw. There are
+two locks: one learner holds the lock for learning, and at most one other holds the lock for waiting. Invariant: the
+waiting learner acquires the first lock before it releases the second, and reads the queue after that. So a learner that
+finds both locks taken may end: its turn is in the queue already, and the waiting learner will read it. Turns that are
+not learned, because the daily budget is spent or the model cannot be reached, stay in the queue for the next learner.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ace.durable_file import file_lock, replace_file
+from ace.atomic_file import file_lock, replace_file
 from ace.integrations import counted
 from ace_openclaw.home import ace_folder, learner_lock_path
 from ace_openclaw.settings import InstallError, Settings, read_settings
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 
 def problems_of_last_run(state: Path) -> list[str]:
-    """Return what kept the last automatic learner from learning.
+    """Return the problems of the last automatic learner.
 
     Args:
         state: The folder of OpenClaw.
@@ -60,7 +60,7 @@ def problems_of_last_run(state: Path) -> list[str]:
 
 
 def _learn_unattended(state: Path) -> int:
-    """Learn while the lock is held; what goes wrong is noted for `ace openclaw status`, since no one is watching."""
+    """Learn while the lock is held, and record problems for `ace openclaw status`."""
     from ace.integrations import UsageError
     from ace.protocols import LLMError
     from ace.skillbook import SkillbookError
@@ -84,35 +84,42 @@ def _learn(state: Path, settings: Settings, budget_usd: float) -> list[str]:
     """Learn from the queue within the budget, and return the problems."""
     from ace.cli import CommandContext
     from ace.pipeline import CancellationToken
+    from ace.protocols import LLMCallError
     from ace.runners import spend_of_days
     from ace_openclaw.learning import learn_while_locked
     from ace_openclaw.turn_queue import TurnQueue
 
     queue = TurnQueue(state, with_given_up=False)
-    spent = f"the budget of {budget_usd:g} USD for today is spent; the turns that wait are learned from tomorrow on"
+    spent = f"the budget of {budget_usd:g} USD for today is spent; the waiting turns follow tomorrow"
     left = budget_usd - spend_of_days(ace_folder(state)).cost_usd
     if not queue.sessions:
         queue.settle()
         return []
     if left <= 0:
         return [spent]
-    os.chdir(ace_folder(state))  # the settings of a project that OpenClaw was started in do not apply
+    os.chdir(ace_folder(state))  # ignore the settings of the project in which OpenClaw was started
     context = CommandContext("openclaw")
     chosen = context.settings(model=settings.model or None, api_base=settings.api_base or None)
     token = CancellationToken()
     with context.model(chosen) as client:
-        report = learn_while_locked(
-            state,
-            queue.sessions,
-            client=client,
-            workspace=settings.workspace,
-            max_cost=left,
-            needs_price=False,
-            allow=chosen.allowed,
-            provenance=chosen.provenance,
-            cancel_token=token,
-            on_sample_end=queue.note,
-        )
+        try:
+            report = learn_while_locked(
+                state,
+                queue.sessions,
+                client=client,
+                workspace=settings.workspace,
+                max_cost=left,
+                needs_price=False,
+                allow=chosen.allowed,
+                provenance=chosen.provenance,
+                cancel_token=token,
+                on_sample_end=queue.note,
+            )
+        except LLMCallError:
+            # Raised after the run, because the model refused several turns in a row. Count their attempts; otherwise
+            # they are tried first each time.
+            queue.settle()
+            raise
     queue.settle()
     _log(f"{counted(report.turns_learned, 'turn')} learned, {report.turns_known} known already")
     return [*report.problems, *([spent] if token.reason == "max_cost" else [])]
@@ -126,7 +133,7 @@ def _note_problems(state: Path, problems: list[str]) -> None:
 
 
 def _log(text: str) -> None:
-    """Write a line to standard error, which the plugin has pointed to a file."""
+    """Write a line to standard error, which the plugin redirects to a file."""
     sys.stderr.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {text}\n")
     sys.stderr.flush()
 

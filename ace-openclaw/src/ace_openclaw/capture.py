@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from ace.durable_file import folder_lock, replace_file, write_durably
+from ace.atomic_file import folder_lock, replace_file, write_durably
 from ace_openclaw.config_entry import PLUGIN_ID, has_entry, inserted, missing_in_allow_list, removed
 from ace_openclaw.home import captured_file, queue_folder
 from ace_openclaw.json5_members import Json5Error
@@ -34,21 +34,21 @@ def plugin_folder(state: Path) -> Path:
 
 
 def planned_capture(state: Path, settings: Settings) -> tuple[Settings, bytes | None]:
-    """Return the settings with the entry that the plugin needs, and the configuration with it; None if it has it.
+    """Return the settings and the configuration with the plugin's entry; None if the configuration already has it.
 
-    Nothing is written: the settings have to be on the disk before the configuration is, so that what an installation
-    leaves that was killed can be found.
+    Nothing is written here: the settings must be written before the configuration, so that the remains of an
+    interrupted installation can be found.
 
     Args:
         state: The folder of OpenClaw.
-        settings: The settings so far.
+        settings: The current settings.
 
     Raises:
         InstallError: The configuration cannot be changed, or a plugin of this name that is not ours is in its place.
     """
     config = _config(state)
     if settings.entry is None and plugin_folder(state).exists():
-        raise InstallError(f"{plugin_folder(state)} is there, and is not ours; move it away first")
+        raise InstallError(f"{plugin_folder(state)} exists and was not installed by ACE; move it away first")
     made = not config.exists()
     original = _NEW_CONFIG if made else config.read_bytes().decode("utf-8")
     try:
@@ -64,14 +64,14 @@ def planned_capture(state: Path, settings: Settings) -> tuple[Settings, bytes | 
 
 
 def add_plugin(state: Path, changed_config: bytes | None) -> list[str]:
-    """Write the files of the plugin, then the configuration that has OpenClaw load it.
+    """Write the files of the plugin, then the configuration with which OpenClaw loads it.
 
     Args:
         state: The folder of OpenClaw.
-        changed_config: The configuration; None leaves it as it is.
+        changed_config: The new configuration; None does not change it.
 
     Returns:
-        What the user has to know.
+        Notes for the user.
 
     Raises:
         OSError: A file cannot be written.
@@ -88,11 +88,11 @@ def add_plugin(state: Path, changed_config: bytes | None) -> list[str]:
 
 
 def remove_plugin(state: Path, settings: Settings) -> None:
-    """Take out the entry and the files, as far as they are there.
+    """Remove the entry and the files of the plugin, if they exist.
 
     Args:
         state: The folder of OpenClaw.
-        settings: What the installation noted.
+        settings: The settings that the installation wrote.
 
     Raises:
         InstallError: The configuration cannot be read; nothing is removed.

@@ -79,7 +79,7 @@ def install(
         raise UsageError(f"--budget must be more than 0 US dollars, got {budget:g}")
     state = (state_dir or state_folder()).absolute()
     if not state.is_dir():
-        raise UsageError(f"there is no folder {str(state)!r}; run OpenClaw once, or name its folder with --state-dir")
+        raise UsageError(f"no such folder: {str(state)!r}; run OpenClaw once, or name its folder with --state-dir")
     folder = (workspace or workspace_folder(state)).absolute()
     limit = (budget or DEFAULT_BUDGET_USD) if learn else None
     settings = Settings(str(folder), model=model, api_base=api_base, budget_usd=limit, capture=capture)
@@ -110,7 +110,7 @@ def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> in
         state_dir: The folder of OpenClaw. [env: OPENCLAW_STATE_DIR] [default: ~/.openclaw]
         keep_skills: Keep the skillbook.
     """
-    from ace.marked_block import MarkedBlockError
+    from ace.managed_block import ManagedBlockError
     from ace_openclaw.home import state_folder
     from ace_openclaw.installing import uninstall as remove
     from ace_openclaw.learning import LEARNER_AT_WORK
@@ -120,7 +120,7 @@ def uninstall(*, state_dir: Path | None = None, keep_skills: Flag = False) -> in
     state = (state_dir or state_folder()).absolute()
     try:
         was_there = remove(state, keep_skills=keep_skills, on_wait=lambda: note(LEARNER_AT_WORK))
-    except (InstallError, MarkedBlockError) as error:
+    except (InstallError, ManagedBlockError) as error:
         raise UsageError(str(error)) from error
     print_text("Removed." if was_there else "Nothing was installed.")
     return DONE
@@ -207,7 +207,7 @@ def learn(
         check_is_path("SOURCES", source)
     state = (state_dir or state_folder()).absolute()
     if not sources and not state.is_dir():
-        raise UsageError(f"there is no folder {str(state)!r}; name sessions, or the folder with --state-dir")
+        raise UsageError(f"no such folder: {str(state)!r}; name sessions, or the folder with --state-dir")
     try:
         settings = read_settings(state)
     except InstallError as error:
@@ -242,7 +242,7 @@ def learn(
     if token.reason == "cancelled":
         return INTERRUPTED
     if token.is_cancelled:
-        note(f"ace: stopped, because {_REASONS[token.reason]}; the same command continues with what is left")
+        note(f"ace: stopped, because {_REASONS[token.reason]}; run the same command again to resume")
     return WITH_FAILURES if report.problems or token.is_cancelled else DONE
 
 

@@ -1,4 +1,4 @@
-"""Adds the entry of our plugin to OpenClaw's configuration, and removes it; every other byte stays."""
+"""Adds the entry of our plugin to OpenClaw's configuration, and removes it, without changing any other byte."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _PATH = ("plugins", "entries", PLUGIN_ID)
 
 @dataclass(frozen=True)
 class InsertedEntry:
-    """What was put into a configuration."""
+    """The text that was inserted into a configuration."""
 
     text: str
-    """The characters that are ours."""
+    """The inserted characters."""
     made: int
-    """How many objects around the entry are ours, too."""
+    """The number of enclosing objects that were inserted, too."""
 
 
 def has_entry(config: str) -> bool:
-    """Tell whether a configuration has an entry of our plugin.
+    """Return whether a configuration has an entry for our plugin.
 
     Args:
         config: The text of `openclaw.json`.
@@ -37,7 +37,7 @@ def has_entry(config: str) -> bool:
 
 
 def inserted(config: str, entry: Mapping[str, object]) -> tuple[str, InsertedEntry]:
-    """Return the configuration with the entry in it, and what was put in.
+    """Return the configuration with the entry, and the inserted text.
 
     Args:
         config: The text of `openclaw.json`, as JSON5.
@@ -45,7 +45,7 @@ def inserted(config: str, entry: Mapping[str, object]) -> tuple[str, InsertedEnt
 
     Raises:
         Json5Error: The configuration is not an object, or is broken.
-        ValueError: There is an entry already.
+        ValueError: The configuration already has an entry.
     """
     if has_entry(config):
         raise ValueError(f"it has an entry {PLUGIN_ID!r} already")
@@ -63,11 +63,11 @@ def inserted(config: str, entry: Mapping[str, object]) -> tuple[str, InsertedEnt
 
 
 def removed(config: str, entry: InsertedEntry) -> str:
-    """Return the configuration without the entry, also where OpenClaw has written the file anew.
+    """Return the configuration without the entry, even if OpenClaw has rewritten the file.
 
     Args:
         config: The text of `openclaw.json`.
-        entry: What was put in.
+        entry: The inserted text.
 
     Raises:
         Json5Error: The configuration is not an object, or is broken.
@@ -87,7 +87,7 @@ def removed(config: str, entry: InsertedEntry) -> str:
 
 
 def missing_in_allow_list(config: str) -> bool:
-    """Tell whether the user allows certain plugins only, and ours is none of them.
+    """Return whether the configuration has a list of allowed plugins that does not contain ours.
 
     Args:
         config: The text of `openclaw.json`.
@@ -97,7 +97,7 @@ def missing_in_allow_list(config: str) -> bool:
 
 
 def _cut(config: str, member: Member) -> str:
-    """Return the text without a member, the comma after it (else before it), and the blanks before it."""
+    """Return the text without a member, the comma after (or before) it, and the whitespace before it."""
     head, tail = config[: member.start].rstrip(), config[member.end :]
     if tail.lstrip().startswith(","):
         return head + tail.lstrip().removeprefix(",")

@@ -1,4 +1,4 @@
-"""The conversation in a session: the branch that counts, cut into the user's turns."""
+"""The conversation in a session: the active branch, divided into turns of the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Conversation", "Line", "Turn", "read_conversation"]
 
 @dataclass(frozen=True)
 class Line:
-    """An event and where it stands."""
+    """An event and its place in the session."""
 
     place: str
     event: Record
@@ -22,41 +22,38 @@ class Line:
 
 @dataclass(frozen=True)
 class Turn:
-    """A question of the user and everything that followed it, up to the next one.
+    """A question of the user and the events up to the next question.
 
-    What OpenClaw did at the start of a session, or after a reset, belongs to the question that came then.
+    Events at the start of a session, or after a reset, belong to the question that follows them.
     """
 
     number: int
-    """From 1."""
+    """The number of the turn, from 1."""
     name: str
-    """What the turn is called in its session, the same wherever the session is read from."""
+    """The name of the turn in its session, which does not depend on where the session is read from."""
     question: str
     lines: tuple[Line, ...]
-    """The events of the turn: its question, what followed it, and before it, what a session or a reset began with."""
+    """The events of the turn, including those at the start of a session or after a reset."""
     starts_afresh: bool
-    """Whether the history was reset between the turn before and this one."""
+    """Whether the history was reset before this turn."""
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """What was said, in order."""
+    """The turns of a session, in order."""
 
     lines: tuple[Line, ...]
     turns: tuple[Turn, ...]
     abandoned_messages: int
-    """How many messages are on branches that the user left."""
+    """The number of messages on abandoned branches."""
     echoes: int
-    """How many messages only repeat what was sent to a chat."""
+    """The number of messages that only repeat what was sent to a chat."""
 
 
 def read_conversation(session: StoredSession) -> Conversation:
-    """Find the branch at which the conversation stands, and cut it into turns.
+    """Find the active branch of a session, and divide it into turns.
 
     A session without a question has no turn.
-
-    Args:
-        session: The session.
     """
     everything = [Line(place, event) for place, event in zip(session.places, session.events, strict=True)]
     branch = _branch(everything, session.leaf_id)
@@ -71,9 +68,9 @@ def read_conversation(session: StoredSession) -> Conversation:
 
 
 def _branch(lines: Sequence[Line], leaf_id: str) -> set[int]:
-    """Return the places of the events that lead to the leaf. Events without ids, as captured ones, are all on it.
+    """Return the places of the events that lead to the leaf. Events without ids, such as captured ones, are all on it.
 
-    Where no event names the one before, as in lists that were made by hand or reduced, all are in order.
+    If no event names its predecessor, as in lists that were written by hand or reduced, all are in order.
     """
     if not any(text_in(line.event, "parentId") or line.event.get("type") == "leaf" for line in lines):
         return set(range(len(lines)))
@@ -96,7 +93,7 @@ def _last_leaf(lines: Sequence[Line], places: dict[str, int]) -> int | None:
 
 
 def _before(lines: Sequence[Line], at: int, places: dict[str, int]) -> int | None:
-    """Return the place of the event before; of the nearest earlier one, if that event was lost."""
+    """Return the place of the previous event or, if that event was lost, of the nearest earlier one."""
     event = lines[at].event
     if event.get("type") == "leaf":  # it moves the conversation to another event
         event = {"parentId": text_in(event, "targetId", "parentId")}
@@ -117,7 +114,7 @@ def _turns(lines: Sequence[Line]) -> list[Turn]:
         own_resets = [at for at in resets if before <= at < start]
         begin = before if number == 1 else own_resets[-1] if own_resets else start
         end = next((at for at in reversed(resets) if start < at < end), end) if end < len(lines) else end
-        # What came before the question has no part in the name: captured turns begin with the question.
+        # Events before the question do not affect the name, because captured turns begin with the question.
         name = _name(lines[start:end], number)
         turns.append(Turn(number, name, question_in(lines[start].event), tuple(lines[begin:end]), bool(own_resets)))
         before = start
@@ -125,7 +122,7 @@ def _turns(lines: Sequence[Line]) -> list[Turn]:
 
 
 def _name(lines: Sequence[Line], number: int) -> str:
-    """Return the time of the first answer, else of the question: the first is the same wherever a turn is kept."""
+    """Return the time of the first answer, which is the same in all sources, or else that of the question."""
     messages = [*(message_of(line.event, "assistant") for line in lines), message_of(lines[0].event, "user")]
     time = next((time for message in messages if (time := number_in(message, "timestamp")) is not None), None)
     return f"turn-{number}" if time is None else f"{time:.0f}"

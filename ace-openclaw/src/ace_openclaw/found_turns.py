@@ -1,4 +1,4 @@
-"""Finds the turns in whatever the runner is given, and reports what cannot be read."""
+"""Finds the turns in the sources of a run, and reports sources that cannot be read."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Source = str | os.PathLike[str] | StoredSession
 def found_turns(
     sources: Iterable[Source], state: Path, idle_minutes: float, report: LearningReport
 ) -> list[dict[str, object]]:
-    """Return the traces of all turns that have ended, each once.
+    """Return the traces of all turns that have ended, without duplicates.
 
     Args:
-        sources: Where to look.
+        sources: The sources of the sessions.
         state: The folder of OpenClaw, for ids of agents.
-        idle_minutes: After how long without an event a turn without an answer counts as ended.
-        report: What was looked at, and what cannot be read, is added to it.
+        idle_minutes: The time without an event after which a turn without an answer counts as ended, in minutes.
+        report: The report to which the numbers and problems are added.
     """
     found: dict[str, dict[str, object]] = {}
-    named: set[str] = set()  # a session may be there in several forms, such as a database and captured turns
+    named: set[str] = set()  # a session may be in several sources, such as a database and captured turns
     for session in _sessions(sources, state, report):
         report.sessions += session.session_id not in named
         named |= {session.session_id} - {""}
@@ -42,7 +42,7 @@ def found_turns(
         traces = events_to_turn_traces(session)
         if not traces:
             where = session.session_id or "a session without an id"
-            report.problems.append(f"{session.source}: {where}: there is no message of a user in it")
+            report.problems.append(f"{session.source}: {where}: no message of a user in it")
         for trace in traces:
             name = text_in(trace, "trace_id")
             if name in found:

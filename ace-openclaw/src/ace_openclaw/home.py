@@ -1,4 +1,4 @@
-"""Where OpenClaw keeps its things, and where its sessions are in there."""
+"""The paths in the folder of OpenClaw, such as those of its sessions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ace_folder(state: Path) -> Path:
 
 
 def make_ace_folder(state: Path) -> None:
-    """Make the folder with all that is learned. As sessions are, it is for the user only.
+    """Create the folder with all that is learned. Like sessions, it is only accessible to the user.
 
     Args:
         state: The folder of OpenClaw.
@@ -113,7 +113,7 @@ def databases(state: Path) -> list[Path]:
 
 
 def session_files(source: str | os.PathLike[str], state: Path) -> list[Path]:
-    """Return the files that hold the sessions of a source, the oldest first.
+    """Return the files with the sessions of a source, oldest first.
 
     Trajectory files, which repeat a session, and sessions that the user deleted are skipped.
 
@@ -123,7 +123,7 @@ def session_files(source: str | os.PathLike[str], state: Path) -> list[Path]:
         state: The folder of OpenClaw, for ids.
 
     Raises:
-        SessionReadError: There is nothing of that kind.
+        SessionReadError: The source does not exist, or has no sessions.
     """
     path = Path(source)
     if isinstance(source, str) and os.sep not in source and not path.exists():
@@ -135,7 +135,7 @@ def session_files(source: str | os.PathLike[str], state: Path) -> list[Path]:
         return [path]
     found = _of_state(path) or _of_agent(path) or _of_sessions(path)
     if not found:
-        raise SessionReadError(f"there is no session of OpenClaw in {path}")
+        raise SessionReadError(f"no sessions of OpenClaw in {path}")
     return found
 
 

@@ -1,6 +1,6 @@
-"""Sets up learning in the folder of OpenClaw, and removes it without a trace.
+"""Sets up learning in the folder of OpenClaw, and removes it completely.
 
-Both may be killed at any moment: the settings, which say what is to be removed, are written first and removed last.
+Both may be killed at any time, so the settings, which say what to remove, are written first and removed last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ace.durable_file import file_lock
+from ace.atomic_file import file_lock
 from ace_openclaw.capture import add_plugin, planned_capture, plugin_folder, remove_plugin
 from ace_openclaw.home import ace_folder, learner_lock_path, skillbook_path
 from ace_openclaw.settings import Settings, read_settings, settings_path, write_settings
@@ -21,14 +21,14 @@ __all__ = ["install", "uninstall"]
 
 
 def install(state: Path, settings: Settings) -> list[str]:
-    """Write the settings, and the plugin if it is wanted. What was learned before stays.
+    """Write the settings and, if requested, the plugin. What was learned before is kept.
 
     Args:
         state: The folder of OpenClaw.
-        settings: What the user chose. Turns that an earlier installation captures are captured further on.
+        settings: The user's choices. Capturing of turns that an earlier installation started is continued.
 
     Returns:
-        What the user has to know.
+        Notes for the user.
 
     Raises:
         InstallError: The configuration cannot be changed, or a plugin of this name that is not ours is in its place.
@@ -55,21 +55,21 @@ def install(state: Path, settings: Settings) -> list[str]:
 
 
 def uninstall(state: Path, *, keep_skills: bool = False, on_wait: Callable[[], None] | None = None) -> bool:
-    """Remove all that was installed, noted and learned, also what was learned without an installation.
+    """Remove everything that was installed, recorded and learned, with or without an installation.
 
-    A learner that is at work is waited for.
+    Waits for a running learner to finish.
 
     Args:
         state: The folder of OpenClaw.
-        keep_skills: Whether the skillbook stays.
-        on_wait: Called before a wait begins.
+        keep_skills: Whether to keep the skillbook.
+        on_wait: Called before waiting.
 
     Returns:
-        Whether anything was there.
+        Whether there was anything to remove.
 
     Raises:
-        MarkedBlockError: The marks in AGENTS.md do not make one block; nothing is removed.
-        InstallError: The configuration cannot be read; the skills are out of the workspace, all else stays.
+        ManagedBlockError: The marks in AGENTS.md do not enclose exactly one block; nothing is removed.
+        InstallError: The configuration cannot be read; only the skills in the workspace were removed.
     """
     folder = ace_folder(state)
     if not folder.is_dir():
@@ -90,7 +90,7 @@ def uninstall(state: Path, *, keep_skills: bool = False, on_wait: Callable[[], N
 
 
 def _clear(state: Path, *, keep_skills: bool) -> None:
-    """Remove all of our folder but the settings, the lock that is held, and the skillbook if it is to be kept."""
+    """Remove the contents of our folder except the settings, the held lock and, if it is to be kept, the skillbook."""
     left = {settings_path(state), learner_lock_path(state)}
     book = skillbook_path(state).name
     for path in ace_folder(state).iterdir():
@@ -104,5 +104,5 @@ def _clear(state: Path, *, keep_skills: bool) -> None:
 
 def _remove_empty(folders: Iterable[str]) -> None:
     for folder in sorted(folders, key=len, reverse=True):
-        with contextlib.suppress(OSError):  # the user keeps something else in it by now, or it has gone
+        with contextlib.suppress(OSError):  # it contains other files of the user, or no longer exists
             Path(folder).rmdir()

@@ -1,4 +1,4 @@
-"""Finds the members of objects in a JSON5 text, so that one can be put in or taken out without touching the rest."""
+"""Finds the members of objects in a JSON5 text, so that one can be inserted or removed without changing the rest."""
 
 from __future__ import annotations
 
@@ -24,21 +24,18 @@ class Member:
 
     key: str
     start: int
-    """Where its key begins."""
+    """The index at which its key begins."""
     value: int
-    """Where its value begins."""
+    """The index at which its value begins."""
     end: int
-    """Where its value ends."""
+    """The index at which its value ends."""
 
 
 def object_start(text: str) -> int:
-    """Return where the object begins that a text holds.
-
-    Args:
-        text: The text.
+    """Return the index of the brace of the object in a text.
 
     Raises:
-        Json5Error: It holds no object.
+        Json5Error: The text is not an object.
     """
     at = _after_blank(text, 0)
     if text[at : at + 1] != "{":
@@ -50,8 +47,8 @@ def members_at(text: str, start: int) -> Iterator[Member]:
     """Yield the members of an object.
 
     Args:
-        text: The text.
-        start: Where the object's brace is.
+        text: The whole text.
+        start: The index of the object's brace.
 
     Raises:
         Json5Error: The object is broken.
@@ -66,7 +63,7 @@ def members_at(text: str, start: int) -> Iterator[Member]:
         key, key_end = _key(text, at)
         colon = _after_blank(text, key_end)
         if text[colon : colon + 1] != ":":
-            raise Json5Error(f"there is no colon after {key!r}")
+            raise Json5Error(f"expected a colon after {key!r}")
         value = _after_blank(text, colon + 1)
         end = _value_end(text, value)
         yield Member(key, at, value, end)
@@ -74,18 +71,18 @@ def members_at(text: str, start: int) -> Iterator[Member]:
         if text[at : at + 1] == ",":
             at = _after_blank(text, at + 1)
         elif text[at : at + 1] != "}":
-            raise Json5Error(f"there is no comma after the value of {key!r}")
+            raise Json5Error(f"expected a comma after the value of {key!r}")
 
 
 def member_path(text: str, path: tuple[str, ...]) -> list[Member]:
-    """Return the members along a path, as far as they are there.
+    """Return the members along a path, as far as they exist.
 
     Args:
-        text: The text, which holds an object.
+        text: The text of an object.
         path: The keys, from the outside in.
 
     Raises:
-        Json5Error: The text holds no object, or a broken one.
+        Json5Error: The text is not an object, or is broken.
     """
     start = object_start(text)
     found: list[Member] = []
@@ -101,14 +98,14 @@ def member_path(text: str, path: tuple[str, ...]) -> list[Member]:
 
 
 def text_at(text: str, path: tuple[str, ...]) -> str:
-    """Return the text at a path; empty if there is none.
+    """Return the string at a path; empty if there is none.
 
     Args:
-        text: The text, which holds an object.
+        text: The text of an object.
         path: The keys, from the outside in.
 
     Raises:
-        Json5Error: The text holds no object, or a broken one.
+        Json5Error: The text is not an object, or is broken.
 
     Example:
         >>> text_at("// mine\\n{agents: {defaults: {workspace: '~/claws'}}}", ("agents", "defaults", "workspace"))
@@ -130,7 +127,7 @@ def _after_blank(text: str, at: int) -> int:
 def _key(text: str, at: int) -> tuple[str, int]:
     match = _STRING.match(text, at) or _PLAIN.match(text, at)
     if match is None:
-        raise Json5Error(f"there is no key at {text[at : at + 20]!r}")
+        raise Json5Error(f"expected a key at {text[at : at + 20]!r}")
     return match.group().strip("\"'"), match.end()
 
 

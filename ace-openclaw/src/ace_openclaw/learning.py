@@ -1,4 +1,4 @@
-"""What `ace openclaw learn` does: one run over what is new, while no other process learns."""
+"""The implementation of `ace openclaw learn`: one run over new turns, while no other process learns."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from ace.durable_file import file_lock
+from ace.atomic_file import file_lock
 from ace.integrations import ModelCalled, SampleEnded, UsageError, observing
-from ace.marked_block import MarkedBlockError
+from ace.managed_block import ManagedBlockError
 from ace.pipeline import CancellationToken
 from ace.protocols import LLMAuthenticationError, LLMCallError, LLMClientLike
 from ace.runners import SpendLedger
@@ -25,8 +25,8 @@ __all__ = ["LEARNER_AT_WORK", "learn_sessions", "learn_while_locked"]
 _FOR_ALL_TURNS = (401, 403, 404)
 _MOST_FAILURES = 5
 
-LEARNER_AT_WORK = "another 'ace openclaw learn' is at work, and is waited for"
-"""What a user is told who has to wait."""
+LEARNER_AT_WORK = "waiting for another 'ace openclaw learn' to finish"
+"""The message for a user who must wait."""
 
 
 def learn_sessions(
@@ -41,22 +41,22 @@ def learn_sessions(
     cancel_token: CancellationToken,
     tell: Callable[[str], None],
 ) -> LearningReport:
-    """Learn from all turns that are new.
+    """Learn from all new turns.
 
     Args:
         state: The folder of OpenClaw.
-        sources: Where the sessions are; nothing means all of OpenClaw.
-        client: The model that learns.
-        workspace: Where the skills are left; None for nowhere.
-        max_cost: US dollars after which no further turn begins.
-        allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
-        provenance: What is kept of a session besides its skills.
-        cancel_token: Stops the learning; what is left is learned the next time.
-        tell: Called with sentences for the user during the run.
+        sources: The sources of the sessions; without any, all sessions of OpenClaw.
+        client: The client of the model that learns.
+        workspace: The folder to which the skills are written, if any.
+        max_cost: The cost after which no further turn is started, in US dollars.
+        allow: The classes of sensitive text that are not redacted or rejected.
+        provenance: What to record about the source of each skill.
+        cancel_token: Stops the run; the remaining turns are learned by the next one.
+        tell: Called with messages for the user during the run.
 
     Raises:
-        LLMCallError: The model cannot be asked at all. Nothing was learned.
-        UsageError: There is a limit of the cost, and the price of the model is not known.
+        LLMCallError: The model cannot be used at all. Nothing was learned.
+        UsageError: The cost is limited, but the price of the model is not known.
     """
     make_ace_folder(state)
     with file_lock(learner_lock_path(state), on_wait=lambda: tell(LEARNER_AT_WORK)):
@@ -92,23 +92,23 @@ def learn_while_locked(
     cancel_token: CancellationToken,
     on_sample_end: OnResult | None = None,
 ) -> LearningReport:
-    """Learn from all turns that are new. The caller must hold the lock of the learner.
+    """Learn from all new turns. The caller must hold the learner's lock.
 
     Args:
         state: The folder of OpenClaw.
-        sources: Where the sessions are.
-        client: The model that learns.
-        workspace: Where the skills are left; None for nowhere.
-        max_cost: US dollars after which no further turn begins.
-        needs_price: Whether a model whose price is not known ends the run; else its calls are not counted.
-        allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
-        provenance: What is kept of a session besides its skills.
-        cancel_token: Stops the learning; what is left is learned the next time.
+        sources: The sources of the sessions.
+        client: The client of the model that learns.
+        workspace: The folder to which the skills are written, if any.
+        max_cost: The cost after which no further turn is started, in US dollars.
+        needs_price: Whether an unknown price of the model ends the run; otherwise its calls are not counted.
+        allow: The classes of sensitive text that are not redacted or rejected.
+        provenance: What to record about the source of each skill.
+        cancel_token: Stops the run; the remaining turns are learned by the next one.
         on_sample_end: Called with the result of each new turn.
 
     Raises:
-        LLMCallError: The model cannot be asked at all. Nothing was learned.
-        UsageError: There is a limit of the cost, and the price of the model is not known.
+        LLMCallError: The model cannot be used at all. Nothing was learned.
+        UsageError: The cost is limited, but the price of the model is not known.
     """
     runner = OpenClaw.from_client(
         client,
@@ -122,7 +122,7 @@ def learn_while_locked(
     with closing(runner.skillbook), observing(model.see), observing(SpendLedger(ace_folder(state))):
         try:
             runner.run(sources, cancel_token=cancel_token, max_cost=max_cost, on_sample_end=on_sample_end)
-        except MarkedBlockError as error:
+        except ManagedBlockError as error:
             runner.report.problems.append(str(error))
     if model.problem is not None:
         raise model.problem
@@ -130,7 +130,7 @@ def learn_while_locked(
 
 
 class _ModelWatch:
-    """Stops a run whose model cannot be asked at all, instead of asking it about every turn in vain."""
+    """Stops a run whose model cannot be used at all, instead of calling it for every turn."""
 
     def __init__(self, token: CancellationToken, *, needs_price: bool) -> None:
         self.problem: Exception | None = None
@@ -144,11 +144,11 @@ class _ModelWatch:
             self._has_answered = True
             if self._needs_price and event.cost is None:
                 price = f"the price of the model {event.model!r} is not known"
-                self._stop(UsageError(f"--max-cost cannot be kept: {price}"))
+                self._stop(UsageError(f"--max-cost cannot be enforced: {price}"))
         elif isinstance(event, SampleEnded) and isinstance(event.error, LLMCallError) and not self._has_answered:
             self._failures += 1
-            # A turn that the model refuses, such as one that is too long for it, must not keep the others from it.
-            # A missing key has no status of a server.
+            # A turn that the model refuses, such as one that is too long, must not stop the run. A missing key has no
+            # HTTP status.
             is_for_all = isinstance(event.error, LLMAuthenticationError) or event.error.status_code in _FOR_ALL_TURNS
             if is_for_all or self._failures == _MOST_FAILURES:
                 self._stop(event.error)

@@ -1,4 +1,4 @@
-"""`LearningReport`: what came of a run over stored sessions."""
+"""`LearningReport`, the outcome of a run over stored sessions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ __all__ = ["LearningReport"]
 
 @dataclass
 class LearningReport:
-    """What came of a run."""
+    """The outcome of a run over stored sessions."""
 
     sessions: int = 0
-    """How many sessions were looked at."""
+    """The number of sessions that were read."""
     turns_learned: int = 0
     turns_known: int = 0
-    """Turns that had been learned from before."""
+    """Turns that were learned in earlier runs."""
     turns_unfinished: int = 0
-    """Turns that are still under way, or were not begun because the run was interrupted; the next run takes them."""
+    """Turns that have not ended yet, or were not started because the run was interrupted; the next run learns them."""
     skipped_lines: int = 0
-    """Lines or rows that hold no event, such as one that was cut."""
+    """Lines or rows without an event, such as truncated ones."""
     unknown_events: int = 0
-    """Events of a type that is not known here."""
+    """Events of an unknown type."""
     problems: list[str] = field(default_factory=list)
-    """What could not be learned from, each with the reason."""
+    """The sessions and turns that could not be learned from, with the reasons."""

@@ -1,4 +1,4 @@
-"""What one event of a session says: a question, thoughts, words, calls, results, a failure."""
+"""Reads one event of a session: question, thoughts, text, tool calls, results, or failure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ace.traces import TraceStep, trace_step
 
 __all__ = ["calls_tools", "is_echo", "message_of", "own_words", "problem_of", "question_in", "steps_in"]
 
-# OpenClaw writes these in the name of the user, who did not type them.
+# OpenClaw writes these messages in the role of the user.
 _SYNTHETIC = ("A new session was started via /new or /reset", "Read HEARTBEAT.md if it exists")
 _INTERNAL = re.compile(r"<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>.*?<<<END_OPENCLAW_INTERNAL_CONTEXT>>>", re.DOTALL)
 _TIME = re.compile(r"\A\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} \d{2}:\d{2}[^\]]*\] ")
-# The history that a model is shown has no details; there only the words tell it.
+# The history in a model's prompt has no details, only this text.
 _EXITED = re.compile(r"\(Command exited with code [1-9]\d*\)\s*\Z")
 _FAILED = frozenset({"failed", "error", "timeout", "killed", "denied", "blocked"})
 
 
 def message_of(event: Record, role: str) -> Record:
-    """Return the message of an event, if it has this role; else an empty object.
+    """Return the message of an event if it has a role, otherwise an empty object.
 
     Args:
-        event: An event.
+        event: The event to read.
         role: `user`, `assistant` or `toolResult`.
     """
     message = mapping_in(event, "message") if event.get("type") == "message" else {}
@@ -31,16 +31,13 @@ def message_of(event: Record, role: str) -> Record:
 
 
 def is_echo(event: Record) -> bool:
-    """Tell whether an event repeats what was sent to a chat; no model said it."""
+    """Return whether an event only repeats a message that was sent to a chat."""
     message = message_of(event, "assistant")
     return message.get("provider") == "openclaw" and message.get("model") == "delivery-mirror"
 
 
 def question_in(event: Record) -> str:
-    """Return what the user asks in an event; empty for all that OpenClaw writes in the user's name.
-
-    Args:
-        event: An event.
+    """Return the user's question in an event; empty for messages that OpenClaw writes in the role of the user.
 
     Example:
         >>> question_in({"type": "message", "message": {"role": "user", "content": "Fix it."}})
@@ -57,20 +54,17 @@ def question_in(event: Record) -> str:
 
 
 def own_words(event: Record) -> str:
-    """Return what the model says in an event, without thoughts and calls; echoes are empty."""
+    """Return the model's text in an event, without thoughts and tool calls; empty for echoes."""
     return "" if is_echo(event) else _words(message_of(event, "assistant")).strip()
 
 
 def calls_tools(event: Record) -> bool:
-    """Tell whether the model calls tools in an event."""
+    """Return whether the model calls tools in an event."""
     return bool(_parts(message_of(event, "assistant"), "toolCall"))
 
 
 def problem_of(event: Record) -> str:
-    """Return what went wrong with an answer of the model, in a sentence; empty if nothing did.
-
-    Args:
-        event: An event.
+    """Describe the failure of the model in an event; empty if it did not fail.
 
     Example:
         >>> problem_of({"type": "message", "message": {"role": "assistant", "content": [], "stopReason": "error",
@@ -91,8 +85,8 @@ def steps_in(event: Record, place: str) -> list[TraceStep]:
     """Return the steps of an event.
 
     Args:
-        event: The event.
-        place: Where it stands.
+        event: The event to convert.
+        place: The place of the event in the session.
     """
     if is_echo(event):
         return []
@@ -132,7 +126,7 @@ def _steps_of_answer(event: Record, place: str) -> list[TraceStep]:
 
 
 def _is_failure(result: Record) -> bool:
-    """Tell whether a tool failed. Releases from 2026.8 on tell it of a command by its exit code only."""
+    """Return whether a tool failed. Since release 2026.8, a failed command only has an exit code."""
     details = mapping_in(result, "details")
     code = number_in(details, "exitCode")
     return (

@@ -1,4 +1,4 @@
-"""Whether a turn succeeded, by what OpenClaw itself says, and what went wrong on the way."""
+"""Determines the outcome of a turn as reported by OpenClaw, and its problems."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["Outcome", "outcome_of"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a turn ended."""
+    """The outcome of a turn."""
 
     success: bool | None
-    """None if unknown: a stored session holds no verdict."""
+    """Whether the turn succeeded; None if it is not known, because a stored session does not contain this."""
     answer: str
-    """The last words of the model."""
+    """The last text of the model."""
     problems: tuple[str, ...]
-    """What went wrong, each in a sentence."""
+    """The problems, one sentence each."""
     is_finished: bool
-    """Whether the model gave its answer, or failed."""
+    """Whether the model answered or failed."""
 
 
 def outcome_of(lines: Sequence[Line]) -> Outcome:
-    """Judge a turn, or a whole session by its last turn.
+    """Determine the outcome of a turn, or of a session by its last turn.
 
-    An error that the model recovered from is not a failure, and neither is a failed command.
+    An error from which the model recovered is not a failure, and neither is a failed command.
 
     Args:
         lines: The events.
@@ -40,7 +40,7 @@ def outcome_of(lines: Sequence[Line]) -> Outcome:
     run = next((line.event for line in reversed(lines) if line.event.get("type") == "run"), None)
     problem = problem_of(answers[-1]) if answers else ""
     has_answered = bool(answers) and spoken[-1] is answers[-1] and not calls_tools(answers[-1])
-    # A run whose model failed is called a success, too: the model's own word comes first.
+    # A run is reported as successful even if its model failed, so failures of the model are checked first.
     if problem:
         return Outcome(False, answer, (problem,), is_finished=True)
     if run is not None and isinstance(run.get("success"), bool):

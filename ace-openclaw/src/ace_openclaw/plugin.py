@@ -1,4 +1,4 @@
-"""The hooks of the plugin `openclaw`. Light: the targets are imported when they are used."""
+"""The hooks of the plugin `openclaw`. The targets are imported on first use."""
 
 from __future__ import annotations
 

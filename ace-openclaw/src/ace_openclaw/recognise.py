@@ -1,11 +1,11 @@
-"""Tells whether a record is of OpenClaw; light, as it is asked about every record."""
+"""Recognises records of OpenClaw. This is called for every record, so it imports little."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from ace.trace_heads import head_records, trace_head
+from ace.sniffing import head_records, trace_head
 from ace_openclaw.reading.json_lines import without_stray_start
 
 __all__ = ["recognise"]
@@ -15,10 +15,10 @@ _ROLES = ("user", "assistant", "toolResult")
 
 
 def recognise(trace: object) -> float:
-    """Return how surely a trace is of OpenClaw, from 0 to 1.
+    """Return the probability that a trace is a session of OpenClaw, from 0 to 1.
 
     Args:
-        trace: A record, or the head of a file: bytes, a text, a path, or parsed records.
+        trace: A record, or the beginning of a file: bytes, a text, a path, or parsed records.
 
     Example:
         >>> recognise('{"type": "session", "version": 4, "id": "a", "timestamp": "2026-11-21T07:12:45Z", "cwd": "/"}')

@@ -1,4 +1,4 @@
-"""`OpenClaw`: learns from the stored sessions of OpenClaw."""
+"""`OpenClaw`, the runner that learns from the stored sessions of OpenClaw."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["RUN_ID", "OnResult", "OpenClaw", "SessionRunOptions"]
 
 RUN_ID = "sessions"
-"""All sessions are one run, which is resumed each time: its record in the store of the skillbook says, to the
-transaction, which turns were learned from, and keeps the answers of the model that a crash would have lost."""
+"""All sessions are one run, which is resumed each time: its record in the store of the skillbook contains exactly the
+turns that were learned from, and the answers of the model that would be lost in a crash."""
 
 
 OnResult = Callable[["SampleResult[ACEStepContext]"], None]
 
 
 class OpenClawOptions(TypedDict, total=False):
-    """The keyword arguments of `OpenClaw.from_roles` beside those of every runner."""
+    """The keyword arguments of `OpenClaw.from_roles`, besides those of every runner."""
 
     state_dir: str | os.PathLike[str] | None
     workspace: str | os.PathLike[str] | None
@@ -42,38 +42,38 @@ class OpenClawOptions(TypedDict, total=False):
 
 
 class SessionRunOptions(TypedDict, total=False):
-    """The keyword arguments of `OpenClaw.run`: those of `RunOptions` that hold for a run that is always continued.
+    """The keyword arguments of `OpenClaw.run`: those of `RunOptions` that are valid for a run that is always resumed.
 
-    Its `run_id` is fixed, it is resumed whenever it was begun, no turn is learned twice (as with `once`), and it is
-    waited for, since `report` and the files in the workspace describe the outcome.
+    Its `run_id` is fixed, no turn is learned twice (as with `once`), and it always waits for the background work,
+    because `report` and the files in the workspace describe the outcome.
     """
 
     workers: int | None
-    """How many turns are reflected on at once; by default three, which all runs of the process share."""
+    """The number of turns that are reflected on at the same time; by default three for all runs of the process."""
     lag: int | None
-    """The older spelling of `max_in_flight`, which is `lag + 1`; giving both is an error."""
+    """The old name of `max_in_flight`, which is `lag + 1`; it works until 0.2, with a deprecation warning."""
     max_in_flight: int | None
-    """How many turns may be between their first and their last step at once; 1 is strictly online."""
+    """The maximum number of turns between their first and their last step; 1 is strictly online."""
     on_sample_done: OnResult | None
-    """Called with the result of each new turn when it has been begun."""
+    """Called with the result of each new turn when its foreground steps are done."""
     on_sample_end: OnResult | None
     """Called with the result of each new turn when it has been learned, has failed or was cancelled."""
     cancel_token: CancellationToken | None
-    """Stops the run; what is left is learned by the next one."""
+    """Stops the run; the remaining turns are learned by the next one."""
     max_cost: float | None
-    """US dollars. Once the model calls have cost this much, no further turn starts."""
+    """The cost after which no further turn is started, in US dollars."""
     fail_fast: bool
     """Whether the first failed turn stops the run."""
     max_consecutive_failures: int
-    """After how many turns in a row whose model could not be reached the run stops; 5 by default."""
+    """The number of consecutive turns without a reachable model after which the run stops; 5 by default."""
 
 
 class OpenClaw(ACERunner):
-    """Learns from the stored sessions of OpenClaw, from each turn once.
+    """Learns from each turn of OpenClaw's stored sessions once.
 
-    `run` takes session files, folders of OpenClaw and ids of agents. A session that has grown is new only in its new
-    turns. What was learned from is kept in the skillbook if it is a store (`.db`); with any other, the runner knows
-    it as long as it lives. After a run, `report` describes its outcome.
+    `run` takes session files, folders of OpenClaw and ids of agents. If a session has grown, only its new turns are
+    learned. A skillbook that is a store (`.db`) records which turns were learned; with other skillbooks, only the
+    runner itself knows them. After a run, `report` describes its outcome.
 
     Example:
         >>> from ace import LiteLLMClient
@@ -86,13 +86,13 @@ class OpenClaw(ACERunner):
     _workers_reflect: ClassVar[bool] = True
 
     report: LearningReport
-    """What came of the last run."""
+    """The outcome of the last run."""
     workspace: Path | None
-    """The folder in which the skills are left for OpenClaw."""
+    """The folder to which the skills are written for OpenClaw."""
     state_dir: Path
     """The folder of OpenClaw."""
     idle_minutes: float
-    """After how long without an event a turn counts as ended."""
+    """The time without an event after which a turn counts as ended, in minutes."""
     _learned: set[str]
 
     @classmethod
@@ -108,9 +108,9 @@ class OpenClaw(ACERunner):
         """Return the steps that `from_roles` composes, to inspect or change.
 
         Args:
-            reflector: The reflector.
-            skill_manager: The skill manager.
-            skillbook: The book that the steps write; the runner over them needs the same one.
+            reflector: Analyses a turn.
+            skill_manager: Turns the analysis into changes to the skillbook.
+            skillbook: The skillbook that the steps change; a runner of these steps must have the same one.
             **options: The other arguments of `from_roles`.
         """
         settings = LearningSettings(skillbook=skillbook, **options)
@@ -128,16 +128,16 @@ class OpenClaw(ACERunner):
         idle_minutes: float = 10,
         **options: Unpack[LearningOptions],
     ) -> Self:
-        """Make a runner of two roles.
+        """Create a runner from two roles.
 
         Args:
-            reflector: Who finds out what a turn teaches.
-            skill_manager: Who turns that into operations.
+            reflector: Analyses a turn.
+            skill_manager: Turns the analysis into changes to the skillbook.
             state_dir: The folder of OpenClaw; by default that of `OPENCLAW_STATE_DIR`, else `~/.openclaw`.
-            workspace: The folder in which the skills are left: the top skills in a marked block of its AGENTS.md, the
-                whole book in `skills/ace-skillbook`; by default nowhere.
-            idle_minutes: After how long without an event a turn without an answer counts as ended. Until then it is
-                left to a later run.
+            workspace: The folder to which the skills are written: the top skills to a managed block of its AGENTS.md,
+                and the whole skillbook to `skills/ace-skillbook`. By default they are not written.
+            idle_minutes: The time without an event after which a turn without an answer counts as ended, in minutes.
+                Until then, it is left to a later run.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
                 checkpoint_interval, extra_steps; see `LearningSettings`.
 
@@ -157,8 +157,8 @@ class OpenClaw(ACERunner):
     @classmethod
     @checked_arguments(LearningOptions, OpenClawOptions)
     def from_client(cls, client: LLMClientLike, **options: Any) -> Self:
-        """Make a runner whose two roles use one client. The options are those of `from_roles`."""
-        from ace.implementations import reflector_for, skill_manager_for
+        """Create a runner whose two roles use one client. The options are those of `from_roles`."""
+        from ace.roles import reflector_for, skill_manager_for
 
         return cls.from_roles(reflector=reflector_for(client), skill_manager=skill_manager_for(client), **options)
 
@@ -175,12 +175,12 @@ class OpenClaw(ACERunner):
         temperature: float | None = None,
         **options: Any,
     ) -> Self:
-        """Make a runner whose two roles use one model.
+        """Create a runner whose two roles use one model.
 
         Args:
             ace_model: The model that learns.
             ace_max_tokens: The maximum length of its answers, in tokens.
-            ace_llm: A client that is taken instead of them.
+            ace_llm: A client to use instead of these.
             api_base: The address of your own server for the model that learns.
             api_key: Its key; by default it is taken from the environment.
             temperature: Its sampling temperature; by default that of its client.
@@ -217,7 +217,7 @@ class OpenClaw(ACERunner):
         Raises:
             TypeError: The sources are one path instead of a list of them, or there is no such option.
             ValueError: An option is outside its range.
-            MarkedBlockError: The marks in AGENTS.md do not make one block; everything was learned nevertheless.
+            ManagedBlockError: The marks in AGENTS.md do not make one block; everything was learned nevertheless.
             SkillbookError: The skillbook cannot be written; what was learned before is kept.
             OSError: A file cannot be written.
         """

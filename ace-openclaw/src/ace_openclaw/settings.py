@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ace.durable_file import replace_file
+from ace.atomic_file import replace_file
 from ace.json_fields import list_in, mapping_in, number_in, text_in
 from ace_openclaw.config_entry import InsertedEntry
 from ace_openclaw.home import ace_folder, make_ace_folder
@@ -70,7 +70,7 @@ def read_settings(state: Path) -> Settings | None:
     except ValueError as error:
         raise InstallError(f"{path} is not JSON ({error}); delete it and run 'ace openclaw install' again") from None
     if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
-        raise InstallError(f"{path} is not of this release; delete it and run 'ace openclaw install' again")
+        raise InstallError(f"{path} was written by another release; delete it and run 'ace openclaw install' again")
     entry = mapping_in(data, "entry")
     return Settings(
         workspace=text_in(data, "workspace"),

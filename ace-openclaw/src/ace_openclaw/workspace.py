@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from ace.durable_file import folder_lock, write_durably
-from ace.marked_block import BEGIN_MARK, END_MARK, MarkedBlockError, read_marked_block, replace_marked_block
+from ace.atomic_file import folder_lock, write_durably
+from ace.managed_block import BEGIN_MARK, END_MARK, ManagedBlockError, read_managed_block, replace_managed_block
 from ace.skillbook import Skillbook
 
 __all__ = ["FILE_LIMIT", "SKILL_NAME", "remove_skills", "write_skills"]
@@ -24,7 +24,7 @@ _DESCRIPTION = "Strategies learned from earlier sessions. Read before a task tha
 
 
 def write_skills(workspace: Path, skillbook: Skillbook) -> None:
-    """Write the top skills into the marked block of AGENTS.md, and the whole book into `skills/ace-skillbook`.
+    """Write the top skills into the managed block of AGENTS.md, and the whole book into `skills/ace-skillbook`.
 
     Not a byte of AGENTS.md outside the marks is changed. An empty book writes nothing where nothing was.
 
@@ -33,7 +33,7 @@ def write_skills(workspace: Path, skillbook: Skillbook) -> None:
         skillbook: The skills.
 
     Raises:
-        MarkedBlockError: The marks in AGENTS.md do not form one block; the file is not changed.
+        ManagedBlockError: The marks in AGENTS.md do not form one block; the file is not changed.
         OSError: A file cannot be written.
     """
     target = workspace / "AGENTS.md"
@@ -61,7 +61,7 @@ def remove_skills(workspace: Path) -> bool:
         Whether anything was there.
 
     Raises:
-        MarkedBlockError: The marks in AGENTS.md do not make one block; nothing is removed.
+        ManagedBlockError: The marks in AGENTS.md do not make one block; nothing is removed.
     """
     target = workspace / "AGENTS.md"
     folder = workspace / "skills" / SKILL_NAME
@@ -92,29 +92,29 @@ def _top_skills(skillbook: Skillbook, room: int) -> str:
 
 def _has_block(target: Path) -> bool:
     try:
-        return read_marked_block(target.read_bytes()) is not None
+        return read_managed_block(target.read_bytes()) is not None
     except FileNotFoundError:
         return False
-    except MarkedBlockError as error:
-        raise MarkedBlockError(f"{target}: {error}") from None
+    except ManagedBlockError as error:
+        raise ManagedBlockError(f"{target}: {error}") from None
 
 
 def _replaced(target: Path, original: bytes, content: str) -> bytes:
     """Return the file with the content in our block. The block notes whether the file had a last line end before."""
     try:
-        before = read_marked_block(original)
+        before = read_managed_block(original)
         had_none = bool(original) and not original.endswith(b"\n") if before is None else _NO_LINE_END in before
-        return replace_marked_block(original, f"{_NO_LINE_END}\n{content}" if had_none else content)
-    except MarkedBlockError as error:
-        raise MarkedBlockError(f"{target}: {error}") from None
+        return replace_managed_block(original, f"{_NO_LINE_END}\n{content}" if had_none else content)
+    except ManagedBlockError as error:
+        raise ManagedBlockError(f"{target}: {error}") from None
 
 
 def _without_block(original: bytes) -> bytes:
     """Return the file as it was before there was a block in it."""
-    before = read_marked_block(original)
+    before = read_managed_block(original)
     if before is None:
         return original
-    marked = replace_marked_block(original, "")
+    marked = replace_managed_block(original, "")
     newline = b"\r\n" if BEGIN_MARK.encode() + b"\r\n" in marked else b"\n"
     block = newline.join([BEGIN_MARK.encode(), b"", END_MARK.encode()])
     start = marked.index(block)

@@ -26,8 +26,6 @@ class Dialogue:
     name: str
     turns: tuple[str, ...]
     cases: tuple[Taught, ...] = ()
-    beyond_us: str = ""
-    """Why the code cannot get it right; empty if it does."""
 
 
 def corrected(
@@ -37,15 +35,14 @@ def corrected(
     fails: tuple[str, ...] = (),
     question: int = 0,
     wrong: int = 1,
-    beyond_us: str = "",
 ) -> Dialogue:
     """Return a dialogue with one correction; `question` and `wrong` are places among the turns."""
-    return Dialogue(name, turns, (Taught(turns[question], turns[wrong], passes, fails),), beyond_us)
+    return Dialogue(name, turns, (Taught(turns[question], turns[wrong], passes, fails),))
 
 
-def plain(name: str, *turns: str, beyond_us: str = "") -> Dialogue:
+def plain(name: str, *turns: str) -> Dialogue:
     """Return a dialogue in which nothing is corrected."""
-    return Dialogue(name, turns, (), beyond_us)
+    return Dialogue(name, turns)
 
 
 CORRECTED = (

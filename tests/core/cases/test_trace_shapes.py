@@ -13,7 +13,7 @@ import pytest
 from ace import ACE, AgentOutput, ReflectorOutput, Sample, SimpleEnvironment, SkillManagerOutput, UpdateBatch
 from ace.cases import answer_passes, cases_of, worked_example
 from ace.environments import EnvironmentResult, TaskEnvironment
-from ace.implementations.trace_reading import read_trace
+from ace.roles.trace_reading import read_trace
 from ace.skill import CaseCheck, SkillCase
 
 QUESTION = "Which currency is on the bill of a guest from Sweden?"
@@ -280,7 +280,7 @@ def test_each_conversation_of_the_benchmark_yields_a_case() -> None:
     found: dict[str, list[SkillCase]] = {}
     for path in sorted(folder.glob("*/traces/*.json")):
         found[f"{path.parts[-3]}/{path.stem}"] = list(cases_of(read_trace(json.loads(path.read_text("utf-8")))))
-    assert len(found) == 64
+    assert len(found) == 80
     assert {name for name, cases in found.items() if len(cases) != 1} == set()
     # What is written instead of a call is not told in this one, so only a judge can tell.
     assert {name for name, [case] in found.items() if case.check.kind == "judge"} == {"routing/cold-2"}

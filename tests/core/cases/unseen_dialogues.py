@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.core.cases.dialogues import corrected, plain
 
-__all__ = ["LATER", "UNSEEN"]
+__all__ = ["LATER", "MISJUDGED", "UNSEEN"]
 
 UNSEEN = (
     corrected(
@@ -282,14 +282,6 @@ UNSEEN = (
         "Then take 1250 g for five pizzas.",
     ),
     plain(
-        "name-spelling-told",
-        "Write a card for my aunt.",
-        "Dear aunt, happy birthday!",
-        "Her name is Mathilde.",
-        "Dear Mathilde, happy birthday!",
-        beyond_us="only the world tells that the name was not known before; Sponsors get Fair winds has the same form",
-    ),
-    plain(
         "please-continue",
         "Tell me a story about a fox.",
         "Once upon a time there was a fox.",
@@ -478,15 +470,6 @@ LATER = (
         "Teachers 15, students 5.",
         "15 percent",
         passes=("15 percent",),
-    ),
-    corrected(
-        "later-dear-customer-how-may-i-",
-        "Tone for a chat with teenagers?",
-        "Dear customer, how may I help you?",
-        "They laugh at that. Du and emojis.",
-        "Hey, was geht? \ud83d\ude00",
-        passes=("Hey, was geht? \ud83d\ude00",),
-        beyond_us="the wrong answer is itself a question, and reads as if the agent had asked the user",
     ),
     corrected(
         "later-p4",
@@ -705,3 +688,25 @@ LATER = (
     ),
 )
 """Written after the rules had been changed for `UNSEEN`."""
+
+MISJUDGED = (
+    # Not a correction: the name was not known before. "Sponsors get Fair winds." has the same form, and is one.
+    corrected(
+        "name-spelling-told",
+        "Write a card for my aunt.",
+        "Dear aunt, happy birthday!",
+        "Her name is Mathilde.",
+        "Dear Mathilde, happy birthday!",
+        passes=("Dear Mathilde, happy birthday!",),
+        fails=("Dear Matilda, happy birthday!",),
+    ),
+    # A correction that is not found: the wrong answer is a question, and reads as if the agent had asked the user.
+    plain(
+        "later-dear-customer-how-may-i-",
+        "Tone for a chat with teenagers?",
+        "Dear customer, how may I help you?",
+        "They laugh at that. Du and emojis.",
+        "Hey, was geht? \U0001f600",
+    ),
+)
+"""What the rules make of dialogues that they misjudge: a person would say otherwise, as the comments do."""

@@ -2,6 +2,7 @@
 
 import gc
 import importlib.metadata
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from tests.support.subprocesses import run_python
 def test_help_lists_the_commands_and_the_exit_codes(tmp_path: Path) -> None:
     done = ace("--help", folder=tmp_path)
     assert done.code == 0
-    assert "completion" in done.out
+    assert re.search(r"^  completion +Print the completion script for a shell\.$", done.out, re.MULTILINE)
     assert "2 wrong usage" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert ace(folder=tmp_path).out == ace("-h", folder=tmp_path).out == done.out
 
 
 def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:

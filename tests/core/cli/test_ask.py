@@ -81,3 +81,10 @@ def test_what_is_not_an_address_is_shown_without_its_password(here: Run, address
     done = here("ask", "What now?", "--model", "openai/x", "--api-base", address)
     assert (done.code, "s3cret" in done.err) == (2, False)
     assert "is not an address" in done.err
+
+
+@pytest.mark.parametrize("command", [["ask", "-"], ["skillbook", "add", "maths", "-"]], ids=" ".join)
+def test_standard_input_that_is_not_utf_8_is_refused(tmp_path: Path, command: list[str]) -> None:
+    done = ace(*command, folder=tmp_path, environ={"PYTHONIOENCODING": "utf-8:strict"}, stdin="café".encode("latin-1"))
+    assert (done.code, done.err) == (2, "ace: standard input is not UTF-8 text (byte 3)\n")
+    assert list(tmp_path.iterdir()) == []

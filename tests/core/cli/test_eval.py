@@ -77,7 +77,7 @@ def test_what_cannot_be_measured_by_is_wrong_usage(here: Run, tmp_path: Path, mo
     (tmp_path / "samples.jsonl").write_text('{"question": "what?"}\n', encoding="utf-8")
     done = here("eval", "samples.jsonl", *model)
     assert done.code == 2
-    assert "samples.jsonl#1: there is no right answer" in done.err
+    assert "samples.jsonl#1: no right answer" in done.err
     missing = here("eval", "samples.jsonl", *model, "--skillbook", "none.db")
     assert missing.code == 2
 
@@ -89,6 +89,12 @@ def test_a_number_that_makes_no_sense_is_named(here: Run, wrong: tuple[str, str]
     done = here("eval", "samples.jsonl", *wrong)
     assert (done.code, done.out) == (2, "")
     assert wrong[0] in done.err and f"got {wrong[1]}" in done.err
+
+
+def test_answers_that_could_not_be_kept_are_not_asked_for(here: Run, server: ScriptedServer, model: list[str]) -> None:
+    done = here("eval", "samples.jsonl", *model, "--answers", "nowhere/answers.jsonl")
+    assert (done.code, done.err) == (2, "ace: --answers: no such folder: 'nowhere'; create it first\n")
+    assert not server.requests
 
 
 def test_what_each_skill_is_worth_and_how_far_it_is_are_shown(here: Run, model: list[str]) -> None:

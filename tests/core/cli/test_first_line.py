@@ -135,7 +135,7 @@ def test_a_number_out_of_range_is_told_with_the_range(here: Run, logs: Path, arg
 class _Tally:
     """Work of which some is done, some at once."""
 
-    total = 4
+    total = 8
     ended = 0
     skipped = 0
     text = "working"
@@ -143,12 +143,12 @@ class _Tally:
 
 def test_the_time_left_is_estimated_from_what_was_worked_on(capsys: pytest.CaptureFixture[str]) -> None:
     tally = _Tally()
+    for tally.skipped, tally.ended in ((1, 1), (1, 3)):
+        with displayed(tally) as display:
+            display.show()
+        assert capsys.readouterr().err == "working\n"
     with displayed(tally) as display:
-        tally.ended = tally.skipped = 1
+        tally.ended = 4
         display.show()
-    assert capsys.readouterr().err == "working\n"
-    with displayed(tally) as display:
-        tally.ended = 3
-        display.show()
-        tally.ended, tally.text = 4, "done"
+        tally.ended, tally.text = 8, "done"
     assert re.fullmatch(r"working, about \d+ s left\ndone\n", capsys.readouterr().err)

@@ -14,8 +14,8 @@ import pytest
 
 from ace.cli.errors import UsageError
 from ace.cli.inputs import ChangedRecordError, GatheredTraces, StoredRecord, gather_traces, readable_records
-from ace.implementations import read_trace
 from ace.protocols.trace_converters import TraceConverter, register_trace_converter, unregister_trace_converter
+from ace.roles import read_trace
 from tests.support.subprocesses import run_python
 
 MESSAGES = [{"role": "user", "content": "Two and two?"}, {"role": "assistant", "content": "Four."}]
@@ -96,6 +96,8 @@ def test_a_file_is_recognised_by_its_content(
         ("number.jsonl", "17\n", "number.jsonl#1", "17 is not a trace"),
         ("nothing.jsonl", "{}\n", "nothing.jsonl#1", "the record is empty"),
         ("deep.json", '{"a":' + "[" * 200_000, "deep.json", "nested too deeply"),
+        ("deep_list.json", "[" * 200_000, "deep_list.json#1", "nested too deeply"),
+        ("cut_list.json", "[", "cut_list.json#1", "the list is truncated"),
         ("none.json", "[]", "none.json", "the list is empty"),
         ("null.json", "null", "null.json", "null is not a trace"),
         ("seventeen.json", "17", "seventeen.json", "17 is not a trace"),
@@ -280,7 +282,7 @@ def test_a_file_of_200_megabytes_and_ten_thousand_files_take_little_memory(form:
         (folder / f"{number:05}.json").write_text('{"task": "1"}', encoding="utf-8")
     done = run_python(
         "import resource\nfrom ace.cli.inputs import gather_traces\n"
-        "import ace.implementations.trace_reading\n"
+        "import ace.roles.trace_reading\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "with gather_traces(['large', 'many']) as gathered:\n"
         "    print(len(gathered.traces), len(gathered.problems))\n"

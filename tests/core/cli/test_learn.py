@@ -126,10 +126,10 @@ def test_what_a_model_wanted_in_vain_is_told_once_in_the_report(here: Run, tmp_p
     done = here("learn", "a.jsonl", *model)
     assert (done.code, "ghost" in done.err) == (0, False)
     [told] = [re.split("  +", line) for line in done.out.splitlines() if "ghost" in line]
-    assert told == ["a judgement of a skill", "there is no skill 'ghost-00001'", "2"]
+    assert told == ["a judgement of a skill", "no such skill: 'ghost-00001'", "2"]
     data = here("learn", "a.jsonl", "--limit", "1", "--again", "--json", *model).data
     assert data["left_out"] == [
-        {"operation": "TAG", "skill": "ghost-00001", "reason": "there is no skill 'ghost-00001'", "trace": "a.jsonl#1"}
+        {"operation": "TAG", "skill": "ghost-00001", "reason": "no such skill: 'ghost-00001'", "trace": "a.jsonl#1"}
     ]
 
 
@@ -236,7 +236,11 @@ def test_without_a_model_it_says_what_would_be_fetched_and_how(tmp_path: Path, l
         (["--model", "openai/x", "--api-base", "{base}", "--max-cost", "-1"], {}, ["--max-cost", "-1"]),
         (["--model", "openai/x", "--api-base", "{base}"], {"ACE_MAX_COST": "0"}, ["variable ACE_MAX_COST", "got 0"]),
         (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "notes.md"], {}, ["notes.md", ".db"]),
-        (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "no/skills.db"], {}, ["folder 'no'"]),
+        (
+            ["--model", "openai/x", "--api-base", "{base}", "--skillbook", "no/skills.db"],
+            {},
+            ["no such folder", "'no'"],
+        ),
         (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "logs"], {}, ["logs", "is a folder"]),
         (["--model", "openai/x", "--api-base", "{base}", "--skillbook", "a.json", "--resume"], {}, ["--resume", ".db"]),
     ],
@@ -267,7 +271,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_begun(
 
 @pytest.mark.parametrize(
     ("path", "named"),
-    [("nowhere", "nowhere"), ("empty", "no trace in 'empty'"), ("*.none", "*.none"), ("p.png", "PNG")],
+    [("nowhere", "nowhere"), ("empty", "no traces in 'empty'"), ("*.none", "*.none"), ("p.png", "PNG")],
 )
 def test_inputs_that_give_nothing_are_told_before_the_model_is_asked(
     tmp_path: Path, here: Run, model: list[str], server: ScriptedServer, path: str, named: str

@@ -39,12 +39,12 @@ def test_an_option_that_resembles_none_is_not_taken_for_a_path_either(here: Run)
 
 
 def test_what_follows_the_delimiter_is_a_path(here: Run, tmp_path: Path) -> None:
-    assert "there is no file or folder '--modle'" in here("learn", "--", "--modle").err
+    assert "no such file or folder: '--modle'" in here("learn", "--", "--modle").err
 
 
 def test_a_question_may_begin_with_a_hyphen(here: Run) -> None:
     done = here("ask", "-5 + 3, what is that?", "--skillbook", "nothing.db")
-    assert "there is no skillbook 'nothing.db'" in done.err
+    assert "no such skillbook: 'nothing.db'" in done.err
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,28 @@ def test_a_new_plugin_is_reported_as_json(here: Run, tmp_path: Path) -> None:
     done = here("plugins", "new", "acme", "--output", "made", "--json")
     assert done.data["command"] == "plugins new"
     assert all((tmp_path / file).is_file() for file in done.data["files"])
+
+
+SECRET_PLACE = "acme://ann:s3cret@team/skills"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["learn", SECRET_PLACE],
+        ["train", SECRET_PLACE],
+        ["eval", SECRET_PLACE],
+        ["eval", "samples.jsonl", "--report", SECRET_PLACE],
+        ["eval", "samples.jsonl", "--answers", SECRET_PLACE],
+        ["plugins", "new", "tide", "--output", SECRET_PLACE],
+        ["skillbook", "export", SECRET_PLACE, "--format", "json"],
+        ["skillbook", "prune", "--unneeded", "--answers", SECRET_PLACE],
+        ["skillbook", "test", "--junit", SECRET_PLACE],
+    ],
+    ids=" ".join,
+)
+def test_the_location_of_a_store_is_not_a_path(here: Run, tmp_path: Path, arguments: list[str]) -> None:
+    done = here(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(" takes a file or a folder, not 'acme://[hidden]@team/skills'\n")
+    assert list(tmp_path.iterdir()) == []

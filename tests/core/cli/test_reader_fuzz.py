@@ -29,9 +29,9 @@ from ace.cli.learning.sample_files import sample_of
 from ace.cli.settings import load_settings
 from ace.context import ACEStepContext
 from ace.evaluation import TrainingLog
-from ace.implementations import read_trace
-from ace.implementations.trace_reading.rendering import fitted_sections, sections_of
 from ace.protocols.trace_converters import AmbiguousTraceError, TraceConversionError
+from ace.roles import read_trace
+from ace.roles.trace_reading.rendering import fitted_sections, sections_of
 from ace.skillbook import Skillbook
 from ace.skillbook.errors import SkillbookError
 from ace.steps import LoadTracesStep

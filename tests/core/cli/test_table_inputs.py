@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ace.cli.inputs import GatheredTraces, StoredRecord, gather_traces, readable_records
-from ace.implementations import read_trace
+from ace.roles import read_trace
 from tests.support.command_line import ace
 from tests.support.scripted_server import ScriptedServer
 
@@ -99,7 +99,7 @@ def test_what_is_not_a_row_is_listed_with_its_line_and_the_rest_taken() -> None:
         assert list(rows(gathered)) == ["a.csv#2", "a.csv#4", "a.csv#9", "a.csv#12"]
         assert [row["task"] for row in rows(gathered).values()] == ["good", "two\nlines", "fine", "last"]  # type: ignore[index]  # dicts
         assert problems(gathered) == {
-            "a.csv#3": "the row has 1 fields, the header has 2",
+            "a.csv#3": "the row has 1 field, the header has 2",
             "a.csv#6": "the row has 3 fields, the header has 2",
             "a.csv#7": "',' expected after '\"'",
             "a.csv#10": "',' expected after '\"'",

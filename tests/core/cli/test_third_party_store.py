@@ -237,3 +237,12 @@ def test_no_command_shows_the_password_of_a_location(
                 done = run(*command, *given, *flags)
                 assert "s3cr3tpw9" not in done.out + done.err, (command, flags, done.out, done.err)
     assert "[hidden]" in run("skillbook", "log", "--skillbook", SECRET_PLACE, "--json").data["skillbook"]
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_a_diff_hides_the_password_of_a_location(folder: Path, run: Run, flags: list[str]) -> None:
+    (folder / "rules.md").write_text("- Check the units.\n", encoding="utf-8")
+    run("skillbook", "import", "rules.md", "--skillbook", SECRET_PLACE)
+    done = run("skillbook", "diff", SECRET_PLACE, "rules.md", *flags)
+    assert done.code == 0 and "vault://[hidden]@team/skills" in done.out
+    assert "s3cr3tpw9" not in done.out + done.err

@@ -6,9 +6,9 @@ import pytest
 
 from ace.context import SkillbookView
 from ace.deduplication import DeduplicationConfig, DeduplicationManager
-from ace.implementations import SmallModelSkillManager
 from ace.outputs import ExtractedLearning, ReflectorOutput
 from ace.providers.local import LocalLLMClient
+from ace.roles import SmallModelSkillManager
 from ace.skill import CaseCheck, SkillCase
 from tests.support.role_inputs import book_with
 

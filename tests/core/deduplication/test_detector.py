@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import tracemalloc
 from collections.abc import Sequence
 
@@ -107,6 +108,17 @@ def test_vectors_that_somebody_has_set_decide() -> None:
     book.set_embeddings({"maths-00001": [1.0, 0.0], "maths-00002": [0.99, 0.05], "maths-00003": [0.0, 1.0]})
     assert found(book) == [("maths-00001", "maths-00002")]
     assert found(book, DeduplicationConfig(embedding_provider="lexical")) == []
+
+
+def test_without_an_embedding_model_words_decide_as_long_as_a_skill_has_no_vector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "wordllama", None)  # as if it were not installed
+    book = book_with("Check the units first.", "Check the units first of all.", "Name the river.")
+    book.set_embeddings({"maths-00003": [0.0, 1.0]})
+    assert found(book, DeduplicationConfig(similarity_threshold=0.7)) == [("maths-00001", "maths-00002")]
+    book.set_embeddings({"maths-00001": [1.0, 0.0], "maths-00002": [0.0, 1.0]})
+    assert found(book, DeduplicationConfig(similarity_threshold=0.7)) == [("maths-00002", "maths-00003")]
 
 
 def test_a_model_makes_the_vectors_that_are_missing() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from ace.environments import EnvironmentResult, Sample, SimpleEnvironment, TaskEnvironment
 from ace.evaluation import Evaluator, UnfinishedEvaluationError
-from ace.implementations import Agent
 from ace.outputs import AgentOutput
 from ace.pipeline import CancellationToken
 from ace.retrieval import TopSkills
+from ace.roles import Agent
 from tests.core.evaluation.world import book_of, by_kind, evaluator_for, samples, served
 from tests.support.clients import client_for
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer
@@ -174,7 +174,7 @@ def test_an_impossible_metric_is_told_with_its_sample() -> None:
     with served() as server:
         [answer] = Evaluator(Agent(client_for(server)), Impossible()).evaluate(by_kind("price")[:1]).answers
     assert answer.error is not None
-    assert "impossible metric" in answer.error
+    assert "invalid metric" in answer.error
 
 
 class Expensive(TaskEnvironment):
@@ -197,7 +197,7 @@ def test_a_limit_of_cost_stops_it_and_shares_count() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [({"samples": []}, "no sample"), ({"repeats": 0}, "repeats"), ({"max_cost": 0}, "max_cost")],
+    [({"samples": []}, "samples is empty"), ({"repeats": 0}, "repeats"), ({"max_cost": 0}, "max_cost")],
 )
 def test_wrong_arguments_are_errors(arguments: dict[str, Any], words: str) -> None:
     with served() as server, pytest.raises(ValueError, match=words):

@@ -13,9 +13,9 @@ import pytest
 
 from ace.environments import Sample, SimpleEnvironment
 from ace.evaluation import EvaluationReport, Evaluator, Trainer, ValidationSettings, compare, html_page
-from ace.implementations.small_models import agent_for, reflector_for, skill_manager_for
 from ace.providers.local import LocalLLMClient
 from ace.providers.local.catalogue import DEFAULT_MODEL
+from ace.roles.small_models import agent_for, reflector_for, skill_manager_for
 from tests.requirement import missing
 from tests.support.local_models import needed_model
 

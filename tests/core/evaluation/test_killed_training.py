@@ -64,6 +64,7 @@ def test_a_training_ends_the_same_whenever_it_is_killed(tmp_path: Path) -> None:
             time.sleep(chance.random() * 0.02)
             os.kill(child, signal.SIGKILL)
             assert os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
+            server.wait_until_idle()
             killed_in[place_of(server.requests[-1])] += 1
         process.start(broken)
         assert process.status() == 0

@@ -145,7 +145,7 @@ def test_where_no_single_skill_is_to_blame_it_says_so_after_three_calls(book: Sk
     report = suite_of(book, clerk, clock).run(alone=True)
     [verdict] = [each for each in report.skills if each.skill_id == "times-00001"]
     assert (verdict.verdict, verdict.interfering) == ("interfered", ())
-    assert verdict.reason == "omitting one other skill does not cure it"
+    assert verdict.reason == "omitting one other skill does not help"
     assert len(clerk.asked) <= 4 + 4 + 3
 
 
@@ -216,6 +216,27 @@ def test_a_skill_that_another_case_needs_is_not_unneeded(clock: Clock) -> None:
     adds = book.add_skill("sums", "Add the numbers.", cases=[SUM])
     report = suite_of(book, Confused(), clock).run(without=True)
     assert verdicts(report)[adds.id] == "proven"
+
+
+def test_only_what_a_broken_case_was_shown_is_put_back(clock: Clock) -> None:
+    """Two skills are not needed for their own cases; one of them protects another answer, the other one does not."""
+
+    class Confused(Clerk):
+        def generate(self, *, question: str, skillbook: Any, **kwargs: Any) -> AgentOutput:
+            given = super().generate(question=question, skillbook=skillbook, **kwargs)
+            texts = [skill.content for skill in skillbook.skills()]
+            is_confused = "water" in question and texts and "Add the numbers." not in texts
+            return AgentOutput(reasoning="", final_answer="what?") if is_confused else given
+
+    def chosen(question: str, skillbook: Any) -> list[Skill]:
+        return [each for each in skillbook.skills() if ("water" in question) == (each.content != "Count.")]
+
+    book = Skillbook(clock=clock)
+    book.add_skill("times", FORM, cases=[TIDE])
+    protects = book.add_skill("sums", "Add the numbers.", cases=[SUM])
+    counts = book.add_skill("sums", "Count.", cases=[replace(SUM, id="counting")])
+    found = verdicts(suite_of(book, Confused(), clock, retrieval=chosen).run(without=True))
+    assert (found[protects.id], found[counts.id]) == ("proven", "unneeded")
 
 
 def test_only_some_skills_or_cases(book: Skillbook, clock: Clock) -> None:
@@ -369,7 +390,7 @@ def test_a_case_whose_environment_is_not_there_is_not_run_and_says_why(book: Ski
     assert verdicts(there)["times-00001"] == "proven"
     rubric = SkillCase.make("Say hello.", CaseCheck("judge", "It is polite."))
     book.put_cases("manners-00004", [rubric])
-    assert [each.reason for each in suite_of(book, clerk, clock).run().not_run][-1] == "there is no judge"
+    assert [each.reason for each in suite_of(book, clerk, clock).run().not_run][-1] == "no judge was given"
 
 
 def test_a_model_that_cannot_be_reached_is_no_failed_case(book: Skillbook, clock: Clock) -> None:
@@ -445,6 +466,28 @@ def test_what_changes_while_it_is_tested_stays_due(book: Skillbook, clock: Clock
     tests = suite_of(book, Clerk(), clock)
     tests.run(on_progress=edit)
     assert {TIDE.id, FERRY.id} <= {case.id for case in tests.cases(changed=True)}
+
+
+@pytest.mark.parametrize("who", ["this process", "another process"])
+def test_a_result_is_not_noted_on_a_text_that_was_not_asked(
+    who: str, book: Skillbook, clock: Clock, tmp_path: Path
+) -> None:
+    def edit(progress: SkillTestProgress) -> None:
+        if progress.answered != progress.planned:
+            return
+        if who == "this process":
+            book.update_skill("times-00001", content=HARMFUL)
+        else:
+            with Skillbook.open(tmp_path / "skills.db", clock=clock) as theirs:
+                theirs.update_skill("times-00001", content=HARMFUL)
+
+    suite_of(book, Clerk(), clock).run(on_progress=edit)
+    with Skillbook.open(tmp_path / "skills.db") as reopened:
+        results = {skill.id: [case.last_result for case in skill.cases] for skill in reopened.skills()}
+        assert reopened.dumps() == book.dumps()
+        assert reopened.as_of(reopened.version or 0).dumps() == book.dumps()
+    assert results["times-00001"] == ["not_run", "not_run"]
+    assert results["contracts-00002"] == ["passed"]
 
 
 def test_an_agent_that_chooses_is_shown_rules_and_the_report_names_them(book: Skillbook, clock: Clock) -> None:

@@ -13,8 +13,8 @@ from ace.evaluation import (
     Trainer,
     TrainingLog,
     TrainingResult,
-    ValidationCourse,
     ValidationPoint,
+    ValidationSchedule,
     ValidationSettings,
 )
 from ace.pipeline import CancellationToken
@@ -49,7 +49,7 @@ def test_the_best_state_is_what_is_kept_even_if_the_last_one_is_worse(tmp_path: 
     path = tmp_path / "skills.json"
     with served(misled_by_iron) as server:
         trainer = trainer_for(server, ValidationSettings(interval=2))
-        result = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook_path=path)
+        result = trainer.train(LEARN_THEN_FORGET, VALIDATION, max_in_flight=1, skillbook_path=path)
     assert scores(result) == [0.0, 1.0, 0.0]
     assert [point.is_kept for point in result.points] == [True, True, True]
     assert result.best.samples == 2
@@ -60,7 +60,7 @@ def test_the_best_state_is_what_is_kept_even_if_the_last_one_is_worse(tmp_path: 
 def test_a_store_goes_back_to_the_best_state(tmp_path: Path) -> None:
     with served(misled_by_iron) as server, Skillbook.open(tmp_path / "skills.db") as book:
         trainer = trainer_for(server, ValidationSettings(interval=2))
-        result = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=book)
+        result = trainer.train(LEARN_THEN_FORGET, VALIDATION, max_in_flight=1, skillbook=book)
         assert result.skillbook is book
         assert [skill.content for skill in book.skills()] == [UP]
         assert book.history()[-1].author == "best by validation: 1.0000 after 2 samples"
@@ -70,7 +70,7 @@ def test_the_gate_takes_back_what_made_the_score_fall_with_both_scores_in_the_hi
     samples_after = [*LEARN_THEN_FORGET, PRICES[2], PARCELS[0]]
     with served(misled_by_iron) as server, Skillbook.open(tmp_path / "skills.db") as book:
         trainer = trainer_for(server, ValidationSettings(interval=2, gate=True))
-        result = trainer.train(samples_after, VALIDATION, lag=0, skillbook=book)
+        result = trainer.train(samples_after, VALIDATION, max_in_flight=1, skillbook=book)
         assert scores(result) == [0.0, 1.0, 0.0, 1.0]
         assert [point.is_kept for point in result.points] == [True, True, False, True]
         assert [point.score_before for point in result.points] == [None, 0.0, 1.0, 1.0]
@@ -90,11 +90,11 @@ def test_what_the_gate_had_refused_when_the_process_was_killed_is_taken_back_lat
         log.keep("run", point_of(book, 2, 1.0))
         book.add_skill("conventions", HARM)
         log.keep("run", point_of(book, 4, 0.5, is_kept=False))  # then the process was killed
-        course = ValidationCourse(evaluator_for(server), VALIDATION, book, settings, run_id="run", log=log)
-        course.start()
+        schedule = ValidationSchedule(evaluator_for(server), VALIDATION, book, settings, run_id="run", log=log)
+        schedule.start()
         assert [skill.content for skill in book.skills()] == [UP]
         assert book.history()[-1].author == "gate: validation fell from 1.0000 to 0.5000"
-        ValidationCourse(evaluator_for(server), VALIDATION, book, settings, run_id="run", log=log).start()
+        ValidationSchedule(evaluator_for(server), VALIDATION, book, settings, run_id="run", log=log).start()
         assert len(book.history()) == 3
         assert server.requests == []
 
@@ -129,7 +129,8 @@ def test_fewer_samples_than_an_interval_are_validated_at_the_end() -> None:
 
 def test_what_did_not_change_is_not_asked_again() -> None:
     with served() as server:
-        result = trainer_for(server, ValidationSettings(interval=1)).train(PRICES[:4], VALIDATION, lag=0, prove=False)
+        trainer = trainer_for(server, ValidationSettings(interval=1))
+        result = trainer.train(PRICES[:4], VALIDATION, max_in_flight=1, prove=False)
         agent_calls = len(server.by_role("agent"))
     assert [point.samples for point in result.points] == [0, 1, 2, 3, 4]
     assert agent_calls == 4 + 2 * len(VALIDATION)
@@ -138,7 +139,7 @@ def test_what_did_not_change_is_not_asked_again() -> None:
 def test_training_stops_early_when_nothing_gets_better() -> None:
     with served() as server:
         trainer = trainer_for(server, ValidationSettings(interval=1, patience=2))
-        result = trainer.train([*PRICES[:5], *PARCELS], VALIDATION, lag=0)
+        result = trainer.train([*PRICES[:5], *PARCELS], VALIDATION, max_in_flight=1)
     assert result.stopped_by == "early_stopping"
     assert [point.samples for point in result.points] == [0, 1, 2, 3]
     assert scores(result)[-1] == 1.0
@@ -157,7 +158,7 @@ def test_a_stopped_training_goes_on_with_its_scores_and_pays_nothing_twice(tmp_p
     with served(misled_by_iron) as server:
         whole_book = Skillbook.open(tmp_path / "whole.db")
         whole = trainer_for(server, ValidationSettings(interval=2, gate=True)).train(
-            LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=whole_book
+            LEARN_THEN_FORGET, VALIDATION, max_in_flight=1, skillbook=whole_book
         )
         expected = len(server.requests)
         server.clear()
@@ -173,7 +174,7 @@ def test_a_stopped_training_goes_on_with_its_scores_and_pays_nothing_twice(tmp_p
             first = trainer.train(
                 LEARN_THEN_FORGET,
                 VALIDATION,
-                lag=0,
+                max_in_flight=1,
                 skillbook=book,
                 cancel_token=token,
                 on_point=lambda point: token.cancel() if point.samples == 2 else None,
@@ -182,7 +183,7 @@ def test_a_stopped_training_goes_on_with_its_scores_and_pays_nothing_twice(tmp_p
         assert [point.samples for point in first.points] == [0, 2]
         with Skillbook.open(tmp_path / "skills.db") as book:
             trainer = trainer_of_the_process()
-            second = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=book, resume=True)
+            second = trainer.train(LEARN_THEN_FORGET, VALIDATION, max_in_flight=1, skillbook=book, resume=True)
             assert second.stopped_by == ""
             assert [skill.content for skill in book.skills()] == [skill.content for skill in whole_book.skills()]
         assert scores(second) == scores(whole)
@@ -194,7 +195,7 @@ def test_a_stopped_training_goes_on_with_its_scores_and_pays_nothing_twice(tmp_p
 def test_a_limit_of_cost_counts_validation_too() -> None:
     from ace.environments import SimpleEnvironment
     from ace.evaluation import Evaluator
-    from ace.implementations import Agent, Reflector, SkillManager
+    from ace.roles import Agent, Reflector, SkillManager
     from tests.support.clients import client_for
 
     with served() as server:
@@ -205,7 +206,7 @@ def test_a_limit_of_cost_counts_validation_too() -> None:
             skill_manager=SkillManager(client),
             settings=ValidationSettings(interval=2),
         )
-        result = trainer.train(samples()[:20], VALIDATION, lag=0, max_cost=0.002)
+        result = trainer.train(samples()[:20], VALIDATION, max_in_flight=1, max_cost=0.002)
     assert result.stopped_by == "max_cost"
     assert result.points[0].cost
     assert client.usage.cost < 0.004
@@ -228,9 +229,9 @@ def test_a_book_given_without_a_store_stays_as_it_is_learned() -> None:
 def test_a_training_that_is_over_is_not_begun_again(tmp_path: Path) -> None:
     with served(misled_by_iron) as server, Skillbook.open(tmp_path / "skills.db") as book:
         trainer = trainer_for(server, ValidationSettings(interval=2), log_path=tmp_path / "log.jsonl")
-        first = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=book)
+        first = trainer.train(LEARN_THEN_FORGET, VALIDATION, max_in_flight=1, skillbook=book)
         server.clear()
-        again = trainer.train(LEARN_THEN_FORGET, VALIDATION, lag=0, skillbook=book, resume=True)
+        again = trainer.train(LEARN_THEN_FORGET, VALIDATION, max_in_flight=1, skillbook=book, resume=True)
         assert server.requests == []
         assert scores(again) == scores(first)
         assert [skill.content for skill in again.skillbook.skills()] == [UP]
@@ -238,7 +239,7 @@ def test_a_training_that_is_over_is_not_begun_again(tmp_path: Path) -> None:
 
 def test_a_validated_run_leaves_the_runner_its_pipeline() -> None:
     from ace.environments import SimpleEnvironment
-    from ace.evaluation import ValidationCourse
+    from ace.evaluation import ValidationSchedule
     from ace.evaluation.trainer import run_validated
     from ace.runners import ACE
     from tests.support import secrets_world
@@ -250,7 +251,32 @@ def test_a_validated_run_leaves_the_runner_its_pipeline() -> None:
         runner = ACE.from_client(client_for(server), environment=SimpleEnvironment(), skillbook=book)
         own = runner.pipeline
         for name in ("first", "second"):
-            course = ValidationCourse(evaluator_for(server), secrets_world.samples(2), book, run_id=name)
-            run_validated(runner, course, secrets_world.samples(2), cancel_token=CancellationToken())
+            schedule = ValidationSchedule(evaluator_for(server), secrets_world.samples(2), book, run_id=name)
+            run_validated(runner, schedule, secrets_world.samples(2), cancel_token=CancellationToken())
             assert runner.pipeline is own
-            assert len(course.points) >= 2
+            assert len(schedule.points) >= 2
+
+
+def test_a_training_takes_the_options_of_every_run() -> None:
+    done: list[int] = []
+    with served() as server:
+        trainer = trainer_for(server, ValidationSettings(interval=100))
+        result = trainer.train(
+            PRICES[:3], VALIDATION, shuffle=1, max_in_flight=1, on_sample_end=lambda each: done.append(each.index)
+        )
+    assert sorted(done) == [0, 1, 2] and len(result.results) == 3
+
+
+def test_order_is_the_old_name_of_shuffle_and_the_caller_is_told() -> None:
+    with served() as server:
+        new = trainer_for(server, ValidationSettings(interval=100)).train(PRICES[:4], VALIDATION, shuffle=5)
+        with pytest.warns(DeprecationWarning, match=r"^order is called shuffle now; .* until 0\.2$") as warned:
+            old = trainer_for(server, ValidationSettings(interval=100)).train(PRICES[:4], VALIDATION, order=5)
+    asked = [[result.sample.question for result in training.results if result.sample] for training in (new, old)]
+    assert asked[0] == asked[1] != [sample.question for sample in PRICES[:4]]
+    assert [warning.filename for warning in warned] == [__file__]
+
+
+def test_a_training_always_waits_for_what_it_learns() -> None:
+    with served() as server, pytest.raises(ValueError, match="wait must be True for a training"):
+        trainer_for(server, ValidationSettings()).train(PRICES[:2], VALIDATION, wait=False)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ace.environments import SimpleEnvironment
 from ace.evaluation import Evaluator, Trainer, ValidationSettings
-from ace.implementations import Agent, Reflector, SkillManager
 from ace.providers import LiteLLMClient
+from ace.roles import Agent, Reflector, SkillManager
 from examples.house_conventions import samples
 from tests.core.runners.learner_process import main, opened
 
@@ -25,7 +25,7 @@ def train(path: str, api_base: str) -> None:
         settings=ValidationSettings(interval=2, gate=True),
         log_path=place.with_suffix(".log"),
     )
-    result = trainer.train(TRAIN, VALIDATE, lag=0, skillbook=opened(path), resume=True, prove=False)
+    result = trainer.train(TRAIN, VALIDATE, max_in_flight=1, skillbook=opened(path), resume=True, prove=False)
     scores = [f"{point.samples} {point.score.value} {point.is_kept}" for point in result.points]
     place.with_suffix(".scores").write_text("\n".join(scores), encoding="utf-8")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ace.environments import Sample, SimpleEnvironment
 from ace.evaluation import Evaluator, JudgedAnswer, Trainer, ValidationSettings
-from ace.implementations import Agent, Reflector, SkillManager
+from ace.roles import Agent, Reflector, SkillManager
 from ace.skillbook import Skillbook
 from examples.house_conventions import samples
 from examples.scripted_conventions import script

@@ -5,7 +5,14 @@ import json
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from ace.outputs import AgentOutput, ConsolidationOutput, ReflectorOutput, SkillManagerOutput, SkillTag
+from ace.outputs import (
+    AgentOutput,
+    ConsolidationOutput,
+    ExtractedLearning,
+    ReflectorOutput,
+    SkillManagerOutput,
+    SkillTag,
+)
 from ace.updates import UpdateBatch, UpdateOperation
 
 BATCH = UpdateBatch("r", [UpdateOperation("ADD", section="s", content="c")])
@@ -28,6 +35,18 @@ def test_a_reflectors_output_has_its_fields_and_defaults() -> None:
 def test_a_tag_is_read_in_any_case_and_an_unknown_one_is_left_to_the_skillbook() -> None:
     assert SkillTag.model_validate({"id": 7, "tag": " Helpful "}) == SkillTag(id="7", tag="helpful")
     assert SkillTag(id="a-00001", tag="great").tag == "great"
+
+
+@pytest.mark.parametrize("share", [0.9, "0.9", "90%", " 90 % ", 90, "90"], ids=repr)
+def test_a_share_is_read_as_models_write_it(share: object) -> None:
+    learning = ExtractedLearning.model_validate({"learning": "Check the units.", "atomicity_score": share})
+    assert learning.atomicity_score == 0.9
+
+
+@pytest.mark.parametrize("share", ["high", "high%", 900, -1])
+def test_what_is_not_a_share_is_refused(share: object) -> None:
+    with pytest.raises(ValidationError, match="atomicity_score"):
+        ExtractedLearning.model_validate({"learning": "Check the units.", "atomicity_score": share})
 
 
 def test_an_update_is_taken_as_object_dict_or_list() -> None:

@@ -25,7 +25,7 @@ WRONG: dict[str, tuple[Arguments, str]] = {
     "callback": ({"on_sample_done": "print"}, "on_sample_done is 'print'; it must be a function of one result"),
     "asynchronous callback": (
         {"on_sample_done": _asynchronous_callback},
-        "on_sample_done is asynchronous, so it would have to be awaited; give a plain function",
+        "on_sample_done is asynchronous and would have to be awaited; pass a plain function",
     ),
 }
 
@@ -59,7 +59,7 @@ def test_hooks_must_be_a_list(error: type[Exception]) -> None:
         def after_step(self, step_name: str, ctx: object) -> None: ...
 
     hooks: Any = Silent()
-    with pytest.raises(error, match="hooks is one Silent; give a list of them: hooks=\\[hook\\]"):
+    with pytest.raises(error, match="hooks is a single Silent; pass a list of hooks: hooks=\\[hook\\]"):
         Pipeline(hooks=hooks)
     hooks = 3
     with pytest.raises(error, match="hooks is 3; it must be a list of hooks"):
@@ -69,7 +69,7 @@ def test_hooks_must_be_a_list(error: type[Exception]) -> None:
 def test_samples_must_be_wrapped_in_contexts() -> None:
     [result] = Pipeline([Do()]).run(["a page"])  # type: ignore[list-item]  # that is what is wrong
     assert str(result.error) == (
-        "step Do requires the field 'sample', which str lacks, as it is not a context; wrap each sample in one: "
+        "step Do requires the field 'sample', but str is not a context; wrap each sample in one: "
         "run([StepContext(sample), ...])"
     )
 
@@ -154,11 +154,11 @@ def test_a_step_that_returns_something_to_await_fails(base: AnyDo, boundary: boo
     pipeline.wait_for_background()
     assert isinstance(result.error, PipelineError)
     assert result.failed_at == type(step).__name__
-    assert f"step {type(step).__name__} returned a Later that nothing awaits" in str(result.error)
+    assert f"step {type(step).__name__} returned a Later instead of a context" in str(result.error)
 
 
 def test_the_background_limit_must_be_a_number() -> None:
-    with pytest.raises(PipelineConfigError, match="background_limit is True; it must be a whole number, 1 or more"):
+    with pytest.raises(PipelineConfigError, match="background_limit must be a whole number of at least 1, got True"):
         Pipeline(background_limit=True)
 
 

@@ -125,5 +125,7 @@ def test_a_step_without_the_twin_that_it_declares_is_refused() -> None:
         def __call__(self, ctx: StepContext) -> StepContext:
             return ctx
 
-    with pytest.raises(PipelineConfigError, match="step Half declares `awaited` and has no `async def __call_async__"):
+    with pytest.raises(
+        PipelineConfigError, match="step Half declares `awaited`, so it needs a method `async def __call_async__"
+    ):
         Pipeline([Half()])

@@ -137,7 +137,7 @@ def test_a_context_of_another_class_is_refused_because_fields_would_be_lost(
     [result] = Pipeline([Branch(Do(), Change(), merge=merge)]).run(pages(1))
     assert str(result.error) == (
         f"child 1 of the branch returned a {class_returned.__name__} instead of a PageContext, so fields would be "
-        "lost; let every child return ctx.replace(...), or give the branch a merge function of your own"
+        "lost; return ctx.replace(...) from every child, or pass a function of your own as merge"
     )
 
 

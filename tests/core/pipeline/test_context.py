@@ -24,6 +24,11 @@ def test_replace_works_again_and_again() -> None:
     assert ctx == PageContext(sample=0, text="4", words=4)
 
 
+def test_a_context_needs_no_sample() -> None:
+    assert StepContext().sample is None
+    assert PageContext(text="one").replace(text="two") == PageContext(sample=None, text="two")
+
+
 @pytest.mark.parametrize("warm", [False, True], ids=["first", "later"])
 def test_an_unknown_field_is_named_with_its_class(warm: bool) -> None:
     ctx = PageContext(sample=1)

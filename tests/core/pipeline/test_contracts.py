@@ -50,7 +50,7 @@ class NumberAsFields(NoProvides):
         (NoProvides(), r"step NoProvides does not declare `provides`; add `provides = \{\.\.\.\}`"),
         (NotCallable(), r"step NotCallable cannot be called; give it a method `def __call__\(self, ctx\)`"),
         (Read, r"Read is a class, not a step; make an instance: Read\(\)"),
-        (TextAsFields(), r"step TextAsFields declares `requires` as the text 'text'; write \{'text'\}"),
+        (TextAsFields(), r"step TextAsFields declares `requires` as the string 'text'; write \{'text'\}"),
         (NumberAsFields(), r"step NumberAsFields declares `requires` as 7; it must be a set"),
         (variant(Do, "Greedy", max_workers=0)(), r"step Greedy declares max_workers = 0; it must be a whole number"),
     ],
@@ -118,9 +118,9 @@ def test_then_and_branch_chain_and_nesting_infers() -> None:
 def test_a_pipeline_that_has_run_cannot_be_changed() -> None:
     pipeline = Pipeline([Read()])
     pipeline.run(pages(1))
-    with pytest.raises(PipelineConfigError, match=r"has run, so FindTitle cannot be added any more; build a new one"):
+    with pytest.raises(PipelineConfigError, match=r"has run, so FindTitle can no longer be added; build a new one"):
         pipeline.then(FindTitle())
-    with pytest.raises(PipelineConfigError, match="Branch cannot be added"):
+    with pytest.raises(PipelineConfigError, match="Branch can no longer be added"):
         pipeline.branch(Pipeline([FindTitle()]))
     called = Pipeline([Read()])
     called(PageContext(sample=1))
@@ -214,7 +214,7 @@ def test_a_merge_that_is_no_strategy_is_refused() -> None:
 def test_hooks_and_limits_are_checked() -> None:
     with pytest.raises(PipelineConfigError, match="hook object lacks before_step or after_step"):
         Pipeline([Read()], hooks=[object()])  # type: ignore[list-item]  # the mistake that is tested
-    with pytest.raises(PipelineConfigError, match="background_limit is 0"):
+    with pytest.raises(PipelineConfigError, match="background_limit must be a whole number of at least 1, got 0"):
         Pipeline([Read()], background_limit=0)
     with pytest.raises(PipelineConfigError, match=r"it must be a list of steps: Pipeline\(\[step, \.\.\.\]\)"):
         Pipeline(Read())  # type: ignore[arg-type]  # the mistake that is tested

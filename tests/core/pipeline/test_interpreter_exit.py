@@ -73,8 +73,8 @@ def test_pending_background_work_is_drained_with_a_logged_line(ending: str, retu
     assert [line for line in lines if line.startswith("learned")] == [f"learned {n} ok" for n in range(5)]
     assert [line for line in lines if line.startswith("awaited")] == [f"awaited {n}" for n in range(5)]
     assert process.returncode == returncode
-    assert "the interpreter exits: waiting for" in process.stderr
-    assert "samples in the background of a pipeline (Ctrl-C gives up)" in process.stderr
+    assert "the interpreter is exiting: waiting for" in process.stderr
+    assert "samples in the background of a pipeline (Ctrl-C to stop waiting)" in process.stderr
 
 
 def test_nothing_is_logged_where_nothing_is_pending() -> None:
@@ -106,7 +106,7 @@ def test_work_that_a_thread_of_the_application_brings_in_later_is_drained_too() 
 
 def test_samples_that_fail_during_the_drain_are_counted_in_the_log() -> None:
     process = run("server.shutdown(); server.server_close()")
-    assert "failed; wait_for_background() before the exit shows why" in process.stderr
+    assert "failed; call wait_for_background() before the exit to see why" in process.stderr
 
 
 def test_ctrl_c_gives_up_on_the_background_and_says_how_much_was_lost(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_the_exit_message_of_a_runner_counts_its_samples_and_nothing_else(count:
     process = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, encoding="utf-8"
     )
-    assert process.stderr.startswith(f"the interpreter exits: waiting for {count} sample")
+    assert process.stderr.startswith(f"the interpreter is exiting: waiting for {count} sample")
     assert process.returncode == 0
 
 

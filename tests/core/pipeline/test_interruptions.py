@@ -203,5 +203,5 @@ def test_ctrl_c_waits_for_what_is_inside_a_step_on_another_thread(kind: str) -> 
 def test_a_boundary_may_not_cut_a_lane() -> None:
     write = variant(Do, "Write", lane="book")
     apply = variant(Do, "Apply", boundary=True, lane="book")
-    with pytest.raises(PipelineConfigError, match="the async boundary at step Apply cuts lane 'book'"):
+    with pytest.raises(PipelineConfigError, match="the async boundary at step Apply splits lane 'book'"):
         Pipeline([write(), apply()])

@@ -134,13 +134,13 @@ def test_an_input_that_raises_ends_the_run_with_its_error(workers: int) -> None:
 
 def test_wrong_calls_say_what_is_wrong() -> None:
     pipeline = Pipeline([Read()])
-    with pytest.raises(ValueError, match="workers is 0; it must be 1 or more"):
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
         pipeline.run(pages(1), workers=0)
-    with pytest.raises(TypeError, match=r"workers is 2\.5; it must be a whole number"):
+    with pytest.raises(TypeError, match=r"workers must be a whole number, got 2\.5"):
         pipeline.run(pages(1), workers=2.5)  # type: ignore[arg-type]  # the mistake that is tested
-    with pytest.raises(ValueError, match="workers is 0"):
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
         pipeline.stream(pages(1), workers=0)
-    with pytest.raises(TypeError, match=r"give a list of them: run\(\[ctx\]\)"):
+    with pytest.raises(TypeError, match=r"pass a list of contexts: run\(\[ctx\]\)"):
         pipeline.run(PageContext(sample=1))  # type: ignore[arg-type]  # the mistake that is tested
     with pytest.raises(TypeError, match="contexts is 5; it must be an iterable of contexts"):
         pipeline.run(5)  # type: ignore[arg-type]  # the mistake that is tested
@@ -195,7 +195,7 @@ class Unshowable:
         ("text", "returned 'text' instead of a context"),
         (PageContext, "PageContext'> instead of a context"),
         (Unshowable(), "Unshowable whose repr raised RuntimeError> instead of a context"),
-        ("a coroutine", "returned a coroutine that nothing awaits"),
+        ("a coroutine", "returned a coroutine instead of a context"),
     ],
 )
 @pytest.mark.parametrize("place", ["first", "last", "nested", "child", "lane", "background", "background lane"])

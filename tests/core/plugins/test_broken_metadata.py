@@ -47,7 +47,7 @@ def test_it_is_left_out_with_a_warning(metadata: str | None, entry_points: str, 
     names = [info["name"] for info in listed.data["plugins"]]
     assert "healthy" in names and "damaged" not in names
     [warning] = listed.data["warnings"]
-    assert said in warning and "install it again" in warning
+    assert said in warning and "reinstall it" in warning
     assert warning in listed.err
     checked = ace("plugins", "--check", "healthy", folder=tmp_path, environ={"PYTHONPATH": str(site)})
     assert checked.code == 0, checked.err

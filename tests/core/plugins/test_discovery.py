@@ -54,8 +54,8 @@ def test_plugins_are_chosen_by_name_or_distribution(environ: dict[str, str], nam
 
 def test_a_name_that_matches_nothing_is_warned_about() -> None:
     assert found(*PAIRS, ACE_PLUGINS="acme,acmee", ACE_PLUGINS_DISABLED="x").warnings == (
-        "ACE_PLUGINS names 'acmee', and there is no plugin or distribution of that name",
-        "ACE_PLUGINS_DISABLED names 'x', and there is no plugin or distribution of that name",
+        "ACE_PLUGINS names 'acmee', but no plugin or distribution has that name",
+        "ACE_PLUGINS_DISABLED names 'x', but no plugin or distribution has that name",
     )
     assert found(*PAIRS).warnings == ()
 

@@ -35,6 +35,7 @@ FOUND = HookSource(
     command_summary="Look at it",
     problem="ace_stores is not marked as a hook; write @hookimpl above it",
     targets=("x:y",),
+    names=(("runners", "acme"), ("runners", "acme"), ("commands", "acme")),
 )
 
 

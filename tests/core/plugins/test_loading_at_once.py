@@ -76,5 +76,5 @@ def test_two_threads_do_not_wait_for_each_other(tmp_path: Path) -> None:
 
 def test_one_that_asks_for_itself_while_it_is_loaded_is_told_and_loaded(tmp_path: Path) -> None:
     [said, found] = printed(tmp_path, ASK, selfish=SELFISH)
-    assert said == "plugin 'selfish' of ace-selfish 1.0: it requests itself while it is being loaded; do that later"
+    assert said == "plugin 'selfish' of ace-selfish 1.0: it uses itself while it is being loaded; do that later"
     assert found == "TraceAnalyser ok"

@@ -57,7 +57,7 @@ RUNNER = RunnerSpec(name="acme", target="ace.runners:TraceAnalyser")
 @pytest.mark.parametrize(
     ("hooks", "error", "text"),
     [
-        (SimpleNamespace(), PluginApiError, "states no ACE_API"),
+        (SimpleNamespace(), PluginApiError, "has no ACE_API"),
         (SimpleNamespace(ACE_API=True), PluginApiError, "a whole number, got True"),
         (SimpleNamespace(ACE_API="1"), PluginApiError, "a whole number, got '1'"),
         (SimpleNamespace(ACE_API=0), PluginApiError, "older than 1"),
@@ -81,9 +81,9 @@ def test_wrong_hooks_are_refused(hooks: object, error: type[PluginError], text: 
     ("result", "text"),
     [
         (7, "ace_runners failed: TypeError: it returns a int; yield RunnerSpec"),
-        ([7], "ace_runners must yield RunnerSpec, and yielded 7"),
+        ([7], "ace_runners must yield RunnerSpec, got 7"),
         ([RUNNER, RUNNER], "yields 'acme' 2 times"),
-        ([ExecuteStepSpec(name="acme", target="a:b")], "must yield RunnerSpec, and yielded ExecuteStepSpec"),
+        ([ExecuteStepSpec(name="acme", target="a:b")], "must yield RunnerSpec, got ExecuteStepSpec"),
         (SystemExit(2), "ace_runners failed: SystemExit: 2"),
         (ZeroDivisionError("x"), "ace_runners failed: ZeroDivisionError: x"),
         (GeneratorExit(), "ace_runners failed: GeneratorExit$"),
@@ -127,7 +127,7 @@ def test_a_recogniser_or_converter_that_raises_anything_affects_only_its_own_cla
 
 
 def test_what_a_spec_names_must_be_callable() -> None:
-    said = "must be a class or a function, and is a str"
+    said = "must be a class or a function, got a str"
     hooks = runner_hooks([RunnerSpec(name="acme", target=f"{HERE}:HERE")])
     with temporary(hooks, name="acme"), pytest.raises(PluginLoadError, match=said):
         get_runner("acme")

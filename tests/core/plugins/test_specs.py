@@ -13,11 +13,11 @@ from ace.plugins import ExecuteStepSpec, StoreSpec, TraceConverterSpec
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"schemes": ("acme://",)}, "a scheme is written in lower case, such as 'acme', not 'acme://'"),
-        ({"schemes": ("Acme",)}, "a scheme is written in lower case, such as 'acme', not 'Acme'"),
-        ({"suffixes": ("acme",)}, "a suffix is written in lower case, such as '.acme', not 'acme'"),
-        ({"suffixes": (".ACME",)}, "a suffix is written in lower case, such as '.acme', not '.ACME'"),
-        ({"schemes": "acme"}, "schemes is written as a tuple of texts, not 'acme'"),
+        ({"schemes": ("acme://",)}, "a scheme must be in lower case, such as 'acme', got 'acme://'"),
+        ({"schemes": ("Acme",)}, "a scheme must be in lower case, such as 'acme', got 'Acme'"),
+        ({"suffixes": ("acme",)}, "a suffix must be in lower case, such as '.acme', got 'acme'"),
+        ({"suffixes": (".ACME",)}, "a suffix must be in lower case, such as '.acme', got '.ACME'"),
+        ({"schemes": "acme"}, "schemes must be a tuple of strings, got 'acme'"),
         ({}, "schemes or suffixes must be given, otherwise the store cannot be opened"),
     ],
 )

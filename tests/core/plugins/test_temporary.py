@@ -13,7 +13,6 @@ import pytest
 import ace
 from ace.context import ACEStepContext
 from ace.deduplication import SimilarityDetector
-from ace.implementations.trace_reading import read_trace
 from ace.plugins import (
     EmbedderSpec,
     ExecuteStepSpec,
@@ -36,6 +35,7 @@ from ace.plugins import (
 )
 from ace.protocols import AmbiguousTraceError, DeduplicationConfig, TraceConversionError, find_model_prefix
 from ace.protocols.observers import Event, ModelCalled, RunEnded, RunStarted
+from ace.roles.trace_reading import read_trace
 from ace.runners import IntegrationRunner, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.skillbook.sqlite_store import SqliteStore
@@ -247,9 +247,9 @@ def test_a_store_cannot_take_what_is_taken(tmp_path: Path) -> None:
 def test_what_a_plugin_does_not_give_is_said() -> None:
     with temporary(Converting(), name="acme"):
         assert get_trace_converter("acme") is ToTrace
-        with pytest.raises(UnknownPluginError, match=r"gives no execute step; it gives: trace_converters"):
+        with pytest.raises(UnknownPluginError, match="an execute step; it provides: trace_converters"):
             get_execute_step("acme")
-        with pytest.raises(UnknownPluginError, match="gives no runner"):
+        with pytest.raises(UnknownPluginError, match="does not provide a runner"):
             get_runner("acme")
     with pytest.raises(LookupError, match="'acme'"):
         get_runner("acme")

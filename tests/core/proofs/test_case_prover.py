@@ -10,11 +10,11 @@ import pytest
 
 from ace.context import ACEStepContext, SkillbookView
 from ace.environments import EnvironmentResult, Sample, TaskEnvironment
-from ace.implementations import Agent
 from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
 from ace.proofs import CaseProver
 from ace.protocols import LLMCallError, SkillbookReader
 from ace.retrieval import TopSkills
+from ace.roles import Agent
 from ace.skill import CaseCheck, Skill, SkillCase
 from ace.skillbook import Skillbook
 from ace.steps import AgentStep

@@ -6,7 +6,6 @@ from typing import Any, assert_type
 
 from ace.context import SkillbookView
 from ace.environments import EnvironmentResult, Sample, SimpleEnvironment, TaskEnvironment
-from ace.implementations import Agent
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
 from ace.protocols import (
     AgentLike,
@@ -19,6 +18,7 @@ from ace.protocols import (
     StructuredAnswer,
 )
 from ace.providers import LiteLLMClient, wrap_with_instructor
+from ace.roles import Agent
 from ace.runners import ACE, ACELiteLLM
 from ace.skillbook import Skillbook
 from ace.updates import UpdateBatch

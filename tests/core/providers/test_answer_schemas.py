@@ -10,6 +10,8 @@ from ace.providers import LiteLLMConfig
 from tests.support.clients import client_for
 from tests.support.scripted_server import Answer, HttpError, Reply, ScriptedRequest, ScriptedServer, in_turn
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 TAG = {"id": "a-00001", "tag": "helpful"}
 
 

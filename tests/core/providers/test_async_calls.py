@@ -26,6 +26,8 @@ from tests.support.scripted_server import (
     in_turn,
 )
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 TAG = {"id": "maths-00001", "tag": "helpful"}
 
 

@@ -24,6 +24,8 @@ from tests.support.scripted_server import (
     in_turn,
 )
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 Complete = Callable[[LiteLLMClient], LLMResponse]
 
 
@@ -137,3 +139,13 @@ def test_the_command_gives_up_an_answer_that_drips(tmp_path: Path) -> None:
         done = ace("learn", "t.txt", *arguments, folder=tmp_path)
     assert done.code != 0
     assert "the answer was not complete within 0.5 s" in done.out
+
+
+def test_the_command_names_no_status_that_the_server_did_not_send(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("a trace", encoding="utf-8")
+    with ScriptedServer(in_turn(DRIPPING)) as server:
+        arguments = ("--model", "openai/x", "--api-base", server.api_base, "--timeout", "0.5")
+        done = ace("learn", "t.txt", *arguments, folder=tmp_path)
+    assert done.code == 2
+    model = f"the server at {server.api_base} gave no answer for the model 'openai/x'"
+    assert f"{model}: the answer was not complete within 0.5 s" in done.err

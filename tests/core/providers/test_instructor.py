@@ -13,6 +13,8 @@ from ace.providers import wrap_with_instructor
 from tests.support.clients import client_for
 from tests.support.scripted_server import HttpError, ScriptedRequest, ScriptedServer, in_turn
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 GOOD = {"reasoning": "because", "final_answer": "42"}
 
 

@@ -26,6 +26,8 @@ from tests.support.scripted_server import (
 )
 from tests.support.subprocesses import run_python
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 
 def test_complete_returns_text_and_usage() -> None:
     with ScriptedServer(lambda request: f"you said {request.messages[-1]['content']}") as server:

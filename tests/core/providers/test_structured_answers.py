@@ -15,6 +15,8 @@ from ace.providers.structured_answers import read_answer
 from tests.support.clients import client_for
 from tests.support.scripted_server import Answer, ScriptedRequest, ScriptedServer, in_turn
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 GOOD = {"reasoning": "because", "final_answer": "42"}
 TEXT = json.dumps(GOOD)
 

@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ace.context import ACEStepContext
-from ace.implementations import Reflector, SkillManager
 from ace.protocols import DeduplicationConfig, LLMCallError
 from ace.providers import LiteLLMClient
+from ace.roles import Reflector, SkillManager
 from ace.runners import RecordedTrace, TraceAnalyser
 from ace.skillbook import Skillbook
 
@@ -27,7 +27,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class TakesItsTime:
-    """A step behind the commit, as somebody who notes each sample elsewhere would have it."""
+    """A slow step after the commit, such as one that records each sample elsewhere."""
 
     requires = frozenset({"global_sample_index"})
     provides: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ def traces() -> list[RecordedTrace]:
 
 
 def opened(path: str | Path) -> Skillbook:
-    """Open a store whose time goes on with its versions, so that a run taken up again meets the same times."""
+    """Open a store whose clock follows its versions, so that a resumed run has the same times."""
     books: list[Skillbook] = []
     book = Skillbook.open(path, clock=lambda: START + timedelta(seconds=books[0].version or 0))
     books.append(book)
@@ -51,7 +51,7 @@ def opened(path: str | Path) -> Skillbook:
 
 
 def learn(path: str, api_base: str) -> None:
-    """Learn from all traces, strictly online, or go on with that."""
+    """Learn from all traces strictly online, or resume that run."""
     client = LiteLLMClient("openai/scripted", api_base=api_base, api_key="k" * 9)
     runner = TraceAnalyser.from_roles(
         reflector=Reflector(client),
@@ -63,16 +63,16 @@ def learn(path: str, api_base: str) -> None:
         checkpoint_interval=7,
         extra_steps=[TakesItsTime()],
     )
-    results = runner.run(traces(), lag=0, resume=True)
+    results = runner.run(traces(), max_in_flight=1, resume=True)
     assert [result.error for result in results] == [None] * TRACES
     assert [result.sample for result in results] == traces()
 
 
 def warm_up() -> None:
-    """Make a call that is refused: what it imports, each child would import again."""
+    """Make a call that is refused, so that what it imports need not be imported by each child."""
     client = LiteLLMClient("openai/scripted", api_base="http://127.0.0.1:9", api_key="k" * 9, max_retries=0)
     with contextlib.suppress(LLMCallError):
-        client.complete("Is anybody there?")
+        client.complete("Hello?")
 
 
 def main(learn: Callable[[str, str], None]) -> None:

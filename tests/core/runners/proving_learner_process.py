@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ace.implementations import Agent, Reflector, SkillManager
 from ace.providers import LiteLLMClient
+from ace.roles import Agent, Reflector, SkillManager
 from ace.runners import RecordedTrace, TraceAnalyser
 from tests.core.runners.learner_process import main, opened
 from tests.support.corrected_chats import Lesson, chat, lesson_number

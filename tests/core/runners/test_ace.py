@@ -116,16 +116,16 @@ def questions(count: int) -> list[Sample]:
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_a_lag_of_zero_is_strictly_online(workers: int) -> None:
+def test_one_sample_in_flight_is_strictly_online(workers: int) -> None:
     roles = CountingRoles()
-    counting(roles).run(questions(12), epochs=2, lag=0, workers=workers)
+    counting(roles).run(questions(12), epochs=2, max_in_flight=1, workers=workers)
     assert roles.seen == list(range(24))
 
 
 @pytest.mark.parametrize(("workers", "lag"), [(1, 1), (1, 3), (3, 2), (3, 5)])
-def test_an_agent_misses_at_most_what_the_lag_says(workers: int, lag: int) -> None:
+def test_an_agent_misses_at_most_what_is_in_flight(workers: int, lag: int) -> None:
     roles = CountingRoles()
-    counting(roles).run(questions(20), lag=lag, workers=workers)
+    counting(roles).run(questions(20), max_in_flight=lag + 1, workers=workers)
     assert all(seen >= index - lag - (workers - 1) for index, seen in enumerate(roles.seen))
     assert min(sorted(roles.seen)[index] - index for index in range(20)) >= -lag
 
@@ -160,7 +160,7 @@ def test_a_failed_agent_does_not_stop_the_others() -> None:
 
     roles = Failing()
     runner = counting(roles)
-    results = runner.run(questions(6), lag=0)
+    results = runner.run(questions(6), max_in_flight=1)
     assert [result.failed_at for result in results] == [None, "AgentStep", None, "AgentStep", None, None]
     assert roles.seen == [0, 1, 2, 3]
     assert [(failed.index, failed.step, failed.error) for failed in runner.failures] == [
@@ -177,7 +177,7 @@ def test_a_cancelled_run_waits_for_nobody() -> None:
     def done(result: SampleResult[ACEStepContext]) -> None:
         token.cancel()
 
-    results = runner.run(questions(5), lag=0, on_sample_done=done, cancel_token=token, wait=False)
+    results = runner.run(questions(5), max_in_flight=1, on_sample_done=done, cancel_token=token, wait=False)
     may_reflect.set()
     runner.wait_for_background(30)
     # The first one has answered, and waits for its reflection: that is not begun any more.

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +18,7 @@ from ace.context import ACEStepContext
 from ace.environments import EnvironmentResult, Sample
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
 from ace.pipeline import Pipeline, SampleResult
+from ace.protocols.observers import Event, RunEnded, RunStarted, observing
 from ace.runners import ACE, ACELiteLLM, ACERunner, IntegrationRunner, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.steps import learning_tail
@@ -292,3 +297,132 @@ def test_wait_false_returns_before_everything_is_learned() -> None:
     asyncio.run(main())
     runner.wait_for_background(60)
     assert len(learned(runner)) == 3
+
+
+def test_the_ends_of_samples_are_told_although_the_loop_has_ended() -> None:
+    class Slow(AsyncRoles):
+        def __init__(self) -> None:
+            super().__init__()
+            self.loop_has_ended = threading.Event()
+
+        async def reflect(self, *, question: str, **kwargs: Any) -> ReflectorOutput:
+            await asyncio.to_thread(self.loop_has_ended.wait)
+            return await super().reflect(question=question, **kwargs)
+
+    roles = Slow()
+    runner = ace(roles)
+    ends: list[int] = []
+    asyncio.run(
+        runner.arun(samples(3), wait=False, max_in_flight=None, on_sample_end=lambda result: ends.append(result.index))
+    )
+    roles.loop_has_ended.set()
+    runner.wait_for_background(60)
+    assert sorted(ends) == [0, 1, 2]
+
+
+def test_a_task_that_is_cancelled_while_a_book_is_loaded_leaves_no_run_open(tmp_path: Path) -> None:
+    class Slow(AsyncRoles):
+        def __init__(self) -> None:
+            super().__init__()
+            self.may_end = threading.Event()
+
+        async def reflect(self, *, question: str, **kwargs: Any) -> ReflectorOutput:
+            await asyncio.to_thread(self.may_end.wait)
+            return await super().reflect(question=question, **kwargs)
+
+    def load() -> threading.Thread:
+        thread = threading.Thread(target=runner.load, args=(tmp_path / "other.json",), daemon=True)
+        thread.start()
+        return thread
+
+    roles: Any = Slow()
+    runner = TraceAnalyser.from_roles(reflector=roles, skill_manager=roles)
+    runner.save(tmp_path / "other.json")
+    runner.run([{"question": "t"}], wait=False)
+    loading = load()
+    time.sleep(0.1)  # until it waits for the background; before that, a run may start, and nothing is tested
+
+    async def main() -> None:
+        task = asyncio.create_task(runner.arun([{"question": "t"}]))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        roles.may_end.set()
+
+    asyncio.run(main())
+    loading.join(60)
+    loading = load()
+    loading.join(20)
+    assert not loading.is_alive()
+
+
+def test_a_task_that_is_cancelled_while_its_run_waits_for_another_one_ends_its_run(tmp_path: Path) -> None:
+    class Slow(AsyncRoles):
+        def __init__(self) -> None:
+            super().__init__()
+            self.is_reflecting, self.may_end = threading.Event(), threading.Event()
+
+        async def reflect(self, *, question: str, **kwargs: Any) -> ReflectorOutput:
+            self.is_reflecting.set()
+            await asyncio.to_thread(self.may_end.wait)
+            return await super().reflect(question=question, **kwargs)
+
+    roles: Any = Slow()
+    runner = TraceAnalyser.from_roles(reflector=roles, skill_manager=roles, skillbook_path=tmp_path / "s.db")
+    events: list[Event] = []
+
+    async def main() -> None:
+        first = asyncio.create_task(runner.arun([{"question": "a"}], run_id="monday"))
+        await asyncio.to_thread(roles.is_reflecting.wait)
+        second = asyncio.create_task(runner.arun([{"question": "b"}], run_id="monday", resume=True))
+        await asyncio.sleep(0.05)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        roles.may_end.set()
+        await first
+
+    with observing(events.append):
+        asyncio.run(main())  # it waits for the threads of the loop, so for the second run too
+    started = [event for event in events if isinstance(event, RunStarted)]
+    ended = [event.stopped_by for event in events if isinstance(event, RunEnded)]
+    assert len(started) == 2 and sorted(ended) == ["", "interrupted"]
+    runner.run([{"question": "b"}], run_id="monday", resume=True)
+    assert sorted(learned(runner)) == ["a", "b"]
+
+
+def test_a_forked_child_leaves_the_runs_to_its_parent() -> None:
+    code = """
+        import multiprocessing, threading
+        from ace.outputs import ReflectorOutput, SkillManagerOutput
+        from ace.runners import TraceAnalyser
+
+        class Roles:
+            def reflect(self, **kwargs):
+                may_reflect.wait()
+                return ReflectorOutput(reasoning="", correct_approach="", key_insight="")
+
+            def update_skills(self, **kwargs):
+                return SkillManagerOutput(update={"reasoning": "", "operations": []})
+
+        def work():
+            runner.wait_for_background()
+            print("the child waits for nothing", flush=True)
+
+        may_reflect = threading.Event()
+        runner = TraceAnalyser.from_roles(reflector=Roles(), skill_manager=Roles())
+        runner.run([{"question": "slow"}], wait=False)
+        child = multiprocessing.get_context("fork").Process(target=work)
+        child.start()
+        child.join(20)
+        print("ended:", child.exitcode)
+        child.kill()
+        may_reflect.set()
+        runner.wait_for_background()
+        print(runner.learning_stats["completed"])
+    """
+    # Newer versions of Python warn of any fork beside threads; here those of the engine are what is tested.
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(code)]
+    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert (run.stdout, run.stderr) == ("the child waits for nothing\nended: 0\n1\n", "")

@@ -8,9 +8,9 @@ from typing import Any, Self
 import pytest
 
 from ace.context import ACEStepContext
-from ace.implementations import Reflector, SkillManager
 from ace.protocols.roles import ReflectorLike, SkillManagerLike
 from ace.providers import LiteLLMClient
+from ace.roles import Reflector, SkillManager
 from ace.runners import IntegrationRunner, LearningOptions
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
@@ -94,7 +94,7 @@ def test_a_second_run_knows_what_the_first_one_taught(tmp_path: Path) -> None:
 def test_strictly_online_each_task_knows_the_ones_before_it() -> None:
     with ScriptedServer(secrets_world.answer) as server:
         runner = Sea.from_client(client_for(server), "Ann")
-        results = runner.run(["boat", "boat"], lag=0)
+        results = runner.run(["boat", "boat"], max_in_flight=1)
     assert [secrets_trace(result.output)["answer"] for result in results] == [
         "no idea says Ann",
         "value-of-boat says Ann",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import pytest
 from ace.context import ACEStepContext
 from ace.deduplication import DeduplicationManager
 from ace.environments import Sample, SimpleEnvironment
-from ace.implementations import Agent, Reflector, SkillManager
 from ace.pipeline import Pipeline
 from ace.protocols import DeduplicationConfig, LLMCallError
+from ace.roles import Agent, Reflector, SkillManager
 from ace.runners import ACE, SkillbookNotWrittenError, TraceAnalyser
 from ace.skillbook import Skillbook
-from ace.steps import CheckpointStep, ObservabilityStep, PersistStep, learning_tail
+from ace.steps import CheckpointStep, ObservabilityStep, PersistStep, SaveSkillbookStep, learning_tail
 from tests.support import secrets_world
 from tests.support.clients import client_for
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
@@ -33,7 +34,7 @@ def test_a_json_file_is_started_saved_and_gone_on_with(tmp_path: Path) -> None:
         )
         assert len(Skillbook.load_from_file(path)) == 3
         runner = ACE.from_client(client, prove=False, environment=SimpleEnvironment(), skillbook_path=path)
-        results = runner.run(secrets_world.samples(4), lag=0)
+        results = runner.run(secrets_world.samples(4), max_in_flight=1)
     metrics = [result.output.trace["metrics"] for result in results if result.output is not None]  # type: ignore[index]  # a dict
     assert metrics == [{"correct": 1.0}] * 3 + [{"correct": 0.0}]
     saved = Skillbook.load_from_file(path)
@@ -41,18 +42,42 @@ def test_a_json_file_is_started_saved_and_gone_on_with(tmp_path: Path) -> None:
     assert saved.dumps() == runner.skillbook.dumps()
 
 
-def test_a_json_file_is_saved_after_every_sample(tmp_path: Path) -> None:
-    path = tmp_path / "skills.json"
-    found: list[int] = []
+def saved_before_each_sample(path: Path, found: list[int]) -> Callable[[ScriptedRequest], dict[str, Any]]:
+    """Return a script that notes, whenever the agent is asked, how many skills the file holds."""
 
     def script(request: ScriptedRequest) -> dict[str, Any]:
         if request.role == "agent":
             found.append(len(Skillbook.load_from_file(path)) if path.exists() else 0)
         return secrets_world.answer(request)
 
-    with ScriptedServer(script) as server:
+    return script
+
+
+def test_a_json_file_is_saved_during_the_run_however_long_a_save_takes(tmp_path: Path) -> None:
+    path = tmp_path / "skills.json"
+    found: list[int] = []
+    with ScriptedServer(saved_before_each_sample(path, found)) as server:
         runner = ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=path)
-        runner.run(secrets_world.samples(5), lag=0)
+        runner.run(secrets_world.samples(22), max_in_flight=1)
+    assert found[:2] == [0, 1]
+    unsaved = [index - saved for index, saved in enumerate(found)]
+    assert len(unsaved) == 22 and max(unsaved) < 10, "the interval of a save that is slow"
+    assert len(Skillbook.load_from_file(path)) == 22
+
+
+def test_a_json_file_is_saved_after_every_sample_with_an_interval_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "skills.json"
+    book = Skillbook()
+    found: list[int] = []
+    with ScriptedServer(saved_before_each_sample(path, found)) as server:
+        runner = ACE.from_client(
+            client_for(server),
+            prove=False,
+            environment=SimpleEnvironment(),
+            skillbook=book,
+            extra_steps=[SaveSkillbookStep(path, book, interval=1)],
+        )
+        runner.run(secrets_world.samples(5), max_in_flight=1)
     assert found == [0, 1, 2, 3, 4]
     assert len(Skillbook.load_from_file(path)) == 5
 
@@ -123,7 +148,7 @@ def test_two_processes_learn_into_one_store(tmp_path: Path) -> None:
             f"    environment=SimpleEnvironment(), skillbook_path={str(path)!r})\n"
             "runner.run(secrets_world.samples(2))"
         )
-        results = runner.run(secrets_world.samples(3), lag=0)
+        results = runner.run(secrets_world.samples(3), max_in_flight=1)
     # The runner was opened before the other process learned: it takes that over at the start of each sample.
     metrics = [result.output.trace["metrics"] for result in results if result.output is not None]  # type: ignore[index]  # a dict
     assert metrics == [{"correct": 1.0}] * 2 + [{"correct": 0.0}]
@@ -335,7 +360,7 @@ from tests.support import secrets_world
 logging.basicConfig(level="WARNING")
 client = LiteLLMClient("openai/scripted", api_base={api_base!r}, api_key="k" * 9)
 runner = ACE.from_client(client, prove=False, environment=SimpleEnvironment(), skillbook_path={path!r})
-results = runner.run(secrets_world.samples(6), wait=False, lag=100)
+results = runner.run(secrets_world.samples(6), wait=False, max_in_flight=101)
 print(len(results), len(runner.skillbook))
 """
 

@@ -1,4 +1,4 @@
-"""A run over 200 traces that is killed again and again, and each time taken up again."""
+"""A run over 200 traces that is killed again and again, and resumed each time."""
 
 from __future__ import annotations
 
@@ -129,6 +129,7 @@ def test_every_trace_is_learned_once_whenever_the_process_is_killed(tmp_path: Pa
             time.sleep(chance.random() * 0.04)
             os.kill(child, signal.SIGKILL)
             assert os.waitstatus_to_exitcode(process.status()) == -signal.SIGKILL
+            server.wait_until_idle()
             life = server.requests[before:]
             lives.append([body(request) for request in life])
             store = store_of(broken)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ace.environments import SimpleEnvironment
-from ace.implementations import Agent
 from ace.protocols import register_model_prefix, unregister_model_prefix
+from ace.roles import Agent
 from ace.runners import ACELiteLLM
 from ace.skillbook import Skillbook
 from tests.support import secrets_world

@@ -12,16 +12,16 @@ import pytest
 import ace
 import ace.deduplication
 import ace.evaluation
-import ace.implementations
 import ace.providers
 import ace.retrieval
+import ace.roles
 import ace.steps
 from ace.deduplication import DeduplicationManager
 from ace.environments import EnvironmentResult, Sample, SimpleEnvironment
 from ace.evaluation import Evaluator, Trainer, ValidationSettings, compare, split_samples
-from ace.implementations import Agent, Reflector, SkillManager
 from ace.protocols.deduplication import DeduplicationConfig
 from ace.providers import InstructorClient, LiteLLMClient, LiteLLMConfig, wrap_with_instructor
+from ace.roles import Agent, Reflector, SkillManager
 from ace.runners import ACE, ACELiteLLM, IntegrationRunner, LearningSettings, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.steps import AgentStep, ApplyStep, CheckpointStep, DeduplicateStep, PersistStep, ReflectStep, learning_tail
@@ -213,7 +213,7 @@ def test_every_step_refuses_a_wrong_keyword_in_its_own_name(name: str) -> None:
         *((ace.evaluation, name) for name in ("AnswerFile", "Evaluator", "Experiment", "Trainer", "ValidateStep")),
         *((ace.retrieval, name) for name in ("LexicalRanker", "TopSkills", "VectorRanker")),
         *((ace.providers, name) for name in misspelt.callables_of(ace.providers) if name.endswith(("Client", "der"))),
-        *((ace.implementations, name) for name in misspelt.callables_of(ace.implementations) if name not in PLAIN),
+        *((ace.roles, name) for name in misspelt.callables_of(ace.roles) if name not in PLAIN),
     ],
 )
 def test_the_parts_that_callers_make_refuse_a_wrong_keyword(module: Any, name: str) -> None:

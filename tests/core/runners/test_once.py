@@ -36,7 +36,7 @@ class World:
     def learn(self, *traces: Any, **options: Any) -> list[bool]:
         with Skillbook.open(self.path) as book:
             runner = TraceAnalyser.from_client(client_for(self.server, validation_retries=0), skillbook=book)
-            return already(runner.run(list(traces), lag=0, **{"once": True, **options}))
+            return already(runner.run(list(traces), max_in_flight=1, **{"once": True, **options}))
 
     def reflected(self) -> list[str]:
         """Return the prompts of the reflector since the last call."""
@@ -138,6 +138,16 @@ def test_of_a_conversation_that_has_grown_only_the_new_turns_are_learned(world: 
     assert "Old question?" in prompt
 
 
+def test_conversations_that_begin_alike_are_told_apart_by_their_names(world: World) -> None:
+    said = messages("Hello?", "How can I help?")
+    assert world.learn({"session_id": "first", "messages": said}) == [False]
+    world.reflected()
+    longer = [*said, *messages("Where is my parcel?")]
+    assert world.learn({"session_id": "second", "messages": longer}) == [False]
+    [prompt] = world.reflected()
+    assert "Hello?" in prompt and "were learned from before" not in prompt
+
+
 def test_new_feedback_on_the_same_messages_is_learned_with_all_of_them(world: World) -> None:
     said = messages("Question?", "Answer.")
     assert world.learn({"messages": said}) == [False]
@@ -165,7 +175,7 @@ def test_samples_are_known_by_question_and_answer(tmp_path: Path) -> None:
             runner = ACE.from_client(
                 client_for(server), environment=SimpleEnvironment(), skillbook_path=tmp_path / "s.db"
             )
-            return already(runner.run(list(samples), lag=0, once=True))
+            return already(runner.run(list(samples), max_in_flight=1, once=True))
 
         question = "What is the secret of thing1?"
         assert run(Sample(question, ground_truth="value-of-thing1", id="a")) == [False]

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from ace.environments import SimpleEnvironment
+from ace.outputs import ReflectorOutput, SkillManagerOutput
 from ace.pipeline import CancellationToken, PipelineCancelled
-from ace.protocols import LLMCallError
+from ace.protocols import LLMCallError, UnusableAnswerError
 from ace.protocols.observers import Event, RunEnded, observing
 from ace.runners import ACE, RecordedTrace, TraceAnalyser, unfinished_runs
 from ace.skillbook import Skillbook
@@ -58,7 +59,7 @@ def test_a_run_stops_after_so_many_failures_in_a_row(
     with ScriptedServer(script) as server, observing(seen.append):
         client = client_for(server, max_retries=0)
         runner = TraceAnalyser.from_client(client, prove=False, skillbook_path=tmp_path / "s.db")
-        results = runner.run(traces(), lag=0, run_id="monday", max_consecutive_failures=limit)
+        results = runner.run(traces(), max_in_flight=1, run_id="monday", max_consecutive_failures=limit)
         kinds = [type(result.error) for result in results]
         assert kinds == [type(None)] * 4 + [LLMCallError] * limit + [PipelineCancelled] * (COUNT - 4 - limit)
         assert stopped_by(seen) == ["server_failures"]
@@ -84,10 +85,32 @@ def test_failures_that_are_not_in_a_row_do_not_stop_a_run(tmp_path: Path) -> Non
         runner = TraceAnalyser.from_client(
             client_for(server, max_retries=0), prove=False, skillbook_path=tmp_path / "s.db"
         )
-        runner.run(traces(), lag=0, max_consecutive_failures=2)
+        runner.run(traces(), max_in_flight=1, max_consecutive_failures=2)
     assert stopped_by(seen) == [""]
     [run] = unfinished_runs(runner.skillbook)
     assert (run.learned, run.failed) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [UnusableAnswerError("no JSON", raw_answers=["?"], role="Reflector"), LLMCallError("too long", status_code=413)],
+    ids=["unusable", "refused"],
+)
+def test_a_failed_sample_whose_model_answered_ends_the_row(answered: Exception) -> None:
+    class Reflector:
+        calls = 0
+
+        def reflect(self, **kwargs: Any) -> ReflectorOutput:
+            self.calls += 1
+            raise answered if self.calls % 2 == 0 else LLMCallError("unreachable")
+
+    class SkillManager:
+        def update_skills(self, **kwargs: Any) -> SkillManagerOutput:
+            raise AssertionError("no sample gets this far")
+
+    runner = TraceAnalyser.from_roles(reflector=Reflector(), skill_manager=SkillManager())
+    results = runner.run(traces(), max_in_flight=1, max_consecutive_failures=2)
+    assert not any(isinstance(result.error, PipelineCancelled) for result in results)
 
 
 def test_a_request_that_the_server_refuses_says_nothing_about_the_next_one() -> None:
@@ -96,7 +119,7 @@ def test_a_request_that_the_server_refuses_says_nothing_about_the_next_one() -> 
     seen: list[Event] = []
     with ScriptedServer(script) as server, observing(seen.append):
         runner = TraceAnalyser.from_client(client_for(server), prove=False)
-        runner.run(traces(), lag=0, max_consecutive_failures=1)
+        runner.run(traces(), max_in_flight=1, max_consecutive_failures=1)
         assert len(server.requests) == COUNT
     assert stopped_by(seen) == [""]
 
@@ -114,11 +137,11 @@ def test_a_refused_key_stops_an_agent_at_once(status: int, tmp_path: Path) -> No
                 client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=tmp_path / "s.db"
             )
 
-        runner().run(samples, lag=0)
+        runner().run(samples, max_in_flight=1)
         assert stopped_by(seen) == ["authentication"]
         assert [request.role for request in server.requests] == ["agent", "reflector"]
         script.things = set()
-        results = runner().run(samples, lag=0, resume=True)
+        results = runner().run(samples, max_in_flight=1, resume=True)
         assert [result.error for result in results] == [None] * COUNT
         # What the agent had answered was paid for: it is not asked again.
         assert [len(server.by_role(role)) for role in ("agent", "skill_manager")] == [COUNT, COUNT]
@@ -138,9 +161,9 @@ def test_an_answer_counts_although_the_skillbook_has_changed_since(tmp_path: Pat
                 client, prove=False, environment=SimpleEnvironment(), skillbook_path=tmp_path / "s.db"
             )
 
-        runner().run(samples, lag=0)
+        runner().run(samples, max_in_flight=1)
         script.things = set()
-        runner().run(samples, lag=0, resume=True)
+        runner().run(samples, max_in_flight=1, resume=True)
         answered = [request.role for request in server.answered]
         assert [answered.count(role) for role in ("agent", "reflector", "skill_manager")] == [COUNT] * 3
     with Skillbook.open(tmp_path / "s.db") as book:
@@ -206,7 +229,7 @@ def test_a_caller_who_cancels_is_not_told_of_an_outage(tmp_path: Path) -> None:
         runner = TraceAnalyser.from_client(
             client_for(server, max_retries=0), prove=False, skillbook_path=tmp_path / "s.db"
         )
-        runner.run(traces(), lag=0, cancel_token=token, max_consecutive_failures=1)
+        runner.run(traces(), max_in_flight=1, cancel_token=token, max_consecutive_failures=1)
     assert asked.is_set() and stopped_by(seen) == ["cancelled"]
 
 

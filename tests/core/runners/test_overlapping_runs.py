@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,35 @@ def test_three_threads_run_one_runner_at_once() -> None:
     assert runner.learning_stats["completed"] == 18
 
 
+@pytest.mark.parametrize("options", [{"workers": 1}, {"workers": 1, "wait": False}])
+def test_workers_is_the_limit_of_each_run(options: dict[str, Any]) -> None:
+    class Meeting(Roles):
+        """Each reflection waits for one of the other run, and notes how many of its own run are here."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.both_runs = threading.Barrier(2)
+            self.here = {"a": 0, "b": 0}
+            self.most = 0
+
+        def reflect(self, *, question: str, **kwargs: Any) -> ReflectorOutput:
+            self.here[question[0]] += 1
+            self.most = max(self.most, *self.here.values())
+            self.both_runs.wait(60)
+            self.here[question[0]] -= 1
+            return super().reflect(question=question, **kwargs)
+
+    roles = Meeting()
+    runner = analyser(roles)
+    for _ in range(3):
+        with ThreadPoolExecutor(2) as threads:
+            runs = list(threads.map(lambda name: runner.run(traces(name, 4), **options), "ab"))
+        runner.wait_for_background(60)
+        assert [[result.error for result in run] for run in runs] == [[None] * 4] * 2
+    assert roles.most == 1
+    assert runner.learning_stats["completed"] == 24
+
+
 def test_overlapping_runs_into_a_store_keep_their_own_records(tmp_path: Path) -> None:
     runner = analyser(Roles(), skillbook_path=tmp_path / "book.db")
     with ThreadPoolExecutor(4) as threads:
@@ -156,12 +185,46 @@ def test_load_waits_for_the_runs_and_is_refused_inside_one(tmp_path: Path) -> No
     assert refused == ["load() waits for the runs of this runner, so it cannot be called inside one of them"]
 
 
+def test_load_waits_for_a_run_that_has_nothing_in_the_background_yet(tmp_path: Path) -> None:
+    class Answering(Roles):
+        def __init__(self) -> None:
+            super().__init__()
+            self.is_answering, self.may_answer = threading.Event(), threading.Event()
+
+        def generate(self, **kwargs: Any) -> AgentOutput:
+            self.is_answering.set()
+            assert self.may_answer.wait(60)
+            return super().generate(**kwargs)
+
+    roles = Answering()
+    runner = ace(roles)
+    old = runner.skillbook
+    runner.save(tmp_path / "other.json")
+    with ThreadPoolExecutor(2) as threads:
+        run = threads.submit(runner.run, [Sample("q")])
+        assert roles.is_answering.wait(60)
+        load = threads.submit(runner.load, tmp_path / "other.json")
+        wait([load], timeout=0.3)
+        assert not load.done()
+        roles.may_answer.set()
+        run.result()
+        load.result()
+    assert len(old) == 1 and len(runner.skillbook) == 0
+
+
 @pytest.mark.parametrize("workers", [1, 4])
-@pytest.mark.parametrize("bound", [{"max_in_flight": 1}, {"lag": 0}], ids=["max_in_flight", "lag"])
-def test_one_sample_in_flight_is_strictly_online(workers: int, bound: dict[str, int]) -> None:
+def test_one_sample_in_flight_is_strictly_online(workers: int) -> None:
     roles = Roles()
-    ace(roles).run([Sample(f"q{number}") for number in range(10)], workers=workers, **bound)  # type: ignore[arg-type]  # one of two options
+    ace(roles).run([Sample(f"q{number}") for number in range(10)], workers=workers, max_in_flight=1)
     assert roles.answered == list(range(10))
+
+
+def test_lag_is_the_old_name_of_max_in_flight_and_the_caller_is_told() -> None:
+    roles = Roles()
+    with pytest.warns(DeprecationWarning, match=r"^lag=0 is called max_in_flight=1 now; .* until 0\.2$") as warned:
+        ace(roles).run([Sample(f"q{number}") for number in range(10)], workers=4, lag=0)
+    assert roles.answered == list(range(10))
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 def answers_before_the_first_lesson(**options: Any) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ace.environments import Sample, SimpleEnvironment
-from ace.runners import ACE, TraceAnalyser
+from ace.runners import ACE, RecordedTrace, TraceAnalyser, has_run
 from ace.skillbook import Skillbook
 from ace.steps import GuardedKind
 from tests.support.clients import client_for
@@ -114,12 +114,31 @@ def test_a_failed_sample_is_stored_without_it(tmp_path: Path) -> None:
 
     with ScriptedServer(broken) as server:
         runner = TraceAnalyser.from_client(client_for(server), skillbook_path=tmp_path / "skills.json")
-        runner.run([TRACE, {"record": "x " * 248 + KEY}], lag=0)
+        runner.run([TRACE, {"record": "x " * 248 + KEY}], max_in_flight=1)
     lines = (tmp_path / "failures.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 2
     assert "[hidden: email_address]" in json.loads(lines[0])["sample"]
     assert found_in(stored_in(tmp_path)) == set()
     assert KEY[:12] not in lines[1]
+
+
+def test_the_names_of_traces_are_stored_without_it_and_stay_different(tmp_path: Path) -> None:
+    path = tmp_path / "skills.db"
+    record = {"question": "Two and two?", "answer": "5"}
+    traces = [RecordedTrace(record, f"logs/{name}@acme.com.json") for name in ("jane.doe", "john.roe")]
+    with ScriptedServer(script) as server:
+        for _ in range(2):
+            runner = TraceAnalyser.from_client(client_for(server), skillbook=Skillbook.open(path))
+            results = runner.run(traces, run_id="r", resume=has_run(runner.skillbook, "r"))
+            samples = [entry.key.sample for entry in runner.skillbook.history() if entry.key is not None]
+            runner.skillbook.close()
+            assert [result.error for result in results] == [None, None]
+            assert stored_in(tmp_path).count("acme.com") == 0
+        assert [request.role for request in server.requests].count("reflector") == 2
+    assert [result.output and result.output.metadata["already_learned"] for result in results] == [True, True]
+    assert "logs/[hidden: email_address]" in samples[0]
+    assert len(set(samples)) == len(samples)
+    assert results[0].output and str(results[0].output.metadata["trace_id"]).endswith("logs/jane.doe@acme.com.json")
 
 
 def test_what_a_resumed_run_takes_from_the_record_lacks_it(tmp_path: Path) -> None:

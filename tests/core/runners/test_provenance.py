@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ace.outputs import ReflectorOutput, SkillManagerOutput
+from ace.protocols.deduplication import DeduplicationConfig
 from ace.runners import TraceAnalyser
 from ace.skill import CaseCheck, InsightSource, Provenance, SkillCase
 from ace.skillbook import Skillbook
@@ -128,7 +129,7 @@ def test_what_models_said_of_a_trace_is_deleted_when_its_run_has_ended(tmp_path:
     with ScriptedServer(script) as server:
         client = client_for(server)
         first = runner()
-        results = first.run([TRACE, {**TRACE, "question": "Second?"}], run_id="zoo", lag=0)
+        results = first.run([TRACE, {**TRACE, "question": "Second?"}], run_id="zoo", max_in_flight=1)
         assert [result.error is None for result in results] == [True, False]
         first.skillbook.close()
         assert tables_with(ZEBRA, tmp_path / "skills.db") == {"answer"}, "a resumed run needs them"
@@ -221,3 +222,19 @@ def test_a_check_that_would_be_redacted_proves_nothing(
 
 def _texts(case: SkillCase) -> dict[str, str]:
     return {name: getattr(case, name) for name in ("context", "wrong", "correction", "expected", "trace_id")}
+
+
+def test_the_history_does_not_list_the_vectors_of_a_merge_that_changed_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("wordllama")  # which the wheel of ace-core does without
+    operations = [UpdateOperation("ADD", section="zoo", content=text) for text in (SKILL, "Feed no bread to ducks.")]
+    runner = TraceAnalyser.from_roles(
+        reflector=Reflector(),
+        skill_manager=Manager(*operations),
+        skillbook_path=tmp_path / "skills.db",
+        dedup_config=DeduplicationConfig(),
+    )
+    [result] = runner.run([TRACE])
+    assert result.error is None
+    assert all(skill.embedding is not None for skill in runner.skillbook.skills())
+    assert [len(entry.events) for entry in runner.skillbook.history()] == [2]
+    runner.skillbook.close()

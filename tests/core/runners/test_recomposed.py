@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ace.context import ACEStepContext
-from ace.implementations import Agent, Reflector, SkillManager
 from ace.pipeline import Branch, Pipeline, StepProtocol
+from ace.roles import Agent, Reflector, SkillManager
 from ace.runners import ACE, ACERunner, TraceAnalyser
 from ace.skillbook import Skillbook
 from ace.steps import ReflectStep, UpdateStep, learning_tail

@@ -118,15 +118,15 @@ def test_epochs_are_counted_apart(tmp_path: Path) -> None:
             return ACE.from_client(client_for(server), prove=False, environment=SimpleEnvironment(), skillbook=book)
 
         unbroken = runner("unbroken.db")
-        unbroken.run(samples, epochs=3, lag=0)
+        unbroken.run(samples, epochs=3, max_in_flight=1)
         asked = len(server.requests)
         server.clear()
         token = CancellationToken()
         with observing(stopping(token, 4)):
-            first = runner("broken.db").run(samples, epochs=3, lag=0, cancel_token=token)
+            first = runner("broken.db").run(samples, epochs=3, max_in_flight=1, cancel_token=token)
         assert [result.error is None for result in first] == [True] * 4 + [False] * 5
         again = runner("broken.db")
-        results = again.run(samples, epochs=3, lag=0, resume=True)
+        results = again.run(samples, epochs=3, max_in_flight=1, resume=True)
         assert len(server.requests) == asked
     assert already(results) == [True] * 4 + [False] * 5
     assert again.skillbook.dumps() == unbroken.skillbook.dumps()
@@ -140,10 +140,10 @@ def test_runs_that_cannot_be_resumed_are_named(tmp_path: Path) -> None:
             on_json.run(traces(1), resume=True)
         on_json.run(traces(1), run_id="named")
         runner = analyser(server, tmp_path / "s.db")
-        with pytest.raises(ValueError, match=r"no run 'tuesday'.*unfinished: none"):
+        with pytest.raises(ValueError, match=r"no run 'tuesday'.*unfinished runs: none"):
             runner.run(traces(1), run_id="tuesday", resume=True)
         runner.run(traces(1), run_id="monday")
-        with pytest.raises(ValueError, match="already a run 'monday' in this store"):
+        with pytest.raises(ValueError, match="a run 'monday' already exists in this store"):
             runner.run(traces(1), run_id="monday")
         with pytest.raises(ValueError, match="run_id must be a string that is not empty"):
             runner.run(traces(1), run_id=" ")
@@ -267,7 +267,7 @@ def test_the_facade_hands_the_run_on(tmp_path: Path) -> None:
         facade.learn_from_traces(traces(2), run_id="r")
         assert already(facade.learn_from_traces(traces(3), run_id="r", resume=True)) == [True, True, False]
         facade.learn(secrets_world.samples(1), run_id="live")
-        with pytest.raises(ValueError, match="already a run 'live' in this store"):
+        with pytest.raises(ValueError, match="a run 'live' already exists in this store"):
             facade.learn(secrets_world.samples(1), run_id="live")
 
 
@@ -313,7 +313,7 @@ def test_one_run_can_be_taken_up_again_and_again(tmp_path: Path) -> None:
         known: list[list[bool]] = []
         for count in (1, 2, 2):
             begun.append(has_run(runner.skillbook, "daily"))
-            known.append(already(runner.run(traces(count), lag=0, run_id="daily", resume=begun[-1])))
+            known.append(already(runner.run(traces(count), max_in_flight=1, run_id="daily", resume=begun[-1])))
         assert not has_run(runner.skillbook, "weekly")
     assert begun == [False, True, True]
     assert known == [[False], [True, False], [True, True]]

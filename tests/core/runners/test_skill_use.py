@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from ace.context import ACEStepContext
 from ace.environments import SimpleEnvironment
-from ace.implementations import Agent, Reflector, SkillManager
 from ace.pipeline import PipelineCancelled, StepProtocol
 from ace.retrieval import TopSkills
+from ace.roles import Agent, Reflector, SkillManager
 from ace.runners import ACE, skill_use
 from ace.skillbook import Skillbook
 from tests.core.evaluation.world import by_kind, served
@@ -56,7 +56,7 @@ def test_a_skill_that_is_shown_and_never_cited_is_found_after_the_run(tmp_path: 
         assert (unrelated.cited, unrelated.chosen, unrelated.whole_book) == (0, 0, 2)
     assert ace("skillbook", "show", "--json", folder=tmp_path).data["skills"][1]["use"] == idle._asdict()
     shown = ace("skillbook", "show", "conventions-00002", folder=tmp_path).out
-    assert "chosen for 3 samples, shown with the whole book to 2, cited 0 times" in " ".join(shown.split())
+    assert "chosen for 3 samples, shown with the whole book to 2 samples, cited 0 times" in " ".join(shown.split())
 
 
 class StopsBehindTheCommit:

@@ -13,9 +13,10 @@ from ace.calls.model_calls import note_model_call
 from ace.environments import SimpleEnvironment
 from ace.pipeline import CancellationToken, PipelineCancelled
 from ace.protocols.llm import StructuredAnswer, Usage
-from ace.protocols.observers import Event, RunEnded, SampleEnded, observing
+from ace.protocols.observers import Event, ModelCalled, RunEnded, SampleEnded, observing
 from ace.providers import LiteLLMClient
 from ace.runners import ACE, TraceAnalyser, unfinished_runs
+from ace.runners.run_options import RunLimits
 from ace.skillbook import Skillbook
 from tests.support import secrets_world
 from tests.support.clients import KEY, client_for
@@ -28,6 +29,16 @@ def traces(count: int) -> list[dict[str, str]]:
         {"question": f"What is the secret of thing{n}?", "ground_truth": f"value-of-thing{n}", "trace_id": f"t{n}"}
         for n in range(count)
     ]
+
+
+@pytest.mark.parametrize(("recorded", "is_stopped"), [(False, True), (True, False)])
+def test_an_answer_that_was_paid_for_before_does_not_count_against_the_limit(recorded: bool, is_stopped: bool) -> None:
+    token = CancellationToken()
+    limits = RunLimits("monday", token, max_cost=0.5, fail_fast=False)
+    limits.observe(ModelCalled("tuesday", "", "m", "Agent", 1, 1, 1.0, 1.0, recorded=False))
+    assert not token.is_cancelled
+    limits.observe(ModelCalled("monday", "", "m", "Agent", 1, 1, 1.0, 1.0, recorded=recorded))
+    assert token.is_cancelled == is_stopped
 
 
 class Priced(LiteLLMClient):
@@ -90,7 +101,7 @@ def test_a_sample_that_is_being_written_is_written(tmp_path: Path) -> None:
 
     with ScriptedServer(script) as server:
         runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=tmp_path / "s.db")
-        results = runner.run(traces(3), lag=0, cancel_token=token)
+        results = runner.run(traces(3), max_in_flight=1, cancel_token=token)
     assert [type(result.error) for result in results] == [type(None), PipelineCancelled, PipelineCancelled]
     assert len(Skillbook.open(tmp_path / "s.db")) == 1
 
@@ -104,11 +115,11 @@ def test_a_run_that_has_cost_enough_begins_nothing_more(tmp_path: Path) -> None:
             return TraceAnalyser.from_client(client, prove=False, skillbook_path=tmp_path / "s.db")
 
         # Two calls for each trace: the fifth call reaches the limit, and the sample that it belongs to finishes.
-        results = runner().run(traces(6), lag=0, max_cost=0.045)
+        results = runner().run(traces(6), max_in_flight=1, max_cost=0.045)
         assert [result.error is None for result in results].count(True) == 2
         assert len(server.requests) == 5
         # Another call has another budget; what was paid before does not count against it.
-        results = runner().run(traces(6), lag=0, max_cost=10.0, resume=True)
+        results = runner().run(traces(6), max_in_flight=1, max_cost=10.0, resume=True)
         assert [result.error for result in results] == [None] * 6
         assert len(server.requests) == 12
     assert [event.stopped_by for event in seen if isinstance(event, RunEnded)] == ["max_cost", ""]
@@ -132,7 +143,7 @@ def test_fail_fast_stops_at_the_first_failure(tmp_path: Path) -> None:
         runner = ACE.from_client(
             client_for(server), prove=False, environment=SimpleEnvironment(), skillbook_path=tmp_path / "skills.json"
         )
-        results = runner.run(secrets_world.samples(5), lag=0, fail_fast=True)
+        results = runner.run(secrets_world.samples(5), max_in_flight=1, fail_fast=True)
     assert [type(result.error).__name__ for result in results] == [
         *("NoneType", "UnusableAnswerError"),
         *["PipelineCancelled"] * 3,
@@ -155,7 +166,7 @@ def test_a_failed_sample_is_in_the_file_when_the_next_one_begins(tmp_path: Path)
         runner = TraceAnalyser.from_client(
             client_for(server, validation_retries=0), prove=False, checkpoint_dir=tmp_path
         )
-        runner.run(traces(3), lag=0)
+        runner.run(traces(3), max_in_flight=1)
     assert lines == [0, 1, 2]
     text = (tmp_path / "failures.jsonl").read_text(encoding="utf-8")
     assert KEY not in text
@@ -171,7 +182,7 @@ client = LiteLLMClient("openai/scripted", api_base={api_base!r}, api_key="k" * 9
 runner = TraceAnalyser.from_client(client, prove=False, checkpoint_dir={folder!r})
 from ace.protocols.observers import register_observer, SampleEnded
 register_observer("dies", lambda event: os._exit(0) if isinstance(event, SampleEnded) and event.index == 2 else None)
-runner.run(traces(5), lag=0)
+runner.run(traces(5), max_in_flight=1)
 """
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ace.context import ACEStepContext, SkillbookView
-from ace.implementations import Reflector, SkillManager
 from ace.pipeline import Pipeline, SampleResult
+from ace.roles import Reflector, SkillManager
 from ace.runners import ACERunner
 from ace.skillbook import Skillbook
 from ace.steps import learning_tail

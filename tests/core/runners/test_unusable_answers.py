@@ -94,7 +94,7 @@ def test_a_bad_answer_of_an_agent_fails_its_sample_and_no_other(name: str, wrapp
         runner = ACE.from_client(
             wrap_with_instructor(client) if wrapped else client, prove=False, checkpoint_dir=tmp_path
         )
-        results = runner.run(secrets_world.samples(3), lag=0)
+        results = runner.run(secrets_world.samples(3), max_in_flight=1)
         asked = [request for request in server.by_role("agent") if "thing1" in _task(request)]
     assert [result.failed_at for result in results] == [None, "AgentStep", None]
     contents = [skill.content for skill in runner.skillbook.skills()]

@@ -54,7 +54,7 @@ def test_a_store_that_takes_nothing_stops_the_run_which_can_be_resumed(tmp_path:
     with ScriptedServer(model) as server, observing(seen.append):
         runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         with pytest.raises(SkillbookNotWrittenError, match=r"s\.db was deleted") as raised:
-            runner.run(traces(20), lag=1, run_id="r")
+            runner.run(traces(20), max_in_flight=2, run_id="r")
         error = raised.value
         assert (error.run_id, error.learned, error.is_resumable) == ("r", 2, True)
         assert isinstance(error.__cause__, SkillbookStoreError)
@@ -96,7 +96,7 @@ def test_a_json_file_that_cannot_be_saved_stops_the_run_and_the_book_stays_in_me
         with pytest.raises(
             SkillbookNotWrittenError, match=r"skills\.json cannot be saved: .*Not a directory"
         ) as raised:
-            runner.run(secrets_world.samples(20), lag=0)
+            runner.run(secrets_world.samples(20), max_in_flight=1)
         assert len(server.by_role("agent")) == 1
     assert not raised.value.is_resumable
     assert str(raised.value).endswith("What was learned is in memory; save it to another path with save(path)")
@@ -114,7 +114,7 @@ def test_a_file_that_became_something_else_is_left_alone_and_stops_the_run(tmp_p
     with ScriptedServer(script) as server:
         runner = TraceAnalyser.from_client(client_for(server), prove=False, skillbook_path=path)
         with pytest.raises(SkillbookNotWrittenError, match="not valid JSON"):
-            runner.run(traces(9), lag=0)
+            runner.run(traces(9), max_in_flight=1)
         assert len(server.requests) == 2
     assert path.read_text(encoding="utf-8") == "my notes"
 
@@ -139,7 +139,7 @@ def learn(**options):
         if len(done) == 5 and not options.get("resume"):
             fill()
 
-    runner.run(traces, lag=0, run_id="r", on_sample_done=fill_after_five, **options)
+    runner.run(traces, max_in_flight=1, run_id="r", on_sample_done=fill_after_five, **options)
     return [skill.content for skill in runner.skillbook]
 
 try:

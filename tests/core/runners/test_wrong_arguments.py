@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ace.environments import Sample
-from ace.implementations import Agent
 from ace.outputs import AgentOutput
+from ace.roles import Agent
 from ace.runners import ACE, ACERunner, TraceAnalyser
 from ace.steps import CheckpointStep
 

@@ -53,7 +53,7 @@ def test_every_type_is_carried_out(book: Skillbook) -> None:
         (UpdateOperation("ADD", section="a", content="half \udfff"), "surrogate"),
         (UpdateOperation("UPDATE", skill_id="a-00001", content=""), "content is empty"),
         (UpdateOperation("UPDATE", skill_id="a-00001"), "UPDATE needs a content"),
-        (UpdateOperation("UPDATE", skill_id="a-99999", content="x"), "no skill 'a-99999'"),
+        (UpdateOperation("UPDATE", skill_id="a-99999", content="x"), "no such skill: 'a-99999'"),
         (UpdateOperation("UPDATE", content="x"), "needs a skill_id"),
         (UpdateOperation("TAG", skill_id="a-00001"), "needs a counter"),
         (
@@ -61,7 +61,7 @@ def test_every_type_is_carried_out(book: Skillbook) -> None:
             "'great' is not a tag",
         ),
         (UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": -3}), "whole number of at least 0"),
-        (UpdateOperation("REMOVE", skill_id="a-99999"), "no skill 'a-99999'"),
+        (UpdateOperation("REMOVE", skill_id="a-99999"), "no such skill: 'a-99999'"),
     ],
 )
 def test_one_bad_operation_is_left_out_whole(

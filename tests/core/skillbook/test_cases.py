@@ -388,9 +388,9 @@ def test_two_books_on_one_store_change_cases_of_one_skill(tmp_path: Path, caplog
         assert second.dumps() == first.dumps() == Skillbook.open(path).dumps()
         with caplog.at_level(logging.WARNING):
             first.remove_skill("a-00001")
-            with pytest.raises(ValueError, match="there is no skill 'a-00001'"):
+            with pytest.raises(ValueError, match="no such skill: 'a-00001'"):
                 second.put_cases("a-00001", [case(4)])
-        assert "there is no skill 'a-00001'" in caplog.text
+        assert "no such skill: 'a-00001'" in caplog.text
 
 
 def test_cases_follow_their_skill_to_the_id_that_it_gets(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_fields_without_a_place_are_named_and_the_file_is_not_saved_over(
     ("data", "message"),
     [
         (foreign(sections={"geo": ["geo-00004", "geo-00004", "geo-00005"]}), "listed twice"),
-        (foreign(sections={"geo": ["nobody"]}), "no skill 'nobody'"),
+        (foreign(sections={"geo": ["nobody"]}), "no such skill: 'nobody'"),
         (
             foreign(skills=[{"id": "a", "content": "x"}, {"id": "a", "content": "y"}], sections={}),
             "appears twice",

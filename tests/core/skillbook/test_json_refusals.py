@@ -57,7 +57,7 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     "deep nesting": (b'{"skills": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too deeply nested"),
     "a number of 5,000 digits": (
         replaced('"helpful": 0', '"helpful": ' + "9" * 5000),
-        "a number is too large",
+        "a number has too many digits",
     ),
     "a number of 40 digits": (
         changed(lambda data: skill(data).update(helpful=10**40)),
@@ -125,7 +125,7 @@ CORPUS: dict[str, tuple[bytes, str]] = {
     ),
     "an id listed and not there": (
         changed(lambda data: data["sections"]["a"].append("x-1")),
-        "no skill 'x-1'",
+        "no such skill: 'x-1'",
     ),
     "an id not listed": (changed(lambda data: data["sections"].pop("a")), "'a-00001' is missing from all lists"),
     "sections that are a list": (
@@ -186,7 +186,7 @@ def test_a_dict_is_checked_like_a_file_and_not_taken_over() -> None:
 
 
 def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"there is no skillbook '.*gone\.json'"):
+    with pytest.raises(FileNotFoundError, match=r"no such skillbook: '.*gone\.json'"):
         Skillbook.load_from_file(tmp_path / "gone.json")
 
 

@@ -108,7 +108,10 @@ def change_cases(book: Skillbook, step: tuple[object, ...]) -> None:
         case ("remove cases", int(place), int(number)):
             book.remove_cases(id_at(book, place), [f"c{number}", "c0"])
         case ("note results", int(place), list(some), list(others)):
-            book.note_results({id_at(book, place): some, id_at(book, place + 1): others, "nobody": some})
+            asked = book.get_skill(id_at(book, place))
+            contents = {} if asked is None else {asked.id: asked.content}
+            results = {id_at(book, place): some, id_at(book, place + 1): others, "nobody": some}
+            book.note_results(results, contents=contents)
         case _:
             raise AssertionError(step)
 

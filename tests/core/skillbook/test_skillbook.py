@@ -120,7 +120,7 @@ def test_tags_add_up(book: Skillbook) -> None:
 @pytest.mark.parametrize(
     ("skill_id", "tag", "increment", "message"),
     [
-        ("nobody", "helpful", 1, "no skill 'nobody'"),
+        ("nobody", "helpful", 1, "no such skill: 'nobody'"),
         ("a-00001", "great", 1, "'great' is not a tag"),
         ("a-00001", "helpful", -1, "whole number of at least 0"),
         ("a-00001", "helpful", 2**60, "whole number of at least 0"),

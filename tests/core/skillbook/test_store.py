@@ -68,10 +68,10 @@ def test_operations_on_a_skill_that_has_gone_are_reported(path: Path) -> None:
     report = second.apply_update(
         UpdateBatch("", [UpdateOperation("TAG", skill_id="a-00001", metadata={"helpful": 1}), add("Two.")])
     )
-    assert [(left.index, left.reason) for left in report.skipped] == [(0, "there is no skill 'a-00001'")]
+    assert [(left.index, left.reason) for left in report.skipped] == [(0, "no such skill: 'a-00001'")]
     assert [(done.index, done.skill_id) for done in report.applied] == [(1, "a-00002")]
     assert report.version == second.version == 3
-    assert second.history()[-1].skipped[0]["reason"] == "there is no skill 'a-00001'"
+    assert second.history()[-1].skipped[0]["reason"] == "no such skill: 'a-00001'"
     first.add_skill("a", "Three.")
     assert second.tag_skill("a-00002", "helpful").helpful == 1
 

@@ -133,7 +133,7 @@ def test_a_store_that_is_not_at_its_place_any_more_takes_nothing(tmp_path: Path,
         ("UPDATE event SET operations = '[5]' WHERE version = 2", "version 2 of the history: it cannot be read"),
         (
             "UPDATE event SET operations = replace(operations, 'a-00001', 'a-00009') WHERE version = 2",
-            "version 2 of the history: it is inconsistent with the earlier versions: there is no skill 'a-00009'",
+            "version 2 of the history: it is inconsistent with the earlier versions: no such skill: 'a-00009'",
         ),
     ],
 )

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ace import ApplyStep, Skillbook, TraceAnalyser
-from ace.implementations import Reflector, SkillManager
 from ace.pipeline import Pipeline
 from ace.protocols.observers import Event, SkillsChanged, observing
+from ace.roles import Reflector, SkillManager
 from ace.steps import learning_tail
 from tests.support.clients import client_for
 from tests.support.role_inputs import REFLECTION
@@ -44,7 +44,7 @@ def test_one_answer_adds_so_many_skills_and_the_rest_is_reported(
     assert result.error is None
     assert len(runner.skillbook) == added
     assert runner.skillbook.skills()[0].helpful == 1, "operations of other kinds are not limited"
-    reason = f"one answer may add {added} skills at most (max_adds)"
+    reason = f"one answer may add at most {added} skills (max_adds)"
     [changes] = [event for event in events if isinstance(event, SkillsChanged)]
     assert [change.reason for change in changes.skipped] == [reason] * (1000 - added)
     [entry] = runner.skillbook.history()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ace.context import ACEStepContext, SkillbookView
 from ace.skillbook import Skillbook, SkillbookChangedError
-from ace.steps import ExportSkillbookMarkdownStep, LoadTracesStep, PersistStep
+from ace.steps import ExportSkillbookMarkdownStep, LoadTracesStep, PersistStep, SaveSkillbookStep
 
 
 def book() -> Skillbook:
@@ -45,6 +47,24 @@ def test_persist_changes_only_its_block(name: str, newline: bytes, tmp_path: Pat
     assert (second.count(b"\r\n") == second.count(b"\n")) is (newline == b"\r\n")
     step(context(skillbook))
     assert target.read_bytes() == second
+
+
+def test_a_book_that_is_slow_to_save_has_no_more_unsaved_samples_than_the_interval(tmp_path: Path) -> None:
+    class Slow(Skillbook):
+        saves = 0
+
+        def save_to_file(self, *args: Any, **options: Any) -> None:
+            self.saves += 1
+            time.sleep(0.2)  # twice what counts as short; the next save is not due for ten times as long
+            super().save_to_file(*args, **options)
+
+    slow = Slow()
+    step = SaveSkillbookStep(tmp_path / "book.json", slow, interval=3)
+    saves = []
+    for _ in range(7):
+        step(context(slow))
+        saves.append(slow.saves)
+    assert saves == [1, 1, 1, 2, 2, 2, 3]
 
 
 def test_persist_creates_the_file(tmp_path: Path) -> None:

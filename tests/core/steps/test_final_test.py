@@ -24,7 +24,7 @@ from ace.protocols.errors import LLMCallError
 from ace.runners import TraceAnalyser
 from ace.skill import CaseCheck, CheckKind, SkillCase
 from ace.skillbook import Skillbook
-from ace.steps import ApplyStep, CopyGuard, KnownStep, ProveStep
+from ace.steps import ApplyStep, KnownStep, LeakageGuard, ProveStep
 from ace.updates import UpdateBatch, UpdateOperation
 
 SECRET = "Ida, jane.roe@harbour-club.de, key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
@@ -225,7 +225,7 @@ def test_a_better_text_that_the_guard_refuses_gives_way_to_the_correction() -> N
             return ReflectorOutput(reasoning="", correct_approach="", key_insight="k", extracted_learnings=learned)
 
     case = case_of("Who gets boat orders?", "Okafor", wrong="Ida", said="No, boat orders for Emden go to Okafor.")
-    book, guard, reflector = Skillbook(), CopyGuard(), Revealing()
+    book, guard, reflector = Skillbook(), LeakageGuard(), Revealing()
     agent = Answering(lambda question, texts: "Okafor" if "Send" in texts or "Example" in texts else "Ida")
     added = UpdateOperation("ADD", section="o", content="Boat orders for Emden go to Okafor.", cases=(case,))
     step = ProveStep(agent, skillbook=book, guard=guard, reflector=reflector)
@@ -270,6 +270,9 @@ def test_no_answer_is_kept_with_what_must_not_be_stored(caplog: pytest.LogCaptur
         assert "jane.roe" not in text and "sk-proj" not in text
 
 
+OTHER = case_of("What do dogs do?", "bark")
+
+
 class Choosing(Answering):
     """An agent of a caller that shows three skills."""
 
@@ -284,20 +287,27 @@ class Choosing(Answering):
         return AgentOutput(reasoning="", final_answer=self._answer(question, texts))
 
 
-def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_although_its_proof_took_all_calls() -> None:
+@pytest.mark.parametrize("kind", [Choosing, Answering])
+def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_although_its_proof_took_all_calls(
+    kind: type[Answering],
+) -> None:
     book = Skillbook()
+    far = book.add_skill("y", "Dogs bark.", cases=[OTHER])
+    book.put_cases(far.id, [OTHER])
     old = book.add_skill("x", "Shelf of ware one is S-1.", cases=[ONE])
     book.put_cases(old.id, [ONE])
     asked: list[str] = []
 
     def answer(question: str, texts: str) -> str:
         asked.append(question)
+        if "dogs" in question:
+            return "bark"
         if "one" in question:
             return "S-1" if "S-2" not in texts or worked_example(ONE) in texts else "S-2"
         # The rule passes alone, fails in the book, and passes with its example: three calls of four.
         return "S-2" if "S-1" not in texts or worked_example(TWO) in texts else "S-9"
 
-    step = ProveStep(Choosing(answer), skillbook=book)
+    step = ProveStep(kind(answer), skillbook=book)
     added = UpdateOperation("ADD", section="x", content="Shelf of ware two, S-2.", cases=(TWO,))
     batch = UpdateBatch("", [added])
     ApplyStep(book)(step(ACEStepContext(skillbook=SkillbookView(book), skill_manager_output=batch)))
@@ -307,4 +317,28 @@ def test_what_a_run_adds_is_tried_on_the_cases_of_earlier_runs_although_its_proo
     assert repaired is not None
     assert worked_example(ONE) in repaired.content
     assert {skill.proof for skill in book.skills()} == {"proven"}
-    assert SkillTests(book, Choosing(answer)).run().share == 1.0
+    assert "What do dogs do?" not in asked, "only the case of the most similar skill is asked"
+    assert SkillTests(book, kind(answer)).run().share == 1.0
+
+
+def test_a_known_case_is_asked_again_if_other_skills_are_shown_with_it_by_the_time_it_is_written() -> None:
+    book = Skillbook()
+    skill = book.add_skill("x", "Shelf of ware one is S-1.", cases=[TWO])
+
+    def answer(question: str, texts: str) -> str:
+        return "S-1" if "S-1" in texts and ("ware nine" not in texts or worked_example(case) in texts) else "S-9"
+
+    said = "No, ware one has the shelf S-1."
+    turns = ("Shelf of ware one?", "S-4", said, "S-1")
+    chat = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(turns)]
+    agent = Choosing(answer)
+    proof = ProveStep(agent, skillbook=book)
+    ctx = KnownStep(proof.prover)(ACEStepContext(skillbook=SkillbookView(book), trace=chat))
+    (case,) = ctx.metadata["cases"]
+    assert ctx.metadata["known_cases"] == {case.id: skill.id}
+    book.add_skill("x", "Shelf of ware nine is S-9.")  # by an overlapping sample
+    ApplyStep(book)(proof(ctx.replace(skill_manager_output=UpdateBatch())))
+    proof.end_run(1)
+    kept = book.get_skill(skill.id)
+    assert kept is not None and worked_example(case) in kept.content
+    assert {each.id: each.last_result for each in kept.cases}[case.id] == "passed"

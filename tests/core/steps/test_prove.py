@@ -14,12 +14,13 @@ import pytest
 
 from ace.context import ACEStepContext, SkillbookView
 from ace.environments import EnvironmentResult, Sample, TaskEnvironment
-from ace.implementations import Agent, SmallModelAgent
+from ace.evaluation import SkillTests
 from ace.outputs import AgentOutput
 from ace.pipeline import CancellationToken, PipelineCancelled
 from ace.protocols import DeduplicationConfig, SkillbookReader
 from ace.protocols.observers import Event, ModelCalled, RunEnded, SkillProven, observing
 from ace.providers import LiteLLMClient
+from ace.roles import Agent, SmallModelAgent
 from ace.runners import ACE, TraceAnalyser
 from ace.skill import CaseCheck, SkillCase
 from ace.skillbook import Skillbook
@@ -172,6 +173,40 @@ def test_a_lesson_that_breaks_another_one_with_its_example_too_is_rolled_back_an
         assert TIDE.question in skipped["reason"]
         assert "it breaks case" in skipped["reason"]
     assert (proofs[1].passed, proofs[1].skill_id) == (False, "")
+
+
+def test_a_case_that_fails_without_the_new_lesson_too_is_not_held_against_it(tmp_path: Path) -> None:
+    script = correcting_script(TIDE, CODE, broken_by={TIDE.question: BREAKS.rule})
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        learned(book, script, chats([TIDE]))
+        book.add_skill("house", BREAKS.rule)  # by hand: from now on the case fails, whatever is learned
+        calls, proofs = learned(book, script, chats([CODE]), final_test=False)
+        assert [skill.content for skill in book.skills()] == [TIDE.rule, BREAKS.rule, CODE.rule]
+        assert [skill.proof for skill in book.skills()] == ["failing", "unproven", "proven"]
+        assert not [note for entry in book.history() for note in entry.skipped]
+    assert (proofs[-1].passed, calls["agent"]) == (True, 4), "alone, in the book, and the case with and without it"
+
+
+def test_a_lesson_stays_if_the_skill_that_it_breaks_only_lacks_its_example(tmp_path: Path) -> None:
+    example = f"Example: {TIDE.question} -> {TIDE.right} (not: {TIDE.wrong})"
+    answered = correcting_script(TIDE, BREAKS)
+
+    def script(request: ScriptedRequest) -> Any:
+        reply = answered(request)
+        asks_tide = TIDE.question in request.text.rpartition("# Task")[2]
+        if asks_tide and "minus 20h30" in request.text and example not in request.text:
+            return {"reasoning": "", "final_answer": "minus 14"}
+        return reply
+
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        _, proofs = learned(book, script, chats([TIDE, BREAKS]))
+        first, second = book.skills()
+        assert (first.content, second.content) == (f"{TIDE.rule} {example}", BREAKS.rule)
+        assert [skill.proof for skill in book.skills()] == ["proven", "proven"]
+        assert not [note for entry in book.history() for note in entry.skipped]
+        with ScriptedServer(script) as server:
+            assert SkillTests(book, Agent(client_for(server))).run().share == 1.0
+    assert proofs[1].passed
 
 
 def test_proving_costs_one_call_for_what_is_known_and_two_to_four_for_each_new_skill() -> None:

@@ -23,7 +23,7 @@ _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(
     [
         "pytest",
-        "ace.implementations.prompts",
+        "ace.roles.prompts",
         "ace.outputs",
         "ace.testing.command",
         "ace.testing.execute_step",

@@ -81,6 +81,7 @@ def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
         "lost": "error",
         "lost_name": "error",
         "misspelt": "error",
+        "other_name": "error",
         "undeclared": "error",
         "undecorated": "error",
         "langchain": "conflict",
@@ -93,6 +94,7 @@ def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
         "old_framework": "missing framework",
     }
     assert infos["twin", "sample-twin-two"]["problem"] == ERRORS["twin"][1]
+    assert infos["other_name", "sample-other-name"]["problem"] == ERRORS["other_name"][1]
 
 
 def test_an_unknown_command_of_a_plugin_that_is_broken_says_what_is_wrong_with_it(environment: Environment) -> None:
@@ -101,7 +103,7 @@ def test_an_unknown_command_of_a_plugin_that_is_broken_says_what_is_wrong_with_i
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ace: {ERRORS[name][1]}\n")
     done = environment.command("ace", "dies")
     assert done.stderr == "ace: plugin 'dies' of sample-dies 1.0 provides no command; it provides: runners\n"
-    assert "switched off" in environment.command("ace", "-P", "no:caller", "caller", "where").stderr
+    assert "is disabled by" in environment.command("ace", "-P", "no:caller", "caller", "where").stderr
     assert "unknown command" in environment.command("ace", "nonsense").stderr.lower()
 
 
@@ -131,7 +133,7 @@ def test_a_command_gets_settings_model_and_skillbook(environment: Environment, t
         wrong = environment.command(
             "ace", "caller", "ask", "When?", "--model", "openai/y", environ=environ, cwd=tmp_path.parent
         )
-        assert wrong.returncode == 2 and wrong.stderr.startswith("ace: there is no skillbook"), wrong.stderr
+        assert wrong.returncode == 2 and wrong.stderr.startswith("ace: no such skillbook"), wrong.stderr
 
 
 def test_an_unexpected_error_of_a_command_is_one_sentence_that_names_the_plugin(environment: Environment) -> None:

@@ -1,4 +1,4 @@
-"""Learns when the user says so, instead of at the end of a session."""
+"""Learns on request of the user, instead of at the end of a session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["NothingToLearnError", "learn_by_hand"]
 
 
 class NothingToLearnError(ValueError):
-    """There is no session to learn from."""
+    """No session to learn from was found."""
 
 
 def learn_by_hand(
@@ -27,23 +27,21 @@ def learn_by_hand(
     cancel_token: CancellationToken,
     tell: Callable[[str], None],
 ) -> LearningReport:
-    """Learn from transcripts, from all stored sessions of a project, or from what is waiting.
+    """Learn from transcripts, from all stored sessions of a project, or from the queued sessions.
 
-    A learner that is at work is waited for.
+    Waits for a running learner to finish.
 
     Args:
-        learner: Who learns.
+        learner: The learner to use.
         transcripts: Files of stored sessions.
-        project: The project all of whose sessions are taken; None takes none.
-        cancel_token: That of the learner, which stops it; what is left is learned the next time.
-        tell: Called with sentences for the user during the run.
-
-    Returns: The report.
+        project: The project whose stored sessions are all learned, if any.
+        cancel_token: The token of the learner, which stops it; the remaining turns are learned the next time.
+        tell: Called with messages for the user during the run.
 
     Raises:
         NothingToLearnError: The project has no stored session.
         LLMAuthenticationError: The model that learns requires a key or a login.
-        ClaudeNotFoundError: It is Claude Code, and there is no binary.
+        ClaudeNotFoundError: The model is one of Claude Code, and its binary was not found.
     """
     stored = [] if project is None else _stored(project)
     state = state_folder()
@@ -61,7 +59,7 @@ def learn_by_hand(
             if learner.report.turns_learned > before:
                 learned = learner.report.turns_learned - before
                 tell(f"session {number} of {len(sessions)}: {learned} turns learned")
-    # Sessions that ended while the lock was ours have found no learner.
+    # Sessions that ended while the lock was held did not start a learner.
     if not cancel_token.is_cancelled and any(job.attempts == 0 for job in waiting_jobs(state)):
         start_learner(state)
     return learner.report

@@ -1,4 +1,4 @@
-"""Starts the learner as a process of its own, which outlives Claude Code."""
+"""Starts the learner as a separate process, which outlives Claude Code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ace.durable_file import create_private
+from ace.atomic_file import create_private
 from ace_claude_code.guard import LEARNING_VARIABLE
 
 __all__ = ["start_learner"]
@@ -16,7 +16,7 @@ _LOG_SIZE = 1_000_000
 
 
 def start_learner(state: Path) -> None:
-    """Start the learner and return at once. What it has to say goes to `learner.log`.
+    """Start the learner and return immediately. Its output is written to `learner.log`.
 
     Args:
         state: The folder of the state.

@@ -1,4 +1,4 @@
-"""Where Claude Code keeps its things, and where we keep ours."""
+"""The paths of Claude Code's files and of ours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 OWN_COMMAND = "/ace-learning:"
-"""How a prompt begins that is a slash command of our plugin."""
+"""The prefix of prompts that are slash commands of our plugin."""
 _LONGEST_NAME = 200
 _NO_LETTER = re.compile(r"[^A-Za-z0-9]")
 
@@ -39,22 +39,22 @@ def config_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def plugin_folder() -> Path:
-    """Return the folder of our plugin. What lies there is loaded; no settings of the user have to be changed."""
+    """Return the folder of our plugin, from which Claude Code loads it without changes to the user's settings."""
     return config_folder() / "skills" / "ace-learning"
 
 
 def plugin_data_folder() -> Path:
-    """Return the folder that Claude Code makes for the data of our plugin, which has none."""
+    """Return the folder that Claude Code creates for data of our plugin, which does not use it."""
     return config_folder() / "plugins" / "data" / "ace-learning-skills-dir"
 
 
 def state_folder() -> Path:
-    """Return the folder with all that is learned, and with what is still to be learned."""
+    """Return the folder with everything that was learned, and with the queue."""
     return config_folder() / "ace"
 
 
 def make_state_folder(state: Path) -> None:
-    """Make the folder of the state. As transcripts are, what is learned from them is for the user only.
+    """Create the folder of the state. Like transcripts, it is only accessible to the user.
 
     Args:
         state: The folder of the state.
@@ -63,7 +63,7 @@ def make_state_folder(state: Path) -> None:
 
 
 def transcripts_folder() -> Path:
-    """Return the folder in which Claude Code stores its sessions, one folder to a project."""
+    """Return the folder in which Claude Code stores its sessions, with one folder per project."""
     return config_folder() / "projects"
 
 
@@ -78,7 +78,7 @@ def skillbook_path(state: Path, key: str) -> Path:
 
 
 def learned_path(state: Path, key: str) -> Path:
-    """Return the file that notes what was learned in a project.
+    """Return the file that records what was learned in a project.
 
     Args:
         state: The folder of the state.
@@ -91,10 +91,10 @@ def repository_of(folder: Path) -> Path:
     """Return the root of the git repository of a folder: for all its sub-folders and worktrees, that of the main one.
 
     Args:
-        folder: A folder; it need not be there any more.
+        folder: A folder, which need not exist anymore.
 
     Returns:
-        The root; the folder itself where there is no repository. A submodule is a repository of its own.
+        The root; the folder itself if it is not in a repository. A submodule is a separate repository.
     """
     folder = folder.absolute()
     for each in (folder, *folder.parents):
@@ -115,7 +115,7 @@ def _main_worktree(mark: Path) -> Path | None:
     except OSError:  # a submodule has none
         return None
     shared = Path(os.path.normpath(own / common))
-    return shared.parent if shared.name == ".git" else shared  # else it is a bare repository
+    return shared.parent if shared.name == ".git" else shared  # otherwise it is a bare repository
 
 
 def project_key(project: Path) -> str:

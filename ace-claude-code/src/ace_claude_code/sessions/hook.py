@@ -1,7 +1,7 @@
-"""What Claude Code calls in a session: `python -m ace_claude_code.sessions.hook start|prompt|end`.
+"""The hooks that Claude Code calls in a session: `python -m ace_claude_code.sessions.hook start|prompt|end`.
 
-The end only puts the session into the queue and starts the learner, which outlives Claude Code. Both also look for
-sessions that never came to an end, because Claude Code was killed or the power failed.
+The hook at the end only adds the session to the queue and starts the learner, which outlives Claude Code. It and the
+hook at the start also search for sessions without an end, because Claude Code was killed or the power failed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LEAST_SHARE = 0.3
 
 
 class _HookError(Exception):
-    """What keeps a hook from doing its work."""
+    """A problem because of which a hook cannot continue."""
 
 
 def main(arguments: list[str], standard_input: str) -> int:
@@ -51,7 +51,7 @@ def main(arguments: list[str], standard_input: str) -> int:
     Returns:
         The exit code.
     """
-    # A learner that asks Claude Code ends a session, too.
+    # A learner that uses Claude Code ends a session, too.
     if os.environ.get(LEARNING_VARIABLE):
         return 0
     if arguments not in (["start"], ["prompt"], ["end"]):
@@ -87,7 +87,7 @@ def _event(standard_input: str) -> Mapping[str, object]:
 
 
 def _folder_of(event: Mapping[str, object]) -> Path:
-    """Return the folder in which the session was started; the agent may be in another one by now."""
+    """Return the folder in which the session was started; the agent may have changed its folder."""
     return Path(os.environ.get("CLAUDE_PROJECT_DIR") or text_in(event, "cwd"))
 
 
@@ -109,7 +109,7 @@ def _show_skills(event: Mapping[str, object], state: Path, settings: SessionSett
 
 
 def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
-    """Show the skills that fit a prompt, and those that were pinned meanwhile, unless the session has seen them."""
+    """Show the skills that fit a prompt, and newly pinned ones, unless the session has already got them."""
     prompt = text_in(event, "prompt")
     session = open_session(state, text_in(event, "session_id"))
     path = skillbook_path(state, key_of_project(_folder_of(event)))
@@ -124,7 +124,7 @@ def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
     except SkillbookError as error:
         raise _HookError(f"no skills are shown: {error}") from error
     scores = LexicalRanker()(prompt, skills)
-    # A skill that shares but a common word with the prompt scores a little, and far less than those that fit.
+    # A skill that only shares a common word with the prompt has a much lower score than those that fit.
     least = _LEAST_SHARE * max(scores, default=0.0)
     scored = sorted(zip(scores, skills, strict=True), key=lambda pair: -pair[0])
     fitting = [skill for score, skill in scored if score > 0 and score >= least and not skill.pinned]
@@ -138,12 +138,12 @@ def _show_fitting_skills(event: Mapping[str, object], state: Path) -> None:
 
 
 def _give(event: str, text: str) -> None:
-    """Print what Claude Code is to add to the conversation."""
+    """Print the text that Claude Code is to add to the conversation."""
     sys.stdout.write(json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}))
 
 
 def _begin(event: Mapping[str, object], state: Path) -> None:
-    """Note that a session is open, and learn from those that were lost or could not be learned from before."""
+    """Record that a session is open, and start learning from lost sessions and those that failed before."""
     queue_lost_sessions(state, besides=text_in(event, "session_id"))
     session_id = text_in(event, "session_id")
     if os.environ.get(PRIVATE_VARIABLE) and session_id:
@@ -159,7 +159,7 @@ def _hand_over(event: Mapping[str, object], state: Path) -> None:
     transcript, session_id = text_in(event, "transcript_path"), text_in(event, "session_id")
     queue_lost_sessions(state, besides=session_id)
     is_private = is_private_session(state, session_id) or bool(os.environ.get(PRIVATE_VARIABLE))
-    if Path(transcript).is_file() and not is_private:  # else it is not stored, such as a session without a prompt
+    if Path(transcript).is_file() and not is_private:  # otherwise it is not stored, such as a session without a prompt
         add_job(state, Job(transcript=transcript, session_id=session_id))
     forget_open_session(state, session_id)
     if waiting_jobs(state):

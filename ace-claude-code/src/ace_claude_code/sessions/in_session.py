@@ -1,8 +1,8 @@
-"""What the slash command of the plugin calls: `ace claude-code` with the arguments that the user typed.
+"""The program of the plugin's slash command: `ace claude-code` with the arguments that the user typed.
 
     python -m ace_claude_code.sessions.in_session show
 
-Whatever goes wrong, the sentence is for the user, so it is printed where Claude Code shows it.
+Errors are for the user, so they are printed to standard output, which Claude Code shows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
         arguments: What the user typed after the slash command.
 
     Returns:
-        0: Claude Code stops at any other exit code, and shows nothing of what was printed.
+        0, because with any other exit code, Claude Code stops and does not show the output.
     """
     from ace.cli import main as ace
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ace.durable_file import replace_file
+from ace.atomic_file import replace_file
 from ace_claude_code.sessions.home import make_state_folder, plugin_data_folder, plugin_folder, state_folder
 from ace_claude_code.sessions.jobs import learner_lock
 from ace_claude_code.sessions.made_folders import (
@@ -23,16 +23,16 @@ __all__ = ["ForeignPluginError", "earlier_settings", "install", "uninstall"]
 
 
 class ForeignPluginError(Exception):
-    """Where our plugin goes, there is something that we have not written."""
+    """The folder of our plugin contains files that were not written by ACE."""
 
 
 def install(settings: SessionSettings) -> Path:
-    """Write the plugin and the settings. An older installation is replaced; what was learned stays.
+    """Write the plugin and the settings. An older installation is replaced; what was learned is kept.
 
-    No file of the user is changed: Claude Code loads what lies in this folder.
+    No file of the user is changed, because Claude Code loads all plugins in this folder.
 
     Args:
-        settings: How to learn. The projects of an earlier installation are kept beside its own.
+        settings: The settings of the learner. The projects of an earlier installation are added to them.
 
     Returns:
         The folder of the plugin.
@@ -56,16 +56,16 @@ def install(settings: SessionSettings) -> Path:
 
 
 def uninstall(*, keep_skills: bool = False, on_wait: Callable[[], None] | None = None) -> bool:
-    """Remove the plugin, and all that was queued, noted and learned.
+    """Remove the plugin, and everything that was queued, recorded and learned.
 
-    A learner that is at work is waited for.
+    Waits for a running learner to finish.
 
     Args:
-        keep_skills: Whether the skillbooks stay.
-        on_wait: Called before a wait begins.
+        keep_skills: Whether to keep the skillbooks.
+        on_wait: Called before waiting.
 
     Returns:
-        Whether anything was there.
+        Whether there was anything to remove.
 
     Raises:
         ForeignPluginError: A plugin of this name that is not ours is in its place.
@@ -87,7 +87,7 @@ def uninstall(*, keep_skills: bool = False, on_wait: Callable[[], None] | None =
 
 
 def _remove_plugin(plugin: Path) -> None:
-    """Remove the plugin. The file by which it is known as ours goes last."""
+    """Remove the plugin. The file by which it is recognised as ours is removed last."""
     for path in plugin.iterdir():
         if path.name == "hooks":
             continue
@@ -113,11 +113,11 @@ def _clear(state: Path, *, keep_skills: bool, on_wait: Callable[[], None] | None
 
 def _check_ours(plugin: Path) -> None:
     if is_foreign_plugin(plugin):
-        raise ForeignPluginError(f"{plugin} is there, and is not ours; move it away first")
+        raise ForeignPluginError(f"{plugin} exists and was not installed by ACE; move it away first")
 
 
 def earlier_settings() -> SessionSettings | None:
-    """Return the settings of the installation that is there; None if there is none, or its settings are broken."""
+    """Return the settings of the current installation; None without an installation, or if they are broken."""
     try:
         return read_settings(state_folder())
     except SettingsError:  # installing repairs what is broken, and uninstalling removes it

@@ -1,4 +1,4 @@
-"""The queue between the hook, which must be quick, and the learner, which takes its time."""
+"""The queue between the hook, which must be fast, and the learner, which is slow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ace.durable_file import file_lock, replace_file
+from ace.atomic_file import file_lock, replace_file
 from ace.json_fields import number_in, text_in
 from ace_claude_code.sessions.home import make_state_folder
 
@@ -25,35 +25,35 @@ __all__ = [
     "waiting_jobs",
 ]
 
-LEARNER_AT_WORK = "a learner is at work, and is waited for"
-"""What a user is told who has to wait for the lock."""
+LEARNER_AT_WORK = "waiting for another learner to finish"
+"""The message for a user who must wait for the lock."""
 _MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
 class Job:
-    """A session that is to be learned from."""
+    """A session in the queue."""
 
     transcript: str
-    """Its file."""
+    """The file of the session."""
     session_id: str = ""
     attempts: int = 0
-    """How often it was tried."""
+    """The number of failed attempts."""
     error: str = ""
-    """What went wrong the last time, with the session."""
+    """The error of the last attempt."""
     path: str = ""
     """The file of the job itself."""
 
 
 def add_job(state: Path, job: Job) -> Path:
-    """Put a job at the end of the queue.
+    """Add a job to the end of the queue.
 
     Args:
         state: The folder of the state.
-        job: The job.
+        job: The job to add.
 
     Returns:
-        Its file.
+        The file of the job.
     """
     path = state / "queue" / f"{time.time_ns():020}-{os.getpid()}.json"
     replace_file(path, json.dumps(asdict(replace(job, path=""))).encode())
@@ -61,7 +61,7 @@ def add_job(state: Path, job: Job) -> Path:
 
 
 def waiting_jobs(state: Path) -> list[Job]:
-    """Return the jobs that can be tried, the oldest first.
+    """Return the jobs that can be tried, oldest first.
 
     Args:
         state: The folder of the state.
@@ -70,7 +70,7 @@ def waiting_jobs(state: Path) -> list[Job]:
 
 
 def failed_jobs(state: Path) -> list[Job]:
-    """Return the jobs that were tried in vain too often; `ace claude-code learn` tries them once more.
+    """Return the jobs that failed too often; only `ace claude-code learn` tries them again.
 
     Args:
         state: The folder of the state.
@@ -79,39 +79,35 @@ def failed_jobs(state: Path) -> list[Job]:
 
 
 def remove_job(job: Job) -> None:
-    """Take a job out of the queue.
-
-    Args:
-        job: The job.
-    """
+    """Remove a job from the queue."""
     Path(job.path).unlink(missing_ok=True)
 
 
 def note_failure(job: Job, error: str, *, is_outage: bool = False) -> None:
-    """Keep a job in the queue, with what went wrong.
+    """Record a failed attempt of a job, which stays in the queue.
 
     Args:
-        job: The job.
-        error: What went wrong.
-        is_outage: Whether the session has no part in it, as when the model cannot be reached; then the attempt does
-            not count.
+        job: The failed job.
+        error: The error of the attempt.
+        is_outage: Whether the session did not cause the error, for example if the model could not be reached. The
+            attempt is not counted then.
     """
-    if Path(job.path).exists():  # else the plugin was uninstalled meanwhile
+    if Path(job.path).exists():  # otherwise the plugin was uninstalled in the meantime
         changed = replace(job, attempts=job.attempts + (not is_outage), error=error, path="")
         replace_file(job.path, json.dumps(asdict(changed)).encode())
 
 
 @contextlib.contextmanager
 def learner_lock(state: Path, *, wait: bool = False, on_wait: Callable[[], None] | None = None) -> Iterator[bool]:
-    """Hold the lock of the learner: only one learns at a time. It ends with the process, however that ends.
+    """Hold the lock of the learner, so that only one process learns at a time. The end of the process releases it.
 
     Args:
         state: The folder of the state.
-        wait: Whether to wait for it.
-        on_wait: Called before a wait begins.
+        wait: Whether to wait for the lock.
+        on_wait: Called before waiting.
 
     Yields:
-        Whether it is held.
+        Whether the lock is held.
     """
     make_state_folder(state)
     with file_lock(state / "learner.lock", wait=wait, on_wait=on_wait) as is_held:
@@ -122,7 +118,7 @@ def _jobs(state: Path) -> Iterator[Job]:
     for path in sorted((state / "queue").glob("*.json")):
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:  # another process has just finished it
+        except FileNotFoundError:  # another process has just removed it
             continue
         except ValueError:
             data = {}

@@ -1,4 +1,4 @@
-"""What was learned from which turn of which session, for the user to see."""
+"""The record of the learned turns and their skills, which is shown to the user."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ace.atomic_file import append_line
 from ace.calls import redactor_for
 from ace.context import ACEStepContext
-from ace.durable_file import append_line
 from ace.json_fields import list_in, mapping_in, number_in, text_in
 from ace.skill import Provenance
 from ace.skillbook import Skillbook
@@ -29,20 +29,20 @@ class LearnedTurn:
     turn: int
     """Its number in the session, from 1."""
     question: str
-    """How the user's prompt begins; empty where no text of a session is kept."""
+    """The beginning of the user's prompt; empty if no text of a session is kept."""
     skill_ids: tuple[str, ...]
-    """The skills that it taught."""
+    """The ids of the skills that were learned from it."""
     at: str
-    """When, as ISO time."""
+    """The time, in ISO 8601."""
 
 
 class NoteLearnedStep:
-    """Notes each turn when everything that it teaches has been applied. It comes last.
+    """Records each turn after its changes have been applied. It is the last step.
 
     Args:
         path: The file of the project.
-        skillbook: The book that learns.
-        provenance: With `ids`, the question is not noted.
+        skillbook: The skillbook to which the changes are applied.
+        provenance: With `ids`, the question is not recorded.
     """
 
     requires = frozenset({"trace"})
@@ -55,7 +55,7 @@ class NoteLearnedStep:
         self.provenance = provenance
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Note the turn; the context stays as it is."""
+        """Record the turn; the context does not change."""
         if isinstance(ctx.trace, Mapping):
             trace_id = text_in(ctx.trace, "trace_id")
             metadata = mapping_in(ctx.trace, "metadata")
@@ -72,17 +72,17 @@ class NoteLearnedStep:
 
 
 def _beginning(question: str) -> str:
-    # Redacted before it is cut: half a key would not be recognised.
+    # Redacted before it is cut, because part of a key would not be recognised.
     return " ".join(redactor_for().redact(question).split())[:_SHOWN_QUESTION]
 
 
 def read_learned(path: Path) -> list[LearnedTurn]:
-    """Return the turns noted in a file, each once, the oldest first; none if there is no file.
+    """Return the turns recorded in a file, oldest first and without duplicates; none if the file does not exist.
 
     Args:
         path: The file of the project.
     """
-    # A crash may have come between the note and the store; then the turn was noted once more.
+    # After a crash between the record and the commit, the turn was recorded twice.
     return list({turn.trace_id: turn for turn in _turns(path)}.values()) if path.exists() else []
 
 
@@ -90,7 +90,7 @@ def _turns(path: Path) -> Iterator[LearnedTurn]:
     for line in path.read_bytes().split(b"\n"):
         try:
             data = json.loads(line)
-        except ValueError:  # a line that a crash has cut; the turn is noted again
+        except ValueError:  # truncated by a crash; the turn is recorded again
             continue
         if isinstance(data, dict) and text_in(data, "trace_id"):
             yield LearnedTurn(

@@ -1,4 +1,4 @@
-"""The detached learner: `python -m ace_claude_code.sessions.learner` works the queue off and ends."""
+"""The detached learner: `python -m ace_claude_code.sessions.learner` processes the queue and exits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["main", "work_off"]
 def work_off(state: Path) -> None:
     """Learn from the sessions in the queue, unless another process does. Each job is tried once.
 
-    Where the model cannot be reached, the rest of the queue waits for the next session that starts or ends.
+    If the model cannot be reached, the rest of the queue waits for the next session that starts or ends.
 
     Args:
         state: The folder of the state.
     """
     tried: set[str] = set()
-    # A process that adds a job while another one holds the lock relies on that one to look again afterwards.
+    # A process that adds a job while another one holds the lock relies on that one to read the queue again.
     while _left(state, tried):
         with learner_lock(state) as held:
             if not held:
@@ -40,7 +40,7 @@ def _left(state: Path, tried: set[str]) -> list[Job]:
 
 
 def _do(job: Job, state: Path, settings: SessionSettings) -> bool:
-    """Learn from a session, and tell whether the model can be used for the next one."""
+    """Learn from a session, and return whether the model can be used for the next one."""
     from ace.cli import CommandContext
     from ace.integrations import UsageError
     from ace.pipeline import CancellationToken
@@ -60,7 +60,7 @@ def _do(job: Job, state: Path, settings: SessionSettings) -> bool:
         _log(problem)
         note_failure(job, problem, is_outage=True)
         return False
-    except Exception as error:  # a job that breaks must not keep the others waiting
+    except Exception as error:  # a job that fails must not block the others
         problem = f"{job.transcript}: {type(error).__name__}: {error}"
         _log(problem)
         note_failure(job, problem)
@@ -71,18 +71,18 @@ def _do(job: Job, state: Path, settings: SessionSettings) -> bool:
         or f"{job.transcript}: {report.turns_learned} turns learned, {report.turns_known} known"
     )
     if token.is_cancelled and token.reason == "max_cost":
-        _log(f"the budget of {budget:g} USD for today is spent; the sessions that wait are learned from tomorrow")
+        _log(f"the budget of {budget:g} USD for today is spent; the waiting sessions follow tomorrow")
     return not report.outage and not token.is_cancelled
 
 
 def _log(text: str) -> None:
-    """Write a line to standard error, which the hook has pointed to a file."""
+    """Write a line to standard error, which the hook redirects to a file."""
     sys.stderr.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {text}\n")
     sys.stderr.flush()
 
 
 def main() -> int:
-    """Work the queue off."""
+    """Process the queue."""
     work_off(state_folder())
     return 0
 

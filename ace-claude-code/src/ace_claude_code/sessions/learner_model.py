@@ -1,4 +1,4 @@
-"""The model that learns from sessions: which ones are proposed, what they charge, and what a session costs."""
+"""The model that learns from sessions: the proposed models, their prices, and the cost of a session."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = [
 
 PROPOSED_MODELS = (DEFAULT_MODEL, f"{OWN_PREFIX}sonnet", f"{OWN_PREFIX}opus", "openai/gpt-4o-mini")
 
-# What the short names of Claude Code stand for (2.1.329); its full names are found in the list of prices themselves.
+# The full names of Claude Code's short names (release 2.1.329), which the price list contains.
 _FULL_NAMES = {"haiku": "claude-haiku-5-5", "sonnet": "claude-sonnet-5-5", "opus": "claude-opus-5-5"}
 _DAYS = 30
 _FEWEST_SESSIONS = 5
 
 
 class SessionUse(NamedTuple):
-    """The tokens with which a session is learned from."""
+    """The number of tokens that learning from a session uses."""
 
     input_tokens: int
     output_tokens: int
@@ -38,11 +38,7 @@ class SessionUse(NamedTuple):
     """The source of the numbers, as text."""
 
     def cost(self, price: ModelPrice) -> float:
-        """Return the cost in US dollars.
-
-        Args:
-            price: The price of the model.
-        """
+        """Return the cost at a price, in US dollars."""
         return (self.input_tokens * price.input_usd + self.output_tokens * price.output_usd) / 1e6
 
 
@@ -56,7 +52,7 @@ _MEASURED = SessionUse(
 
 
 def own_model(model: str) -> str | None:
-    """Return the model that Claude Code is asked for, empty for its default; None for a model of another kind.
+    """Return the name of the model in Claude Code, empty for its default; None for other models.
 
     Args:
         model: The model of the settings.
@@ -85,10 +81,9 @@ def price_of_learner(model: str) -> ModelPrice | None:
 
 
 def use_of_a_session(state: Path) -> SessionUse:
-    """Return how many tokens learning from an ordinary session takes.
+    """Return the number of tokens that learning from an ordinary session uses.
 
-    Where sessions were learned from on this machine in the last 30 days, it is their mean; else what was measured for
-    all users.
+    This is the mean of the sessions learned on this machine in the last 30 days or, without any, a measured value.
 
     Args:
         state: The folder of the state.

@@ -35,12 +35,12 @@ from ace_claude_code.to_trace import transcript_to_turn_traces
 
 __all__ = ["LearningReport", "SessionAnalyser", "SessionLearner", "opened_learner"]
 
-# All sessions of a project are one run, which is taken up again each time: its record in the store says which turns
-# have been learned from, to the transaction, and keeps the answers of the model that a crash would have lost.
+# All sessions of a project are one run, which is resumed each time: its record in the store contains exactly the turns
+# that were learned from, and the answers of the model that would be lost in a crash.
 _RUN = "sessions"
-# After how long without a change a session that has not ended with an answer counts as over.
+# The time without a change after which a session without a final answer counts as ended.
 _IDLE_SECONDS = 600.0
-# What is said in a turn in which nothing is asked for. A "no" is not here: it may be a correction.
+# The words of turns that do not request anything. "no" is not included, because it may be a correction.
 _TRIVIAL_WORDS = frozenset(
     {
         *("a", "all", "bye", "cheers", "cool", "fine", "for", "good", "got", "great", "hello", "hey", "hi", "it"),
@@ -61,43 +61,43 @@ class SessionAnalyser(TraceAnalyser):
 
 @dataclass
 class LearningReport:
-    """The outcome."""
+    """The outcome of a run over stored sessions."""
 
     sessions: int = 0
-    """How many sessions were looked at."""
+    """The number of sessions that were read."""
     turns_learned: int = 0
     turns_known: int = 0
-    """Turns that had been learned from before."""
+    """Turns that were learned in earlier runs."""
     turns_trivial: int = 0
-    """Turns that can teach nothing, such as thanks; the model is not asked about them."""
+    """Turns from which nothing can be learned, such as thanks; they cost no model call."""
     private_sessions: int = 0
     """Sessions that the user keeps private."""
     turns_unfinished: int = 0
-    """Turns that are still under way, or were not begun because the run was interrupted; a later run takes them."""
+    """Turns that have not ended yet, or were not started because the run was interrupted; a later run learns them."""
     skipped_lines: int = 0
-    """Lines that hold no record, such as one that was cut."""
+    """Lines without a record, such as truncated ones."""
     unknown_records: int = 0
-    """Records of a type that is not known here."""
+    """Records of an unknown type."""
     without_prompt: list[str] = field(default_factory=list)
     """Sessions in which the user asked nothing."""
     problems: list[str] = field(default_factory=list)
-    """What could not be learned from, each with the reason."""
+    """The sessions and turns that could not be learned from, with the reasons."""
     outage: str = ""
-    """Why the model could not be reached, or would not serve this account; empty if it answered."""
+    """Why the model could not be reached, or refused this account; empty if it answered."""
 
 
 @final
 class SessionLearner:
-    """Learns from one session after the other. The caller must hold the lock of the learner.
+    """Learns from sessions, one after the other. The caller must hold the learner's lock.
 
     Args:
         state: The folder of the state.
-        client: Makes the client of the model that learns. It is called where there is something to learn.
-        allow: The classes of sensitive text that are neither replaced nor kept out of the skillbook.
-        provenance: What is kept of a session besides its skills.
-        cancel_token: Stops the learning; what is left is learned the next time.
-        budget_usd: The most US dollars to spend in a day, together with what other learners have spent; None sets no
-            limit. Calls whose price is not known are not counted.
+        client: Creates the client of the model that learns. It is only called if there is something to learn.
+        allow: The classes of sensitive text that are not redacted or rejected.
+        provenance: What to record about the source of each skill.
+        cancel_token: Stops learning; the remaining turns are learned the next time.
+        budget_usd: The daily limit on the cost of all learners, in US dollars; None sets no limit. Calls whose price is
+            not known are not counted.
     """
 
     def __init__(
@@ -120,15 +120,15 @@ class SessionLearner:
         self._unusable: dict[str, SkillbookError] = {}
 
     def learn(self, transcript: Path, *, may_be_open: bool = False) -> None:
-        """Learn from the turns of a session that are new. What keeps it from that is added to the report's problems.
+        """Learn from the new turns of a session. Problems are added to the report.
 
         Args:
             transcript: The file of the session.
-            may_be_open: Whether the session may still continue; then a last turn without an answer is left for later.
+            may_be_open: Whether the session may still continue; a last turn without an answer is skipped then.
 
         Raises:
             LLMAuthenticationError: The model that learns requires a key or a login.
-            ClaudeNotFoundError: It is Claude Code, and there is no binary.
+            ClaudeNotFoundError: The model is one of Claude Code, and its binary was not found.
         """
         self.report.sessions += 1
         try:
@@ -159,10 +159,7 @@ class SessionLearner:
             self.report.problems.append(f"{transcript}: {error}")
 
     def learn_job(self, job: Job) -> None:
-        """Learn from a session of the queue; it stays there if something kept us from it.
-
-        Args:
-            job: The session.
+        """Learn from a session in the queue, and remove it from the queue unless that failed.
 
         Raises:
             LLMAuthenticationError: As `learn`.
@@ -202,7 +199,7 @@ class SessionLearner:
                     options["max_cost"] = self._left_of_budget()
                 with observing(SpendLedger(self._state)):
                     results = analyser.run(traces, **options)
-        except SkillbookError as error:  # the other sessions of the project need not wait for the same lock
+        except SkillbookError as error:  # skip the other sessions of the project, which need the same lock
             self._unusable[key] = error
             raise
         for trace, result in zip(traces, results, strict=True):
@@ -256,12 +253,12 @@ def opened_learner(
         context: Gives the settings and the model.
         state: The folder of the state.
         installed: The model of the installation, or of the command.
-        allow: The classes of sensitive text to leave alone; none takes those of the settings.
-        cancel_token: Stops the learning.
+        allow: The classes of sensitive text that are not redacted or rejected; if empty, those of the settings.
+        cancel_token: Stops learning.
         budget_usd: As for `SessionLearner`.
 
     Raises:
-        UsageError: A setting is wrong, or the model cannot be called. The text says which, and what to do.
+        UsageError: A setting is invalid, or the model cannot be called.
     """
     from ace.integrations import warnings_shown
 
@@ -292,10 +289,10 @@ def opened_learner(
 
 
 def _without_secrets(traces: Sequence[Record], allow: Collection[GuardedKind]) -> list[Record]:
-    """Return the traces without the secrets of their session, also where they are repeated without a label.
+    """Redact the secrets of a session in its traces, including repetitions without a label.
 
-    What has the form of a secret is replaced later too, text by text. Here it is known what the whole session holds: a
-    password that a file sets and that the agent types in a later turn.
+    Texts in the form of a secret are redacted later as well, one by one. This function knows the whole session, such as
+    a password that is set in a file and typed by the agent in a later turn.
     """
     texts = [text for trace in traces for name in _FIELDS_WITH_TEXT for text in _texts_in(trace.get(name))]
     secrets = Redactor(allow=allow).secrets_in(texts)
@@ -320,7 +317,7 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def _is_trivial(trace: Record) -> bool:
-    """Tell whether a turn can teach nothing: the user thanks, greets or agrees, and the agent merely answers."""
+    """Return whether nothing can be learned from a turn: the user thanks, greets or agrees, and the agent answers."""
     if list_in(trace, "corrections") or trace.get("success") is False:
         return False
     steps = [step for step in list_in(trace, "steps") if isinstance(step, dict)]
@@ -333,6 +330,6 @@ def _is_trivial(trace: Record) -> bool:
 
 
 def _has_answer(trace: Record) -> bool:
-    """Tell whether the last thing in a turn is what the model, or an error of the API, says."""
+    """Return whether a turn ends with a text of the model or an API error."""
     steps = [step for step in list_in(trace, "steps") if isinstance(step, dict)]
     return bool(steps) and steps[-1]["kind"] == "message" and steps[-1]["name"] == "assistant"

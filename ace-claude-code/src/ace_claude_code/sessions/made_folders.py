@@ -1,4 +1,4 @@
-"""The folders that an installation had to make; they go when they are empty again."""
+"""The folders that an installation created; they are removed when they are empty again."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from ace.durable_file import replace_file
+from ace.atomic_file import replace_file
 
 __all__ = ["MADE_FOLDERS_FILE", "note_made_folders", "read_made_folders", "remove_empty"]
 
 MADE_FOLDERS_FILE = "made-folders.json"
-"""It stays as long as anything of ours does, also without an installation: kept skills are removed some day, too."""
+"""Kept as long as any of our files, even without an installation, because kept skills may be removed later."""
 
 
 def note_made_folders(state: Path, folders: Iterable[Path]) -> None:
-    """Note folders beside those that were noted before.
-
-    Args:
-        state: The folder of the state.
-        folders: The folders.
-    """
+    """Add folders to the record."""
     noted = read_made_folders(state)
     wanted = list(dict.fromkeys([*noted, *map(str, folders)]))
     if wanted != noted:
@@ -29,24 +24,20 @@ def note_made_folders(state: Path, folders: Iterable[Path]) -> None:
 
 
 def read_made_folders(state: Path) -> list[str]:
-    """Return the folders that were noted.
+    """Return the recorded folders.
 
     Args:
         state: The folder of the state.
     """
     try:
         noted = json.loads((state / MADE_FOLDERS_FILE).read_bytes())
-    except (FileNotFoundError, ValueError):  # then empty folders stay, which is harmless
+    except (FileNotFoundError, ValueError):  # empty folders are not removed then, which is harmless
         return []
     return [str(folder) for folder in noted] if isinstance(noted, list) else []
 
 
 def remove_empty(folders: Iterable[str]) -> None:
-    """Remove those of the folders that are empty.
-
-    Args:
-        folders: The folders.
-    """
+    """Remove the folders that are empty."""
     for folder in sorted(folders, key=len, reverse=True):
-        with contextlib.suppress(OSError):  # the user keeps something else in it by now, or it has gone
+        with contextlib.suppress(OSError):  # it contains other files of the user, or no longer exists
             Path(folder).rmdir()

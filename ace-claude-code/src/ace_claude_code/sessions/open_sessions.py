@@ -1,8 +1,8 @@
-"""The sessions that have started and not ended: what is lost of them, a later session picks up.
+"""The sessions that have started and not ended, so that lost ones are learned from later.
 
-Each has a file in the folder `open` of the state, from the hook at its start to the hook at its end. A file that is
-still there although Claude Code does not run any more names a session that was lost. Two hooks may look at the same
-time; then a session is queued twice, which is harmless, because each of its turns is learned from once.
+Each has a file in the folder `open` of the state, from the hook at its start to the hook at its end. If the file still
+exists when Claude Code no longer runs, the session was lost. Two hooks may find it at the same time and queue it twice,
+which is harmless, because each of its turns is only learned from once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ace.durable_file import append_line, replace_file
+from ace.atomic_file import append_line, replace_file
 from ace.json_fields import list_in, number_in, text_in
 from ace_claude_code.sessions.jobs import Job, add_job
 
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 PRIVATE_VARIABLE = "ACE_PRIVATE"
-"""The environment variable with which a session is started that nothing may be learned from."""
+"""The environment variable that makes a session private, so that nothing is learned from it."""
 _PRIVATE_FILE = "private-sessions.txt"
 
 _IDLE_SECONDS = 600.0
-"""A session without new lines for this long is learned from, although it may continue; later turns follow."""
+"""The time without new lines after which a session is learned from, although it may continue; later turns follow."""
 _KEPT_SECONDS = 7 * 86_400.0
-"""After how long a session that was never stored is forgotten."""
+"""The time after which a session that was never stored is forgotten."""
 
 
 @dataclass(frozen=True)
@@ -48,25 +48,20 @@ class OpenSession:
     transcript: str
     session_id: str
     process: int
-    """The process of Claude Code; elsewhere than on POSIX, that of a shell."""
+    """The process id of Claude Code; on systems other than POSIX, that of a shell."""
     seen_bytes: int = 0
-    """How long its transcript was when it was queued; what is said afterwards is queued again."""
+    """The size of its transcript when it was queued; later turns are queued again."""
     shown_skill_ids: tuple[str, ...] = ()
-    """The skills that it was shown since it started, was resumed or was compacted."""
+    """The ids of the skills that it got since it was started, resumed or compacted."""
 
 
 def note_open_session(state: Path, session: OpenSession) -> None:
-    """Note that a session has started or was resumed.
-
-    Args:
-        state: The folder of the state.
-        session: The session.
-    """
+    """Record that a session was started or resumed."""
     replace_file(_path(state, session.session_id), json.dumps(asdict(session)).encode())
 
 
 def open_session(state: Path, session_id: str) -> OpenSession | None:
-    """Return the note of a session; None if it is not open.
+    """Return the record of a session; None if it is not open.
 
     Args:
         state: The folder of the state.
@@ -76,7 +71,7 @@ def open_session(state: Path, session_id: str) -> OpenSession | None:
 
 
 def note_shown_skills(state: Path, session_id: str, skill_ids: Sequence[str]) -> None:
-    """Add skills to those that a session was shown. Only its own hooks call this, one after the other.
+    """Record the skills that a session got. Only its own hooks call this, one after the other.
 
     Args:
         state: The folder of the state.
@@ -84,12 +79,12 @@ def note_shown_skills(state: Path, session_id: str, skill_ids: Sequence[str]) ->
         skill_ids: The skills.
     """
     session = open_session(state, session_id)
-    if session is not None:  # else it is private, and nothing is noted of it
+    if session is not None:  # otherwise it is private, and nothing is recorded
         note_open_session(state, replace(session, shown_skill_ids=(*session.shown_skill_ids, *skill_ids)))
 
 
 def forget_open_session(state: Path, session_id: str) -> None:
-    """Remove the note of a session, because it has ended.
+    """Remove the record of a session that has ended.
 
     Args:
         state: The folder of the state.
@@ -99,11 +94,11 @@ def forget_open_session(state: Path, session_id: str) -> None:
 
 
 def queue_lost_sessions(state: Path, *, besides: str) -> None:
-    """Put the sessions into the queue that were lost, or in which nothing was said for a long time.
+    """Queue the sessions that were lost or idle for a long time.
 
     Args:
         state: The folder of the state.
-        besides: The session that has called, which is not lost.
+        besides: The calling session, which is not lost.
     """
     for path, session in _open_sessions(state):
         if session.session_id == besides:
@@ -111,7 +106,7 @@ def queue_lost_sessions(state: Path, *, besides: str) -> None:
         is_running = _is_running(session.process)
         try:
             found = Path(session.transcript).stat()
-        except FileNotFoundError:  # nothing was said in it so far, or Claude Code has deleted it
+        except FileNotFoundError:  # it has no messages yet, or Claude Code has deleted it
             if not is_running or time.time() - path.stat().st_mtime > _KEPT_SECONDS:
                 path.unlink(missing_ok=True)
             continue
@@ -127,7 +122,7 @@ def queue_lost_sessions(state: Path, *, besides: str) -> None:
 
 
 def note_private_session(state: Path, session_id: str) -> None:
-    """Note that nothing may ever be learned from a session.
+    """Record that a session is private, so that nothing is ever learned from it.
 
     Args:
         state: The folder of the state.
@@ -138,7 +133,7 @@ def note_private_session(state: Path, session_id: str) -> None:
 
 
 def is_private_session(state: Path, session_id: str) -> bool:
-    """Tell whether a session was started as a private one.
+    """Return whether a session was started as a private one.
 
     Args:
         state: The folder of the state.
@@ -164,7 +159,10 @@ def _open_sessions(state: Path) -> Iterator[tuple[Path, OpenSession]]:
 def _read(path: Path) -> OpenSession | None:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):  # it has ended just now; or a crash has cut the file, which is replaced
+    except (
+        FileNotFoundError,
+        ValueError,
+    ):  # it has just ended, or a crash truncated the file
         return None
     if not isinstance(data, dict):
         return None
@@ -178,12 +176,12 @@ def _read(path: Path) -> OpenSession | None:
 
 
 def _is_running(process: int) -> bool:
-    if process <= 0 or os.name != "posix":  # elsewhere, asking would end the process; silence decides there
+    if process <= 0 or os.name != "posix":  # elsewhere, this check would end the process
         return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is another user's, so it is another process with the same number
+    except PermissionError:  # it belongs to another user, so the process id was reused
         return False
     return True

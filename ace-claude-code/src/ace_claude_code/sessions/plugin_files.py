@@ -1,4 +1,4 @@
-"""The files of the plugin for Claude Code, as an installation writes them."""
+"""The files of the plugin for Claude Code."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["HOOK_MODULE", "is_foreign_plugin", "is_our_plugin", "plugin_files"]
 
 HOOK_MODULE = "ace_claude_code.sessions.hook"
 
-# Claude Code gives a hook at the end of a session only a second or two, unless it asks for more; a minute is the most
-# that it grants. A hook takes a tenth of a second, and longer on a busy machine.
+# The default timeout of a hook at the end of a session is one or two seconds, the maximum is a minute. Our hook takes a
+# tenth of a second, and longer on a busy machine.
 _SECONDS = 60
 
 
 def plugin_files() -> dict[str, str]:
-    """Return the texts of the plugin's files, by their paths below its folder; first the one that shows it is ours."""
+    """Return the contents of the plugin's files by their paths, beginning with the one that identifies it as ours."""
     about = {
         "name": "ace-learning",
         "version": version("ace-claude-code"),
@@ -39,20 +39,16 @@ def plugin_files() -> dict[str, str]:
 
 
 def is_our_plugin(folder: Path) -> bool:
-    """Tell whether a folder holds a plugin that was written here.
-
-    Args:
-        folder: The folder of a plugin.
-    """
+    """Return whether the plugin in a folder was written by ACE."""
     path = folder / "hooks" / "hooks.json"
     return path.is_file() and HOOK_MODULE in path.read_text(encoding="utf-8", errors="replace")
 
 
 def is_foreign_plugin(folder: Path) -> bool:
-    """Tell whether a folder holds files, and was not written here. One that a killed installation left holds none.
+    """Return whether a folder contains files that were not written by ACE. A killed installation leaves it empty.
 
     Args:
-        folder: The folder of a plugin; it need not be there.
+        folder: The folder of a plugin, which need not exist.
     """
     return not is_our_plugin(folder) and any(
         path.is_file() and not (path.name.startswith(".hooks.json.") and path.suffix == ".tmp")
@@ -64,7 +60,7 @@ def _hook(event: str) -> dict[str, object]:
     # The python of a session need not be the one in which ACE is installed. -E and -P: neither the variables nor
     # the files of the project decide what is imported.
     command = shlex.join([sys.executable, "-E", "-P", "-m", HOOK_MODULE, event])
-    if os.name == "posix":  # then the hook replaces the shell, and its parent is Claude Code itself
+    if os.name == "posix":  # the hook replaces the shell, so that its parent is Claude Code itself
         command = f"exec {command}"
     return {"type": "command", "command": command, "timeout": _SECONDS}
 

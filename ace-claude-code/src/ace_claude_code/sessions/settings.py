@@ -1,4 +1,4 @@
-"""What the user chose at the installation."""
+"""The user's choices at the installation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ace.durable_file import replace_file
+from ace.atomic_file import replace_file
 from ace.json_fields import Record, list_in, number_in, text_in
 from ace_claude_code.sessions.home import repository_of
 
@@ -25,9 +25,9 @@ _SCHEMA = 1
 DEFAULT_BUDGET_USD = 1.0
 """US dollars a day."""
 OWN_PREFIX = "claude_code/"
-"""How the name of a model begins that Claude Code asks, with the login of the user."""
+"""The prefix of models that are called through Claude Code, with the user's login."""
 DEFAULT_MODEL = f"{OWN_PREFIX}haiku"
-"""The cheapest model that needs no key besides the login."""
+"""The cheapest model that only needs the login."""
 
 
 class SettingsError(ValueError):
@@ -52,7 +52,7 @@ class SessionSettings:
     """The projects whose sessions are learned from; none means all."""
 
     def takes(self, folder: Path) -> bool:
-        """Tell whether sessions in a folder are learned from.
+        """Return whether sessions in a folder are learned from.
 
         Args:
             folder: Where a session runs.
@@ -79,7 +79,7 @@ def read_settings(state: Path) -> SessionSettings | None:
     except ValueError as error:
         raise SettingsError(f"{path} is not JSON ({error}); run 'ace claude-code install' again") from None
     if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
-        raise SettingsError(f"{path} is not of this release; run 'ace claude-code install' again")
+        raise SettingsError(f"{path} was written by another release; run 'ace claude-code install' again")
     return SessionSettings(
         model=text_in(data, "model"),
         api_base=text_in(data, "api_base"),

@@ -47,7 +47,7 @@ def key_of_transcript(transcript: Path, cwd: str) -> str:
 
 
 def _belongs(folder: Path, root: Path, key: str) -> bool:
-    """Tell whether a folder of transcripts is that of a repository, or of a folder in it or a worktree of it."""
+    """Return whether a folder of transcripts is that of a repository, or of a folder in it or a worktree of it."""
     ran_in = _ran_in(folder)
     return folder.name == key if ran_in is None else repository_of(Path(ran_in)) == root
 

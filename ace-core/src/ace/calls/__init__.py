@@ -1,21 +1,23 @@
 """How roles and models are called: from plain and asynchronous code, within a budget, and recorded.
 
-The code of integrations that calls a model, or lets others call it, works with these.
+Integrations use it for their own model calls.
 """
 
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished, own_twin, within_seconds
 from ace.calls.model_calls import (
     AnswerBudget,
+    AnswerProblem,
     CallScope,
     RecordedAnswers,
+    RejectedAnswer,
     answer_budget,
     call_scope,
     current_answer_budget,
     current_call_scope,
     note_model_call,
     redactor_for,
+    until_usable,
 )
-from ace.calls.usable_answers import AnswerProblem, RejectedAnswer, until_usable
 
 __all__ = [
     "BLOCKING",

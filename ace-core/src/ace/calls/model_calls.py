@@ -1,7 +1,7 @@
-"""The calls of models: what they are for, how many answers they may cost, and which answers are recorded.
+"""Model calls: their scope, their budget of answers, retries within it, and the answers that are recorded.
 
-A context variable carries the scope of a call (the run, the sample and the role) from the code that asks to the client
-that calls, and another one the budget of answers that a role and its client share.
+One context variable carries the scope of a call (the run, the sample and the role) from the role to the client that
+calls the model. Another one carries the budget of answers that a role and its client share.
 """
 
 from __future__ import annotations
@@ -11,23 +11,26 @@ import hashlib
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol, final
+from typing import NamedTuple, Protocol, TypeVar, final
 
 from ace.calls.secrets import known_secrets, redact
+from ace.protocols.errors import UnusableAnswerError
 from ace.protocols.llm import LLMResponse, Usage
 from ace.protocols.observers import ModelCalled, emit, is_observed
 from ace.redaction import Redactor
 
 __all__ = [
     "AnswerBudget",
+    "AnswerProblem",
     "AnswerStore",
     "CallScope",
     "RecordedAnswers",
+    "RejectedAnswer",
     "answer_budget",
     "call_scope",
     "current_answer_budget",
@@ -37,47 +40,58 @@ __all__ = [
     "recorded_response",
     "redactor_for",
     "response_to_record",
+    "until_usable",
 ]
+
+Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """What the current model calls are for. Fields that were not set are empty."""
+    """What the current model calls belong to. Fields that were not set are empty."""
 
     run_id: str = ""
     """The name of the run."""
     epoch: int = 0
-    """From 1."""
+    """The epoch, from 1."""
     sample: str = ""
-    """The name under which a store keeps the sample."""
+    """The name of the sample in a store."""
     trace_id: str = ""
     """The name of the sample or trace."""
     role: str = ""
-    """Who asks, such as `Reflector`."""
+    """The role that asks, such as `Reflector`."""
     attempts: Mapping[str, int] = field(default_factory=dict)
-    """How often the answers of each role about the sample could not be used in this run before."""
+    """How often, in this run, the sample has failed because of the answers to a role, by role."""
     store: AnswerStore | None = None
-    """Where the answers of the run are recorded; None where they are not."""
+    """Where the answers of the run are recorded; None if they are not."""
     answers: RecordedAnswers | None = None
-    """The answers that are recorded for this role and sample."""
+    """The recorded answers for this role and sample."""
     allow: frozenset[str] = frozenset()
-    """The classes of sensitive text that are neither redacted nor kept out of the skillbook; see `CopyGuard`."""
+    """The classes of sensitive text that are neither redacted nor kept out of the skillbook; see `LeakageGuard`."""
     on_usage: Callable[[Usage], None] | None = None
-    """Called with what each model call has used; a recorded answer uses nothing."""
+    """Called with the usage of each model call; not called for recorded answers."""
 
-    def asked_by(self, role: str, *, only_same_text: bool = False) -> CallScope:
-        """Return the scope in which a role begins to ask: its recorded answers are gone through from the first.
+    def asked_by(
+        self, role: str, *, only_same_text: bool = False, again: bool = False, version: int | None = None
+    ) -> CallScope:
+        """Return the scope in which a role begins to ask, with its recorded answers unused.
 
         Args:
             role: The name of the role.
-            only_same_text: Whether a recorded answer counts for no other request than its own, see
+            only_same_text: Whether a recorded answer is used only for a request with the same text, see
                 `RecordedAnswers`.
+            again: Whether it asks a second time, since what it was told before does not fit any more. Its answers are
+                recorded apart from those of the first time.
+            version: The version of the skillbook that it sees, to be recorded with the answers; None if it does not
+                matter.
         """
         if self.store is None or not self.sample:
             return replace(self, role=role, answers=None)
 
-        key = (self.run_id, self.epoch, self.sample, self.attempts.get(role, 0), role)
-        answers = RecordedAnswers(self.store, key, only_same_text=only_same_text)
+        asked = f"{role} again" if again else role
+        key = (self.run_id, self.epoch, self.sample, self.attempts.get(role, 0), asked)
+        answers = RecordedAnswers(self.store, key, only_same_text=only_same_text, version=version)
         return replace(self, role=role, answers=answers)
 
 
@@ -86,13 +100,13 @@ _current: ContextVar[CallScope] = ContextVar("ace_call_scope", default=_NOTHING)
 
 
 def current_call_scope() -> CallScope:
-    """Return what the model calls of this moment are for."""
+    """Return the scope of model calls that are made now."""
     return _current.get()
 
 
 @contextmanager
 def call_scope(scope: CallScope) -> Iterator[None]:
-    """Say what the model calls inside the block are for.
+    """Set the scope of the model calls inside the block.
 
     Args:
         scope: The run, the sample and the role.
@@ -114,9 +128,9 @@ def note_model_call(model: str, usage: Usage, seconds: float, *, recorded: bool 
 
     Args:
         model: The model string.
-        usage: What the answer has cost.
+        usage: The tokens and the cost of the answer.
         seconds: How long it took.
-        recorded: Whether it came from the record of a run.
+        recorded: Whether it is a recorded answer.
     """
     scope = _current.get()
     if scope.on_usage is not None and not recorded:
@@ -134,6 +148,8 @@ def note_model_call(model: str, usage: Usage, seconds: float, *, recorded: bool 
             cost=None if usage.unpriced_calls else usage.cost,
             seconds=seconds,
             recorded=recorded,
+            cached_input_tokens=usage.cached_input_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
         )
     )
 
@@ -142,7 +158,7 @@ class AnswerBudget:
     """Counts model answers up to a total, and keeps them for inspection.
 
     Args:
-        total: The number of answers that may be asked for; at least 1.
+        total: The number of answers that may be requested; at least 1.
 
     Example:
         >>> budget = AnswerBudget(2)
@@ -159,7 +175,7 @@ class AnswerBudget:
 
     @property
     def left(self) -> int:
-        """The number of answers that may still be asked for."""
+        """The number of answers that may still be requested."""
         return max(0, self.total - len(self.answers))
 
     def record(self, answer: str) -> None:
@@ -176,7 +192,7 @@ _budget: ContextVar[AnswerBudget | None] = ContextVar("ace_answer_budget", defau
 
 @contextmanager
 def answer_budget(total: int) -> Iterator[AnswerBudget]:
-    """Bound the answers that clients ask for inside the `with` block.
+    """Limit the answers that clients request inside the `with` block.
 
     Args:
         total: The number of answers.
@@ -200,7 +216,7 @@ def answer_budget(total: int) -> Iterator[AnswerBudget]:
 
 
 def current_answer_budget() -> AnswerBudget | None:
-    """Return the budget that is open around this code, or None."""
+    """Return the budget of the enclosing `answer_budget` block, or None."""
     return _budget.get()
 
 
@@ -211,25 +227,27 @@ class AnswerStore(Protocol):
         """Return the answer recorded under the key, or None."""
 
     def record_answer(self, key: str, answer: str, at: str, details: Mapping[str, str] | None = None) -> str:
-        """Keep an answer durably; the first one under a key stays and is returned."""
+        """Record an answer durably, unless the key already has one. Returns the one that is recorded."""
 
 
 @final
 class RecordedAnswers:
-    """The recorded answers to what one role asks about one sample, in the order in which they were given.
+    """The recorded answers to the requests of one role about one sample, in the order in which they were given.
 
-    A request gets the answer that was recorded for the same text. A role may ask the same text twice, after an answer
-    that it could not use; so each such request has an answer of its own.
+    A request gets the answer that was recorded for the same text. After an answer that it could not use, a role may
+    send the same text again, so each of these requests has an answer of its own.
 
     When a run is resumed, the prompt of a role may differ from the one that was answered, because the skillbook has
-    changed in the meantime. The answer was paid for, so it still counts: a request whose text is not known gets the
-    first unused answer of the same kind. This needs requests that come one after the other; answers to requests that
-    overlapped are only found by their text. Methods may be called from several threads.
+    changed in the meantime. The answer was paid for, so it is still used: a request with an unknown text gets the first
+    unused answer of the same kind. This requires that requests do not overlap; answers to overlapping requests are only
+    found by their text. Methods may be called from several threads.
 
     Args:
-        store: Where they are kept.
+        store: The store that contains them.
         key: Run, epoch, sample, attempt and role.
-        only_same_text: Whether an answer counts for no other text than its own.
+        only_same_text: Whether an answer is used only for a request with the same text.
+        version: The version of the skillbook in the requests, which is recorded with the answers; None if it does not
+            matter.
 
     Example:
         >>> class Memory(dict):
@@ -244,54 +262,79 @@ class RecordedAnswers:
         'Wait.'
     """
 
-    def __init__(self, store: AnswerStore, key: Sequence[object], *, only_same_text: bool = False) -> None:
+    def __init__(
+        self,
+        store: AnswerStore,
+        key: Sequence[object],
+        *,
+        only_same_text: bool = False,
+        version: int | None = None,
+    ) -> None:
         self._store = store
         self._key = list(key)
+        self._version = version
         self._only_same_text = only_same_text
         self._lock = threading.Lock()
-        self._waiting: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()  # requests without an answer yet, by kind
+        self._overlapping: set[str] = set()  # kinds with more than one such request, until none is left
         self._known: list[_Known] | None = None
         self._kept = 0
         self.used = 0
-        """How many answers went through here, new or known."""
+        """The number of answers used, new or recorded."""
+        self.first_version: int | None = None
+        """The oldest version that was recorded with an answer that an earlier call of the run has paid for, and that
+        was used; None if there is none."""
 
     def next(self, request: str, kind: str = "") -> str | None:
-        """Return the recorded answer to a request, or None if it has to be asked.
+        """Return the recorded answer to a request, or None if the model has to be asked.
 
         Args:
-            request: All that the model would see, and the settings that matter.
-            kind: The part of the request that a change of the skillbook does not change, such as the model and the
-                settings. If it is empty, only an answer to the same text counts.
+            request: Everything that the model would see, and the settings that affect the answer.
+            kind: The part of the request that does not depend on the skillbook, such as the model and the settings. If
+                it is empty, only an answer to the same text is used.
         """
         digest = _hash(request)
         with self._lock:
             found = self._find(digest, _hash(kind) if kind else "")
             if found is None:
                 self._waiting[kind] += 1
+                if self._waiting[kind] > 1:
+                    self._overlapping.add(kind)
                 return None
             found.is_used = True
             self.used += 1
+            if found.version is not None:
+                versions = (found.version,) if self.first_version is None else (found.version, self.first_version)
+                self.first_version = min(versions)
             return found.answer
 
     def keep(self, request: str, answer: str, kind: str = "") -> str:
-        """Record an answer, durably, and return the one that counts. Call it before the answer is used.
+        """Record an answer durably, and return the one to use. Call it before the answer is used.
 
         Args:
             request: As for `next`.
-            answer: What the model answered.
+            answer: The answer of the model.
             kind: As for `next`.
         """
         digest = _hash(request)
         with self._lock:
-            # Two requests of one kind at a time: a resumed run could not tell whose answer this is, but by the text.
-            overlapped = self._waiting[kind] > 1
+            # With two requests of one kind at once, a resumed run can only tell by the text whose answer this is.
+            overlapped = kind in self._overlapping
             self._waiting[kind] = max(0, self._waiting[kind] - 1)
+            if not self._waiting[kind]:
+                self._overlapping.discard(kind)
             self.used += 1
-        entry = {"request": digest, "kind": "" if overlapped or not kind else _hash(kind), "answer": answer}
+        entry: dict[str, object] = {
+            "request": digest,
+            "kind": "" if overlapped or not kind else _hash(kind),
+            "answer": answer,
+        }
+        if self._version is not None:
+            entry["version"] = self._version
         text, now = json.dumps(entry, ensure_ascii=False), datetime.now(UTC).isoformat()
         while True:
             kept = _Known.read(self._store.record_answer(self._next_name(), text, now))
-            if kept.digest == digest:  # else another process, whose store cannot lock runs, was first at this position
+            if kept.digest == digest:  # else another process has recorded one here, in a store without locks
                 return kept.answer
 
     def _next_name(self) -> str:
@@ -325,20 +368,21 @@ class _Known:
     digest: str
     kind: str
     answer: str
+    version: int | None = None
     is_used: bool = False
 
     @classmethod
     def read(cls, entry: str) -> _Known:
         fields = json.loads(entry)
-        return cls(fields["request"], fields["kind"], fields["answer"])
+        return cls(fields["request"], fields["kind"], fields["answer"], fields.get("version"))
 
 
 def response_to_record(response: LLMResponse, secrets: Sequence[str] | None = None) -> str:
-    """Return a response as a text for the record, without secrets and personal data.
+    """Return a response as a string for the record, with secrets and personal data redacted.
 
     Args:
-        response: What the model answered.
-        secrets: Keys that must not show; by default those of the environment.
+        response: The response of the model.
+        secrets: Keys to redact; by default those of the environment.
     """
     usage = response.usage
     redactor = Redactor(known_secrets() if secrets is None else secrets, allow=current_call_scope().allow)
@@ -349,6 +393,8 @@ def response_to_record(response: LLMResponse, secrets: Sequence[str] | None = No
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
             "cost": None if usage.unpriced_calls else usage.cost,
+            "cached_input_tokens": usage.cached_input_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
         }
     )
 
@@ -361,16 +407,16 @@ def keep_response(
     secrets: Sequence[str] | None = None,
     kind: str = "",
 ) -> LLMResponse:
-    """Record a response, durably, and return the one to use.
+    """Record a response durably, and return the one to use.
 
-    The record lacks secrets and personal data. The run itself uses what the model answered, without known secrets: an
-    agent that was asked for a mail address has to be able to give it.
+    Secrets and personal data are redacted in the record. In the response that the run itself uses, only known secrets
+    are, because an agent that was asked for a mail address has to be able to give it.
 
     Args:
         answers: The record.
         request: As for `RecordedAnswers.next`.
-        response: What the model answered.
-        secrets: Keys that must not show; by default those of the environment.
+        response: The response of the model.
+        secrets: Keys to redact; by default those of the environment.
         kind: As for `RecordedAnswers.next`.
     """
     record = response_to_record(response, secrets)
@@ -381,10 +427,10 @@ def keep_response(
 
 
 def recorded_response(record: str) -> LLMResponse:
-    """Return the response that a record holds. Its usage is what it has cost when it was made.
+    """Return the response in a record. Its usage is that of the original call.
 
     Args:
-        record: A text of `response_to_record`.
+        record: A string from `response_to_record`.
 
     Example:
         >>> recorded_response(response_to_record(LLMResponse("Paris", usage=Usage(calls=1, cost=0.5)))).usage.cost
@@ -398,6 +444,8 @@ def recorded_response(record: str) -> LLMResponse:
         output_tokens=data["output_tokens"],
         cost=cost or 0.0,
         unpriced_calls=int(cost is None),
+        cached_input_tokens=data.get("cached_input_tokens", 0),  # older records lack it
+        cache_write_tokens=data.get("cache_write_tokens", 0),
     )
     return LLMResponse(data["text"], usage=usage, finish_reason=data["finish_reason"])
 
@@ -407,9 +455,9 @@ def _hash(request: str) -> str:
 
 
 def redactor_for(*clients: object) -> Redactor:
-    """Return what replaces secrets and personal data in all that is sent to the learning model, or stored.
+    """Return the redactor for everything that is sent to the learning model, or stored.
 
-    It knows the secrets of the environment and the keys of these clients, and leaves alone what the run allows
+    It knows the secrets of the environment and the keys of these clients, and does not redact what the run allows
     (`CallScope.allow`).
 
     Args:
@@ -422,3 +470,84 @@ def redactor_for(*clients: object) -> Redactor:
 @functools.lru_cache(maxsize=16)
 def _redactor(secrets: tuple[str, ...], allow: frozenset[str]) -> Redactor:
     return Redactor(secrets, allow=allow)
+
+
+class AnswerProblem(ValueError):
+    """An answer is not usable; the message tells the model what to change."""
+
+
+class RejectedAnswer(NamedTuple):
+    """The last answer of a model, which was not usable."""
+
+    text: str
+    """The raw text of the answer."""
+    problem: str
+    """What is wrong with it."""
+
+
+async def until_usable(
+    ask: Callable[[RejectedAnswer | None], Awaitable[Answer]],
+    read: Callable[[Answer], T],
+    *,
+    text_of: Callable[[Answer], str],
+    max_retries: int,
+    role: str = "",
+) -> T:
+    """Ask until an answer is usable.
+
+    Every answer counts against the budget of an enclosing `answer_budget` block, so the loop may end before
+    `max_retries` is reached. Answers that `ask` has recorded in the budget itself, as clients with their own retries
+    do, are not counted twice.
+
+    Args:
+        ask: Asks the model. Its argument is the last rejected answer; None at first.
+        read: Returns the content of an answer, or raises `AnswerProblem`.
+        text_of: Returns the raw text of an answer.
+        max_retries: How often to ask again; at least 0.
+        role: The name of the role that asks, for the error.
+
+    Returns:
+        What `read` returned.
+
+    Raises:
+        UnusableAnswerError: No answer was usable; the error contains all of them.
+
+    Example:
+        >>> from ace.calls import BLOCKING, finished
+        >>> answers = iter(["four", "4"])
+        >>> async def ask(rejected):
+        ...     return next(answers)
+        >>> def read(answer):
+        ...     if not answer.isdigit():
+        ...         raise AnswerProblem("answer with a number")
+        ...     return int(answer)
+        >>> finished(until_usable(ask, read, text_of=str, max_retries=2))
+        4
+    """
+    rejected: RejectedAnswer | None = None
+    with _open_budget(max_retries + 1) as budget:
+        before = len(budget.answers)
+        while True:
+            recorded = len(budget.answers)
+            answer = await ask(rejected)
+            if len(budget.answers) == recorded:
+                budget.record(text_of(answer))
+            try:
+                return read(answer)
+            except AnswerProblem as error:
+                problem = str(error)
+            answers = budget.answers[before:]
+            if len(answers) > max_retries or budget.left == 0:
+                raise UnusableAnswerError(problem, raw_answers=answers, role=role)
+            rejected = RejectedAnswer(answers[-1], problem)
+
+
+@contextmanager
+def _open_budget(total: int) -> Iterator[AnswerBudget]:
+    """Yield the current budget, or open a new one."""
+    outer = current_answer_budget()
+    if outer is not None:
+        yield outer
+        return
+    with answer_budget(total) as budget:
+        yield budget

@@ -1,4 +1,4 @@
-"""Find the keys and passwords that this process knows, and keep them out of logs, errors, traces and prompts."""
+"""Finding the keys and passwords that this process knows, and keeping them out of logs, errors, traces and prompts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether a field of this name holds a key or a password.
+    """Return whether a field of this name contains a key or a password.
 
     Args:
         name: A field name, a header name or a variable name.
@@ -45,14 +45,14 @@ def is_secret_name(name: str) -> bool:
 
 
 def environment_secrets(environ: Mapping[str, str] | None = None) -> list[str]:
-    """Return the values of the variables whose names say that they are secret.
+    """Return the values of the variables with names of secrets.
 
     Args:
-        environ: The environment to look at; by default that of this process.
+        environ: The environment; by default that of this process.
     """
     variables = os.environ if environ is None else environ
-    # This is called several times for every sample. The variables may change at any time, but what a name says does
-    # not; and reading the value of a variable takes longer than reading its name.
+    # This is called several times for every sample. The values may change at any time, so only the check of the names
+    # is cached; and reading a value is slower than reading a name.
     values = [variables.get(name, "") for name in variables if _is_secret_variable(name)]
     return [value for value in values if len(value) >= _SHORTEST_SECRET]
 
@@ -63,7 +63,7 @@ def _is_secret_variable(name: str) -> bool:
 
 
 def secrets_in(settings: Mapping[str, Any]) -> list[str]:
-    """Return the keys among the settings of a request or a client, also those in its headers.
+    """Return the keys in the settings of a request or a client, including those in headers.
 
     Args:
         settings: Values by their names.
@@ -82,11 +82,11 @@ def secrets_in(settings: Mapping[str, Any]) -> list[str]:
 
 
 def client_keys(client: object) -> list[str]:
-    """Return the keys that a client was given, with those of its fallbacks and of a client that it wraps.
+    """Return the keys of a client, including those of its fallbacks and of a client that it wraps.
 
     Args:
-        client: A client that keeps its settings as `config`, or wraps such a one as `client`; of any other, and of
-            None, nothing is known.
+        client: A client that has its settings in `config`, or wraps such a client in `client`. For None, and any other
+            object, the result is empty.
     """
     keys: list[str] = []
     while client is not None:
@@ -110,9 +110,9 @@ def known_secrets(*clients: object) -> list[str]:
 
 
 def redact(text: str, secrets: Iterable[str] | None = None) -> str:
-    """Replace every known secret in a text by a visible mark, however it is encoded.
+    """Replace every known secret in a text by a visible mark, in any common encoding.
 
-    `ace.redaction.redact` also finds what only has the form of a secret or of personal data.
+    `ace.redaction.redact` also finds text that only looks like a secret or personal data.
 
     Args:
         text: Any text.

@@ -43,7 +43,7 @@ def cases_of(
     if is_judged and (can_be_asked_again or not any(step["kind"] == "call" for step in steps)):
         found = [_judged(trace, truth, check)]
     else:
-        # The feedback of a judged trace may be the judge's, who saw what the tools did; what was said in it is not.
+        # The feedback of a judged trace may come from the judge, who saw what the tools did; what was said did not.
         said = [each for each in corrections if not is_judged or each["place"] != "feedback"]
         found = [_corrected(each, steps, trace.get("context") or "") for each in said]
     unique = {case.id: case for case in found if case is not None}

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         open_missing_streams()
 
     def command() -> int:
-        from ace.cli.app import run
+        from ace.cli.start import run
 
         return run(sys.argv[1:] if arguments is None else arguments)
 

@@ -1,12 +1,10 @@
-"""Puts the commands together, runs one, and turns what it raises into a sentence and an exit code."""
+"""Puts the commands together, parses the arguments of one, and calls it."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-import os
-import traceback
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from cyclopts import (
     App,
@@ -23,51 +21,21 @@ from cyclopts.utils import is_option_like
 
 import ace
 from ace.cli import command_table
-from ace.cli.errors import WRONG_USAGE, UsageError, exit_code_of, print_error
+from ace.cli.command_table import built_in_names
+from ace.cli.errors import WRONG_USAGE, UsageError, print_error
+from ace.cli.overview import EPILOGUE, HELP
 from ace.cli.plugin_commands import (
     add_plugin_commands,
     call_command,
-    names_of_broken_plugins,
-    plugin_called,
-    print_plugin_failure,
     why_unknown,
 )
 from ace.plugins import CommandSpec
 from ace.plugins.loading import load_hooks
 
-__all__ = ["build_app", "run"]
-
-HELP = "ACE: AI agents learn from their own runs."
-EPILOGUE = (
-    "Options of all commands: --no-plugins disables all plugins, -P no:NAME disables one; --debug shows the traceback "
-    "of an error.\n\n"
-    "Settings come from options, ACE_... variables, ace.toml and your own settings file; `ace config` lists them.\n\n"
-    "Exit codes: 0 done, 1 done with failures, 2 wrong usage, 130 interrupted."
-)
-EXAMPLES_AND_VARIABLES = """\
-Examples:
-  ace learn logs/                      learn from recorded traces
-  ace skillbook show                   show what was learned
-  ace ask "What is 2 m + 3 ft?"        answer with what was learned
-  ace eval held-out.jsonl              measure whether it helps
-
-Environment variables:
-  ACE_MODEL, ACE_API_BASE, ACE_API_KEY the model, its server and its key
-  ACE_SKILLBOOK                        the skillbook [default: skills.db]
-  ACE_MAX_TOKENS, ACE_TEMPERATURE, ACE_TIMEOUT, ACE_EPOCHS, ACE_WORKERS,
-  ACE_LAG, ACE_MAX_COST                the options of the same names
-  ACE_MODELS                           the folder for models on this machine
-  ACE_PLUGINS, ACE_PLUGINS_DISABLED    the plugins that are loaded or not
-  VISUAL, EDITOR                       the editor of `ace skillbook edit`
-  SOURCE_DATE_EPOCH                    the timestamp of all changes
-
-"""
+__all__ = ["build_app", "run_command"]
 
 _OF_EVERY_COMMAND = {"--help", "-h", "--version"}
 _NUMBERS = {int: "a whole number", float: "a number"}
-
-_DEBUG_VARIABLE = "ACE_DEBUG"
-"""If this environment variable is set, the traceback of an error is shown before its sentence."""
 
 
 def build_app(arguments: Sequence[str] = ()) -> App:
@@ -82,9 +50,8 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     app = App(
         name="ace",
         help=HELP,
-        help_epilogue=_epilogue() if arguments[:1] in ([], ["--help"], ["-h"]) else EPILOGUE,
-        # Markdown joins the lines of a paragraph, and takes a moment to load; the list of commands needs none.
-        help_format="markdown" if arguments[:1] and not arguments[0].startswith("-") else "plaintext",
+        help_epilogue=EPILOGUE,
+        help_format="markdown",  # joins the lines of a paragraph
         version=lambda: f"ace {ace.__version__}",
         version_format="plaintext",
         suppress_keyboard_interrupt=False,  # `exit_code_of` says what happened
@@ -92,53 +59,39 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     built_in = load_hooks(command_table, "ace", "ace-core", own_names=False).specs_of(CommandSpec)
     for spec in built_in:
         app.command(spec.target, name=spec.name, help=None if spec.name in arguments[:1] else spec.summary)
-    add_plugin_commands(app, arguments, _built_in_names())
+    add_plugin_commands(app, arguments, built_in_names())
+    if arguments[:1] and arguments[0] in built_in_names() and arguments[1:2] in ([], ["--help"], ["-h"]):
+        _import_commands(app[arguments[0]])
     return app
 
 
-def _built_in_names() -> set[str]:
-    return {spec.name for spec in command_table.ace_commands()}
+def _import_commands(app: App) -> None:
+    """Import the commands of an app, whose summaries its help shows."""
+    for name in app:
+        if name not in _OF_EVERY_COMMAND:
+            _ = app[name]
 
 
-def _epilogue() -> str:
-    broken = names_of_broken_plugins(_built_in_names())
-    text = f"{EXAMPLES_AND_VARIABLES}{EPILOGUE}"
-    if not broken:
-        return text
-    return f"Plugins that cannot be loaded (`ace plugins` says why): {', '.join(broken)}.\n\n{text}"
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Run one command.
+def run_command(arguments: Sequence[str]) -> int:
+    """Run the command that the arguments call.
 
     Args:
-        arguments: What follows `ace`.
+        arguments: What follows `ace`, without the options of all commands.
 
     Returns:
         The exit code.
+
+    Raises:
+        BaseException: What the command raises.
     """
-    own: Sequence[str] = ()
     try:
-        own = _without_plugin_options(arguments, os.environ)
-        app = build_app(own)
-        if own[:1] and own[0] in _built_in_names():
-            _refuse_options_as_values(app, own)
-        result = call_command(*_parsed(app, own), own[0] if own else "")
+        app = build_app(arguments)
+        if arguments[:1] and arguments[0] in built_in_names():
+            _refuse_options_as_values(app, arguments)
+        result = call_command(*_parsed(app, arguments), arguments[0] if arguments else "")
     except CycloptsError as error:
         print_error(_usage_sentence(error))
         return WRONG_USAGE
-    except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0
-    except BaseException as error:
-        if os.environ.get(_DEBUG_VARIABLE):
-            traceback.print_exception(error)
-        code = exit_code_of(error)
-        plugin = plugin_called(own) if code is None else None
-        if plugin is not None and isinstance(error, Exception):
-            return print_plugin_failure(plugin, error)
-        if code is None:
-            raise
-        return code
     return result if isinstance(result, int) else 0
 
 
@@ -231,50 +184,3 @@ def _missing(argument: Argument, given: Sequence[str]) -> str:
 
 def _where_help_is(chain: Sequence[str]) -> str:
     return f"`{' '.join(('ace', *chain))} --help` shows how to use it"
-
-
-def _without_plugin_options(arguments: Sequence[str], environ: MutableMapping[str, str]) -> list[str]:
-    """Return the arguments without these options; what they say is put into the environment.
-
-    Args:
-        arguments: What follows `ace`.
-        environ: The environment, which processes that are started from here inherit.
-
-    Raises:
-        UsageError: `-P` is given something else than `no:NAME`.
-
-    Example:
-        >>> environ = {}
-        >>> _without_plugin_options(["-P", "no:acme", "learn", "a.jsonl"], environ), environ
-        (['learn', 'a.jsonl'], {'ACE_PLUGINS_DISABLED': 'acme'})
-    """
-    left: list[str] = []
-    waiting = list(arguments)
-    while waiting:
-        argument = waiting.pop(0)
-        if argument == "--":
-            return [*left, argument, *waiting]
-        if argument == "--no-plugins":
-            environ["ACE_PLUGINS"] = ""
-        elif argument == "--debug" and not left:
-            environ[_DEBUG_VARIABLE] = "1"
-        elif argument == "-P" and not left and not waiting:
-            raise _wrong("nothing")
-        elif argument == "-P" and (not left or (waiting[:1] and waiting[0].startswith("no:"))):
-            _disable(waiting.pop(0), environ)
-        elif argument.startswith("-Pno:"):
-            _disable(argument.removeprefix("-P"), environ)
-        else:
-            left.append(argument)
-    return left
-
-
-def _disable(value: str, environ: MutableMapping[str, str]) -> None:
-    name = value.removeprefix("no:").strip()
-    if not value.startswith("no:") or not name:
-        raise _wrong(repr(value))
-    environ["ACE_PLUGINS_DISABLED"] = ",".join(filter(None, (environ.get("ACE_PLUGINS_DISABLED", ""), name)))
-
-
-def _wrong(value: str) -> UsageError:
-    return UsageError(f"-P takes no:NAME, which disables the plugin NAME; got {value}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ace.plugins import CommandSpec, hookimpl
 
-__all__ = ["ACE_API", "ace_commands"]
+__all__ = ["ACE_API", "ace_commands", "built_in_names"]
 
 ACE_API = 1
 
@@ -33,3 +33,13 @@ def ace_commands() -> Iterator[CommandSpec]:
     """
     for name, attribute, summary in _BUILT_IN:
         yield CommandSpec(name=name, target=f"ace.cli.commands.{name}:{attribute}", summary=summary)
+
+
+def built_in_names() -> set[str]:
+    """Return the names that commands of plugins cannot have.
+
+    Example:
+        >>> "learn" in built_in_names()
+        True
+    """
+    return {name for name, _, _ in _BUILT_IN}

@@ -1,8 +1,12 @@
-"""How results look: tables in a terminal, plain lines elsewhere, a JSON object under `--json`; and how numbers read."""
+"""How results look: tables in a terminal, plain lines elsewhere, a JSON object under `--json`; and how numbers read.
+
+`warnings_shown` shows what the library logs as lines on standard error.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
@@ -29,6 +33,7 @@ __all__ = [
     "shown_time",
     "size_text",
     "visible",
+    "warnings_shown",
 ]
 
 _NUMBER = re.compile(r"[-+$]?\d[\d.,]*(e-?\d+)?( ?%)?( \[[^\[\]]*\])?")
@@ -301,8 +306,8 @@ def shown_time(time: str) -> str:
     """
     try:
         return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-    except ValueError:
-        return time  # written by another framework, in a format of its own
+    except (ValueError, OverflowError):
+        return time  # written by another framework, in a format of its own, or out of range
 
 
 def size_text(size: int) -> str:
@@ -318,3 +323,41 @@ def size_text(size: int) -> str:
     if size >= 1_000_000_000:
         return f"{size / 1_000_000_000:.2f} GB"
     return f"{size / 1_000_000:.0f} MB" if size >= 1_000_000 else f"{size / 1000:.0f} kB"
+
+
+_LONGEST = 500
+_TOLD_BY_THE_REPORT = (
+    "ace.runners.failures",
+    "ace.runners.run_options.stopped",
+    "ace.steps.tag",
+    "ace.skillbook.book",
+)
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name in _TOLD_BY_THE_REPORT:
+            return
+        from ace.calls.secrets import redact  # most commands need none
+
+        try:
+            message = record.getMessage()
+        except Exception:  # a plugin's arguments do not fit its message; a log line must not end the run
+            message = str(record.msg)
+        text = " ".join(redact(message).split())
+        note(f"ace: {record.levelname.lower()}: {visible(text[:_LONGEST])}")
+
+
+@contextmanager
+def warnings_shown() -> Iterator[None]:
+    """Show warnings and errors of `ace` on standard error while the block runs, each as one line."""
+    handler = _Notes(logging.WARNING)
+    logger = logging.getLogger("ace")
+    before = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.propagate = before
+        logger.removeHandler(handler)

@@ -16,6 +16,7 @@ __all__ = [
     "WRONG_USAGE",
     "UsageError",
     "check_is_path",
+    "check_output_file",
     "exit_code_of",
     "print_error",
 ]
@@ -34,10 +35,10 @@ class UsageError(Exception):
     """The command cannot be carried out as it was given. The text says why, and what to do.
 
     Example:
-        >>> raise UsageError("there is no file 'runs.jsonl'; give the path of recorded traces")
+        >>> raise UsageError("no such file: 'runs.jsonl'; give the path of recorded traces")
         Traceback (most recent call last):
         ...
-        ace.cli.errors.UsageError: there is no file 'runs.jsonl'; give the path of recorded traces
+        ace.cli.errors.UsageError: no such file: 'runs.jsonl'; give the path of recorded traces
     """
 
 
@@ -125,3 +126,20 @@ def check_is_path(name: str, path: str | Path | None) -> None:
 
     location = f"{begin[1]}//{str(path)[begin.end() :]}"
     raise UsageError(f"{name} takes a file or a folder, not {shown_location(location)!r}")
+
+
+def check_output_file(option: str, path: Path | None) -> None:
+    """Reject a file that cannot be written, before anything is paid for.
+
+    Args:
+        option: The option, for the error.
+        path: Its value; None for an option that was not given.
+
+    Raises:
+        UsageError: It is a folder or the location of a store, or its folder does not exist.
+    """
+    check_is_path(option, path)
+    if path is not None and path.is_dir():
+        raise UsageError(f"{option}: {str(path)!r} is a folder; give the name of a file")
+    if path is not None and not path.absolute().parent.is_dir():
+        raise UsageError(f"{option}: no such folder: {str(path.parent)!r}; create it first")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from ace.cli.console import is_terminal, note, redraw_note, size_text
 from ace.cli.errors import UsageError
 from ace.cli.model_choice import chosen_model
-from ace.cli.questions import can_ask, says_yes
+from ace.cli.questions import says_yes, why_not_asked
 from ace.providers.local.catalogue import CATALOGUE, CataloguedModel, catalogued_model
 from ace.providers.local.errors import RuntimeMissingError
 from ace.providers.local.model_files import kept_file, models_folder
@@ -106,10 +106,9 @@ def _description(model: CataloguedModel) -> list[str]:
 
 
 def _ask(model: CataloguedModel) -> None:
-    if not can_ask():
+    if reason := why_not_asked():
         raise UsageError(
-            f"the model {model.name!r} must be fetched first, and there is no terminal to ask at; "
-            f"run: ace models pull {model.name} --yes"
+            f"the model {model.name!r} must be fetched first, and {reason}; run: ace models pull {model.name} --yes"
         )
     if not says_yes("Fetch it now?"):
         raise UsageError(

@@ -32,8 +32,6 @@ _SHORT_ANSWER = 16
 """Tokens of the answer that is asked for as a check; some servers refuse fewer."""
 _REFUSED = (401, 403)
 _NOT_FOUND = (404, 405)
-_NO_CONNECTION = ("Connection error", "Name or service not known", "nodename nor servname")
-"""LiteLLM reports a server that is not there with status 500; only the text tells."""
 
 
 def chosen_model(settings: Settings) -> str:
@@ -74,7 +72,7 @@ def place_of_model(settings: Settings) -> str:
     Args:
         settings: The settings.
     """
-    from ace.protocols.model_prefixes import find_model_prefix
+    from ace.protocols.llm import find_model_prefix
 
     model = chosen_model(settings)
     provider = model.partition("/")[0] if "/" in model else ""
@@ -124,7 +122,7 @@ def client_from_settings(settings: Settings) -> LLMClientLike:
             f"({settings.origins['api_base']}) is the address of a server; give --model openai/NAME for a model of "
             'that server, or --api-base ""'
         )
-    from ace.protocols.model_prefixes import find_model_prefix
+    from ace.protocols.llm import find_model_prefix
     from ace.runners.clients import client_from_model
 
     given = {
@@ -210,7 +208,7 @@ def _what_to_do(error: LLMCallError, settings: Settings) -> str:
         )
     if error.problem:
         return f"{server} gave no answer for {model}: {error.problem}"
-    if error.status_code is None or any(word in str(error) for word in _NO_CONNECTION):
+    if error.status_code is None:
         return f"{server} cannot be reached for {model}: check that it runs, and its address"
     return f"{server} gave no answer for {model} (status {error.status_code}): {_first_line(error)}"
 

@@ -22,7 +22,6 @@ __all__ = [
     "CommandContext",
     "add_plugin_commands",
     "call_command",
-    "names_of_broken_plugins",
     "not_called",
     "plugin_called",
     "print_plugin_failure",
@@ -87,8 +86,8 @@ class CommandContext:
         Raises:
             UsageError: There is no such model, or it cannot be called.
         """
+        from ace.cli.console import warnings_shown
         from ace.cli.fetch_model import fetch_if_missing
-        from ace.cli.learning.log_lines import warnings_shown
         from ace.cli.model_choice import client_from_settings, told_plainly
 
         client = client_from_settings(settings)
@@ -208,7 +207,7 @@ def print_plugin_failure(plugin: str, error: Exception) -> int:
 
 
 def why_unknown(name: str) -> str | None:
-    """Say why a plugin does not have the command that a user called; None if there is no such plugin.
+    """Explain why an installed plugin does not have the command that was called; None if no plugin has that name.
 
     Args:
         name: What the user typed as the command.
@@ -225,21 +224,3 @@ def why_unknown(name: str) -> str | None:
     except PluginError as error:
         return str(error)
     return f"{loaded.targets.owner} provides no command; it provides: {', '.join(loaded.specs)}"
-
-
-def names_of_broken_plugins(built_in: Collection[str]) -> list[str]:
-    """Return the plugins that will not work, as far as that is known without importing them.
-
-    Args:
-        built_in: The names of commands that plugins cannot take.
-    """
-    from ace.plugins.access import plugin_commands
-    from ace.plugins.catalogue import catalogue
-
-    broken = {
-        plugin.installed.name
-        for plugin in catalogue().plugins()
-        if plugin.installed.is_enabled and plugin.loading_problem() is not None
-    }
-    hidden = {command.name for command in plugin_commands() if command.name.replace("_", "-") in built_in}
-    return sorted(name.replace("_", "-") for name in broken | hidden)

@@ -16,12 +16,20 @@ from pathlib import Path
 from ace.cli.console import is_terminal, note, result_stream
 from ace.cli.errors import UsageError
 
-__all__ = ["ask", "can_ask", "edited", "says_yes"]
+__all__ = ["ask", "can_ask", "edited", "says_yes", "why_not_asked"]
 
 
 def can_ask() -> bool:
     """Tell whether a question can be seen (on standard error) and answered (on standard input)."""
-    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+    return not why_not_asked()
+
+
+def why_not_asked() -> str:
+    """Say why a question cannot be asked; empty if it can be."""
+    for name, stream in (("input", sys.stdin), ("error", sys.stderr)):
+        if not stream.isatty():  # a dumb terminal will do: nothing is drawn
+            return f"standard {name} is not a terminal"
+    return ""
 
 
 def says_yes(question: str) -> bool:
@@ -111,11 +119,11 @@ def ask(what: str, *, assume_yes: bool) -> None:
         assume_yes: Whether `--yes` was given, so that there is no question.
 
     Raises:
-        UsageError: The user said no, or there is no terminal to ask at.
+        UsageError: The user said no, or cannot be asked.
     """
     if assume_yes:
         return
-    if not can_ask():
-        raise UsageError(f"{what}; there is no terminal to ask at, so nothing was changed: add --yes")
+    if reason := why_not_asked():
+        raise UsageError(f"{what}, but {reason}, so nothing was changed; pass --yes")
     if not says_yes(f"{what}; continue?"):
         raise UsageError("nothing was changed")

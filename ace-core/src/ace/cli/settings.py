@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from ace.cli.errors import UsageError
 from ace.skill import PROVENANCES, Provenance
-from ace.steps.copy_guard import GuardedKind, guarded_kinds
+from ace.steps.leakage_guard import GuardedKind, guarded_kinds
 
 __all__ = [
     "FIELDS",
@@ -264,7 +264,7 @@ def _read_settings_file(path: Path) -> Mapping[str, _FileValue]:
         line = _line_of(name, text)
         if name not in known:
             shown = name[:_LONGEST_NAME]
-            raise UsageError(f"{path}, line {line}: there is no setting {shown!r}{_suggestion(shown, known)}")
+            raise UsageError(f"{path}, line {line}: no such setting: {shown!r}{_suggestion(shown, known)}")
         try:
             values[name] = _FileValue(known[name].checked(entry), line)
         except ValueError as error:

@@ -8,6 +8,8 @@ Who does what on which thread:
   no handler ends the process within a second, the watcher does. It also ends it at the third signal.
 - However a process is forced to end, it goes through `end_process`, which runs the actions of `on_forced_exit` first:
   `finally` blocks do not run any more then.
+- `run_interruptibly` does work on a thread of its own, so that no signal lands in the middle of it: the first signal
+  asks the work to end.
 """
 
 from __future__ import annotations
@@ -19,9 +21,17 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
-__all__ = ["EXIT_CODE", "end_process", "ending_process", "heeded_signals", "on_forced_exit", "run_heeding_signals"]
+__all__ = [
+    "EXIT_CODE",
+    "end_process",
+    "ending_process",
+    "heeded_signals",
+    "on_forced_exit",
+    "run_heeding_signals",
+    "run_interruptibly",
+]
 
 EXIT_CODE = 130
 """The exit code of a command that a signal has ended."""
@@ -142,3 +152,75 @@ def _watch(reading: int, heeded: frozenset[int]) -> None:
             received += sum(number in heeded for number in numbers)
             if received > 2 or (received == 2 and not _handler_ends_process.wait(_GRACE)):
                 end_process()
+
+
+Result = TypeVar("Result")
+
+_LONGEST_FAREWELL = 10.0
+"""Seconds that are given to what is done before the process ends at once."""
+
+
+def run_interruptibly(
+    work: Callable[[], Result], *, on_first: Callable[[], None], on_second: Callable[[], None]
+) -> Result:
+    """Do work in a thread of its own, while this one, which must be the main one, waits for signals.
+
+    So no signal ever lands in the middle of the work.
+
+    Args:
+        work: What is done.
+        on_first: Called at the first signal; it asks the work to end, which is then waited for.
+        on_second: Called at the second signal, on another thread; the process ends after it, whatever the work is
+            doing. The main thread may be in the middle of anything then, such as writing to standard error. A third
+            signal ends the process without waiting for it.
+
+    Returns:
+        What the work returns; what it raises is raised. After a first signal, one more ends the process from then on.
+    """
+    outcome: list[tuple[Result | None, BaseException | None]] = []
+    over = threading.Event()
+
+    def do_work() -> None:
+        try:
+            outcome.append((work(), None))
+        except BaseException as error:
+            outcome.append((None, error))
+        finally:
+            over.set()
+
+    received = 0
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal received
+        received += 1
+        if received == 1:
+            on_first()
+        elif received == 2:
+            ending_process()
+            _end_at_once(on_second)
+        else:
+            end_process()
+
+    before = {each: signal.signal(each, handle) for each in heeded_signals()}
+    try:
+        thread = threading.Thread(target=do_work, name="ace-run", daemon=True)
+        thread.start()
+        while not over.wait(0.2):
+            pass
+        thread.join()
+    finally:
+        if received == 0:
+            for each, old in before.items():
+                signal.signal(each, old)
+    [(result, error)] = outcome
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]  # None only where an error is
+
+
+def _end_at_once(farewell: Callable[[], None]) -> NoReturn:
+    """End the process without waiting for any thread; what is said before may not hold it up for long."""
+    last = threading.Thread(target=farewell, daemon=True)
+    last.start()
+    last.join(_LONGEST_FAREWELL)
+    end_process()

@@ -41,7 +41,7 @@ def lexically_similar(texts: Sequence[str], threshold: float) -> Iterator[tuple[
     looked up.
 
     Args:
-        texts: The texts.
+        texts: The texts to compare with each other.
         threshold: The minimum similarity, from 0 to 1. Texts without a common word are never a pair.
 
     Yields:
@@ -70,7 +70,7 @@ def lexically_similar(texts: Sequence[str], threshold: float) -> Iterator[tuple[
 
 
 def _deciding(size: int, threshold: float) -> int:
-    """Return how many of the rarest words have to be looked up: a pair shares at least `threshold² * size` words."""
+    """Return the number of the rarest words to look up: a pair shares at least `threshold² * size` words."""
     return size - math.ceil(threshold * threshold * size - _ROUNDING) + 1
 
 
@@ -264,7 +264,7 @@ def same_wording(skillbook: Skillbook, *, within_section_only: bool) -> list[lis
     for skill in skillbook.skills():
         section = skill.section if within_section_only else ""
         same_words.setdefault((section, telling_words(skill.content)), []).append(skill)
-    # Few skills of a book have the words of another one, and only their values need a look.
+    # Only few skills have the same words as another one, and only their values must be compared.
     return [group for skills in same_words.values() if len(skills) > 1 for group in _same_values(skillbook, skills)]
 
 

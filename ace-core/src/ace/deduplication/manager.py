@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ace.arguments import checked_class, with_method
-from ace.calls.calling import BLOCKING, finished
-from ace.calls.role_calls import call_consolidator
+from ace.calls.calling import BLOCKING, call_consolidator, finished
 from ace.deduplication.detector import SimilarGroup, SimilarityDetector, groups_of_pairs, same_wording
 from ace.deduplication.operations import (
     ConsolidationOperation,
@@ -191,7 +190,7 @@ class DeduplicationManager:
                 decisions.allow(operation)
                 continue
             skills = [skill for id in operation.skill_ids if (skill := skillbook.get_skill(id)) is not None]
-            # Operations with unknown or pinned skills are refused where they are carried out.
+            # Operations with unknown or pinned skills are rejected when they are applied.
             if (
                 len(skills) < len(operation.skill_ids)
                 or pinned_problem(operation, skills)
@@ -241,8 +240,8 @@ class DeduplicationManager:
         try:
             self.detector.ensure_embeddings(skillbook)
         except Exception as error:
-            # Embedders may be anybody's, so their errors are of any type; none may cost a skill or a run.
-            _logger.warning("Similar skills were not looked for, no vectors could be made: %s", error)
+            # A third-party embedder may raise any error, which must not lose a skill or end the run.
+            _logger.warning("Similar skills were not searched for, because embedding failed: %s", error)
             return [], f"no vectors: {error}"
         return groups_of_pairs(self.detector.detect_similar_pairs(skillbook)), ""
 
@@ -253,14 +252,14 @@ class DeduplicationManager:
             return nothing, ""
         if not isinstance(self.skill_manager, SkillConsolidatorLike):
             problem = f"{type(self.skill_manager).__name__} has no consolidate_skills"
-            _logger.warning("%d groups of similar skills stay as they are: %s", len(groups), problem)
+            _logger.warning("%d groups of similar skills were not changed: %s", len(groups), problem)
             return nothing, problem
         try:
             question = consolidation_prompt(groups)
             answer = finished(call_consolidator(BLOCKING, self.skill_manager, question))
         except Exception as error:
-            # As above: the client behind a skill manager may be anybody's.
-            _logger.warning("%d groups of similar skills stay as they are: %s", len(groups), error)
+            # As above: the client of a skill manager may be third-party code.
+            _logger.warning("%d groups of similar skills were not changed: %s", len(groups), error)
             return nothing, f"no judgement: {error}"
         decisions = Decisions(self.prover)
         group_of = {skill.id: group for group in groups for skill in group.skills}
@@ -287,7 +286,7 @@ class DeduplicationManager:
                 decisions.allow(operation)
             return
         if isinstance(operation, DeleteOp):
-            # The cases of a removed skill have to hold for the one that it adds nothing to.
+            # The cases of a removed skill must pass with the skill that makes it superfluous.
             kept = _nearest(skills[0], group)
             reasoning = operation.reasoning or f"{kept.id} says it already"
             operation, skills = _merge_of([kept, skills[0]], kept, reasoning), [kept, skills[0]]

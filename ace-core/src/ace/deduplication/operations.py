@@ -60,7 +60,7 @@ class DeleteOp:
 
     @property
     def skill_ids(self) -> tuple[str, ...]:
-        """The skill that is concerned."""
+        """The id of the skill, as a tuple."""
         return (self.skill_id,)
 
 
@@ -86,7 +86,7 @@ class UpdateOp:
 
     @property
     def skill_ids(self) -> tuple[str, ...]:
-        """The skill that is concerned."""
+        """The id of the skill, as a tuple."""
         return (self.skill_id,)
 
 
@@ -99,7 +99,7 @@ class SkippedConsolidation:
 
     operation: ConsolidationOperation
     reason: str
-    """The reason, readable for people."""
+    """The reason, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +119,21 @@ def apply_consolidation_operations(
 ) -> ConsolidationReport:
     """Apply operations, each of them atomically. Invalid ones are skipped and logged.
 
-    Nothing is lost: merged and deleted skills stay in the skillbook as invalid. A skill that one operation has
+    Nothing is lost: merged and deleted skills remain in the skillbook as invalid. A skill that one operation has
     changed cannot be changed by a later one.
 
     Args:
-        operations: What to do, in order.
-        skillbook: The book. With a store, everything is one commit.
-        similarities: The similarity of pairs (ids in the order of the alphabet), to be kept with KEEP.
-        results: By the id of the skill that stays, its cases as they were asked with the new text. They are kept
-            where the operation was carried out.
+        operations: The operations, in order.
+        skillbook: The skillbook to change. With a store, all operations are one commit or, inside `deferred_commits`,
+            part of the next one.
+        similarities: The similarities of pairs of ids (in alphabetical order), which KEEP records.
+        results: The cases that were asked with the new text, by the id of the skill that is kept. They are stored if
+            the operation is applied.
     """
     applied: list[ConsolidationOperation] = []
     skipped: list[SkippedConsolidation] = []
     settled: set[str] = set()
-    with skillbook.deferred_commits():
+    with skillbook.deferred_commits(author="deduplication"):
         for operation in operations:
             try:
                 _check_ids(operation, skillbook, settled)
@@ -144,10 +145,10 @@ def apply_consolidation_operations(
                 applied.append(operation)
                 if not isinstance(operation, KeepOp):
                     settled.update(operation.skill_ids)
+                    changed = skillbook.get_skill(operation.skill_ids[0])
                     asked = (results or {}).get(operation.skill_ids[0])
-                    if asked:
-                        skillbook.note_results({operation.skill_ids[0]: asked})
-        skillbook.commit(author="deduplication")
+                    if asked and changed is not None:
+                        skillbook.note_results({changed.id: asked}, contents={changed.id: changed.content})
     return ConsolidationReport(tuple(applied), tuple(skipped))
 
 
@@ -160,7 +161,7 @@ def _check_ids(operation: ConsolidationOperation, skillbook: Skillbook, settled:
             raise EventRefusedError(f"{id!r} was already changed by an earlier operation")
         skill = skillbook.get_skill(id)
         if skill is None or not skill.is_active:
-            raise EventRefusedError(f"there is no active skill {id!r}")
+            raise EventRefusedError(f"no active skill {id!r}")
     if problem := pinned_problem(operation, [skill for id in ids if (skill := skillbook.get_skill(id)) is not None]):
         raise EventRefusedError(problem)
     if isinstance(operation, MergeOp):
@@ -170,21 +171,21 @@ def _check_ids(operation: ConsolidationOperation, skillbook: Skillbook, settled:
 
 
 def pinned_problem(operation: ConsolidationOperation, skills: Sequence[Skill]) -> str:
-    """Return why pinned skills do not allow an operation: neither they nor their texts may go. Empty if they do.
+    """Return why an operation is not allowed: pinned skills and their texts must be kept. Empty if it is allowed.
 
     Args:
-        operation: The operation.
-        skills: The skills that are concerned.
+        operation: The operation to check.
+        skills: The skills that it affects.
     """
     pinned = {skill.id: skill.content for skill in skills if skill.pinned}
     match operation:
         case DeleteOp(skill_id=id) | UpdateOp(skill_id=id) if id in pinned:
-            return f"the skill {id!r} is pinned; it stays as it is"
+            return f"the skill {id!r} is pinned; it must not be changed"
         case MergeOp(keep_id=keep_id) if other := next((id for id in pinned if id != keep_id), None):
-            return f"the skill {other!r} is pinned; it is not merged into another one"
+            return f"the skill {other!r} is pinned; it cannot be merged into another one"
         case MergeOp(keep_id=keep_id, merged_content=content) if keep_id in pinned:
             if content.strip() and content != pinned[keep_id]:
-                return f"the skill {keep_id!r} is pinned; its text stays as it is"
+                return f"the skill {keep_id!r} is pinned; its text must not be changed"
     return ""
 
 
@@ -206,7 +207,7 @@ def _apply(
 
 
 def _merge(operation: MergeOp, skillbook: Skillbook) -> None:
-    """Merge, and hand on to the skill that stays what the others are kept apart from."""
+    """Merge the skills, and record for the kept skill which skills the merged ones were judged to differ from."""
     others = [id for id in operation.skill_ids if id != operation.keep_id]
     content = operation.merged_content
     if not content.strip():
@@ -220,10 +221,10 @@ def _merge(operation: MergeOp, skillbook: Skillbook) -> None:
 
 
 def merged_text(skills: Sequence[Skill]) -> str:
-    """Return the text of a merge that gives none: that of the first skill if it is pinned, else the longest.
+    """Return the text of a merge without `merged_content`: that of the first skill if it is pinned, else the longest.
 
     Args:
-        skills: All skills that are merged, the one that stays first.
+        skills: All skills of the merge, beginning with the one that is kept.
     """
     return skills[0].content if skills[0].pinned else max((skill.content for skill in skills), key=len)
 
@@ -231,7 +232,7 @@ def merged_text(skills: Sequence[Skill]) -> str:
 def _active(skillbook: Skillbook, skill_id: str) -> Skill:
     skill = skillbook.get_skill(skill_id)
     if skill is None:
-        raise EventRefusedError(f"there is no active skill {skill_id!r}")
+        raise EventRefusedError(f"no active skill {skill_id!r}")
     return skill
 
 
@@ -240,7 +241,7 @@ def _pairs(ids: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def parse_consolidation_operations(data: object) -> list[ConsolidationOperation]:
-    """Read operations as a model writes them. What cannot be parsed is skipped and logged.
+    """Parse the operations in the answer of a model. Invalid ones are skipped and logged.
 
     Args:
         data: An object with the list `consolidation_operations`, or the list alone.
@@ -265,10 +266,10 @@ def parse_consolidation_operations(data: object) -> list[ConsolidationOperation]
 
 
 def _operation(item: Any) -> ConsolidationOperation:
-    """Read one operation.
+    """Parse one operation.
 
     Raises:
-        ValueError: If it cannot be read; the text names the field.
+        ValueError: The operation is invalid; the message names the field.
     """
     if not isinstance(item, Mapping):
         raise ValueError(f"an operation must be an object with a 'type', got {item!r:.60}")
@@ -333,11 +334,7 @@ its own text as `merged_content`.
 
 
 def consolidation_prompt(groups: Sequence[SimilarGroup]) -> str:
-    """Return the question about these groups.
-
-    Args:
-        groups: The groups, in the order in which they are shown.
-    """
+    """Return the prompt that asks for a decision on each of these groups, in this order."""
     shown = [
         "\n".join([f"# Group {number}", "", *map(_skill_line, group.skills), "", *_pair_lines(group)])
         for number, group in enumerate(groups, start=1)
@@ -346,7 +343,7 @@ def consolidation_prompt(groups: Sequence[SimilarGroup]) -> str:
 
 
 def similarity_report(same: Sequence[Sequence[Skill]], similar: Sequence[SimilarGroup]) -> str:
-    """Return what was found, as text for people and models.
+    """Describe similar skills for people and models.
 
     Args:
         same: Groups of skills with the same wording.

@@ -1,8 +1,8 @@
-"""What a change of similar skills would lose: values that decide, and cases that are no longer answered.
+"""Check what a change to similar skills would lose: deciding values, and cases that would be answered incorrectly.
 
-A text can lose a rule and still read well, and a model that judges texts does not see it. So a change of skills that
-have cases is tried before it is made: the questions of all their cases are asked with the new text. Nothing here
-changes a book.
+A merged text can lose a rule and still read well, and a model that judges texts does not notice it. So a change to
+skills with cases is tested before it is made: the questions of all their cases are asked with the new text. This module
+does not change a skillbook.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def verdict_on(
     """Decide whether skills, which may have cases, can share a text.
 
     Args:
-        text: The text.
+        text: The proposed text.
         skills: The skills; the first one receives the text.
         prover: Asks the questions of cases; without one, only texts that differ in nothing but case, whitespace and
             punctuation may be merged.
@@ -180,7 +180,7 @@ class _Proof:
                     return Verdict(told, breaks_case=True)
                 results.append(self._with_result(case, passed=outcome.passed))
         except Exception as error:
-            # The agent and its client may be anybody's, so their errors are of any type; none may cost a skill.
+            # The agent and its client may be third-party code and raise any error, which must not lose a skill.
             _logger.warning("Cases of %s could not be asked: %s", ", ".join(s.id for s in self._skills), error)
             return replace(self._unproven(f"its cases could not be asked: {error}"), problem=f"no proof: {error}")
         return Verdict(results=tuple(results))
@@ -211,7 +211,7 @@ class _Proof:
             last_result="passed" if passed else "failed",
             last_run_at=datetime.now(UTC).isoformat(timespec="seconds"),
             model=model if isinstance(model, str) else "",
-            answer="",  # a prover may be anybody's, and only an agent's client knows what must not be stored
+            answer="",  # a prover may be third-party code, and only an agent's client knows what must not be stored
         )
 
 

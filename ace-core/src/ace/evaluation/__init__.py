@@ -1,4 +1,4 @@
-"""Measure what skills are worth, and train by it. Nothing is imported before it is used."""
+"""Measuring the effect of skills, and training with it. Nothing is imported before it is used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ace.evaluation.splits import Splits, split_samples
     from ace.evaluation.statistics import Interval, bootstrap_interval, mcnemar_test, pass_hat_k, sign_flip_test
     from ace.evaluation.trainer import Trainer, TrainingResult, ValidateStep
-    from ace.evaluation.validation_course import TrainingLog, ValidationCourse, ValidationPoint, ValidationSettings
+    from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, ValidationSchedule, ValidationSettings
 
 __all__ = [
     "AnswerFile",
@@ -48,8 +48,8 @@ __all__ = [
     "TrainingResult",
     "UnfinishedEvaluationError",
     "ValidateStep",
-    "ValidationCourse",
     "ValidationPoint",
+    "ValidationSchedule",
     "ValidationSettings",
     "Verdict",
     "bootstrap_interval",
@@ -96,13 +96,13 @@ __getattr__, __dir__ = lazy_exports(
         "Spent": "call_costs",
         "Splits": "splits",
         "Trainer": "trainer",
-        "TrainingLog": "validation_course",
+        "TrainingLog": "validation_schedule",
         "TrainingResult": "trainer",
         "UnfinishedEvaluationError": "evaluation",
         "ValidateStep": "trainer",
-        "ValidationCourse": "validation_course",
-        "ValidationPoint": "validation_course",
-        "ValidationSettings": "validation_course",
+        "ValidationPoint": "validation_schedule",
+        "ValidationSchedule": "validation_schedule",
+        "ValidationSettings": "validation_schedule",
         "Verdict": "skill_test_report",
         "bootstrap_interval": "statistics",
         "case_samples": "skill_tests",
@@ -121,4 +121,5 @@ __getattr__, __dir__ = lazy_exports(
         "skill_effects": "effects",
         "split_samples": "splits",
     },
+    old_names={"ValidationCourse": "ace.evaluation.ValidationSchedule"},
 )

@@ -1,4 +1,4 @@
-"""Adds up what model calls cost: those of each attempt of an evaluation, and those of learning."""
+"""Sums of what model calls cost: those of each attempt of an evaluation, and those of learning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ace.protocols.observers import Event, ModelCalled
 __all__ = ["EVALUATION_PREFIX", "CallCosts", "LearningCosts", "Spent"]
 
 EVALUATION_PREFIX: Final = "evaluation-"
-"""What the trace ids of attempts begin with."""
+"""The prefix of the trace ids of attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,48 +19,50 @@ class Spent:
     """What model calls cost."""
 
     calls: int = 0
-    """How often a model was asked."""
+    """The number of model calls."""
     input_tokens: int = 0
     """The tokens of the prompts."""
     output_tokens: int = 0
     """The tokens of the answers."""
     cost: float | None = 0.0
-    """US dollars; None where a price is not known."""
+    """US dollars; None if a price is not known."""
+    cached_input_tokens: int = 0
+    """The part of `input_tokens` that the provider had in its cache."""
+    cache_write_tokens: int = 0
+    """The part of `input_tokens` that the provider wrote to its cache."""
 
     def plus(self, other: Spent) -> Spent:
         """Return the sum of both.
 
-        Args:
-            other: The other one.
-
         Example:
             >>> Spent(1, 20, 5, 0.25).plus(Spent(1, 10, 5, 0.5))
-            Spent(calls=2, input_tokens=30, output_tokens=10, cost=0.75)
+            Spent(calls=2, input_tokens=30, output_tokens=10, cost=0.75, cached_input_tokens=0, cache_write_tokens=0)
         """
         return Spent(
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             None if self.cost is None or other.cost is None else self.cost + other.cost,
+            self.cached_input_tokens + other.cached_input_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
 
 def spent_by(event: ModelCalled) -> Spent:
-    """Return what one call cost.
-
-    Args:
-        event: The call.
-    """
-    return Spent(1, event.input_tokens, event.output_tokens, event.cost)
+    """Return what one call cost."""
+    return Spent(
+        1,
+        event.input_tokens,
+        event.output_tokens,
+        event.cost,
+        event.cached_input_tokens,
+        event.cache_write_tokens,
+    )
 
 
 @final
 class CallCosts:
-    """An observer that keeps the sums of the attempts whose names begin with a prefix.
-
-    Args:
-        prefix: What the trace ids begin with.
-    """
+    """An observer that sums up the cost of each attempt whose trace id begins with a prefix."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -74,18 +76,14 @@ class CallCosts:
                 self._spent[event.trace_id] = self._spent.get(event.trace_id, Spent()).plus(spent_by(event))
 
     def take(self, trace_id: str) -> Spent:
-        """Return the sum of an attempt, and forget it.
-
-        Args:
-            trace_id: Its name.
-        """
+        """Return the sum of an attempt, and remove it."""
         with self._lock:
             return self._spent.pop(trace_id, Spent())
 
 
 @final
 class LearningCosts:
-    """An observer that keeps the sum of what a run spends on learning, without its validations.
+    """An observer that sums up what a run spends on learning, without its validations.
 
     Args:
         run_id: The run.
@@ -105,7 +103,7 @@ class LearningCosts:
                 self._spent = self._spent.plus(spent_by(event))
 
     def take(self) -> Spent:
-        """Return the sum since the last call of this."""
+        """Return the sum since the last call of this method."""
         with self._lock:
             spent, self._spent = self._spent, Spent()
             return spent

@@ -1,4 +1,4 @@
-"""Sets answers with skills against answers without, on the same samples."""
+"""Comparison of answers with and without skills, on the same samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One number of both sides, for a sample on average."""
+    """One measured number, with and without skills, as a mean over the samples."""
 
     name: str
     """What is measured."""
@@ -35,19 +35,19 @@ class Measure:
     difference: Interval
     """Learned minus baseline, sample by sample."""
     p_value: float
-    """How probable so large a difference is by chance."""
+    """The probability of a difference this large by chance."""
     test: str
-    """The test that says so."""
+    """The name of the test."""
 
     @property
     def is_share(self) -> bool:
-        """Whether it is a share of the samples, from 0 to 1; the others are amounts."""
+        """Whether it is a share of the samples, from 0 to 1, and not an amount."""
         return self.name not in _NUMBERS
 
 
 @dataclass(frozen=True, slots=True)
 class SampleChange:
-    """One sample on both sides."""
+    """One sample, with and without skills."""
 
     sample_id: str
     """The name of the sample."""
@@ -66,7 +66,7 @@ class SampleChange:
 
     @property
     def outcome(self) -> Outcome:
-        """Whether it was gained, lost, or stayed; with repeats, `both right` only if all of them are."""
+        """Whether it was gained, lost, or did not change; with repeats, `both right` only if all are right."""
         if self.learned_correct != self.baseline_correct:
             return "gained" if self.learned_correct > self.baseline_correct else "lost"
         return "both right" if self.learned_correct == 1 else "both wrong"
@@ -74,14 +74,14 @@ class SampleChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What skills changed."""
+    """The effect of skills."""
 
     baseline: Evaluation
     """Without skills."""
     learned: Evaluation
     """With them."""
     measures: tuple[Measure, ...]
-    """Accuracy first, then pass^k where samples were repeated, tokens, cost and time."""
+    """Accuracy first, then pass^k if samples were repeated, tokens, cost and time."""
     samples: tuple[SampleChange, ...]
     """Every sample, in the order of the input."""
     confidence: float
@@ -94,11 +94,11 @@ class Comparison:
 
     @property
     def has_costs(self) -> bool:
-        """Whether the prices of all calls are known, so that cost is among the measures."""
+        """Whether the prices of all calls are known, so that the measures include the cost."""
         return _has_costs(self.baseline, self.learned)
 
     def count(self, outcome: Outcome) -> int:
-        """Return how many samples have an outcome.
+        """Return the number of samples with an outcome.
 
         Args:
             outcome: `gained`, `lost`, `both right` or `both wrong`.
@@ -110,18 +110,18 @@ class Comparison:
 def compare(baseline: Evaluation, learned: Evaluation, *, confidence: float = 0.95, seed: int = 0) -> Comparison:
     """Compare two evaluations of the same samples.
 
-    Where every `correct` is 0 or 1 and nothing was repeated, the accuracies are tested with McNemar's exact test, all
-    else with a sign-flip permutation test over the samples. Cost is omitted where a price is not known.
+    If every `correct` is 0 or 1 and no sample was repeated, the accuracies are tested with McNemar's exact test;
+    everything else with a sign-flip permutation test over the samples. The cost is omitted if a price is not known.
 
     Args:
         baseline: Without skills.
         learned: With them.
         confidence: The level of the intervals.
-        seed: For the drawing.
+        seed: For random numbers.
 
     Raises:
         UnfinishedEvaluationError: Answers are missing.
-        ValueError: The two have not the same samples.
+        ValueError: The evaluations do not have the same samples.
     """
     changes = sample_changes(baseline, learned)
     most = min(baseline.repeats, learned.repeats)
@@ -131,15 +131,11 @@ def compare(baseline: Evaluation, learned: Evaluation, *, confidence: float = 0.
 
 
 def sample_changes(baseline: Evaluation, learned: Evaluation) -> tuple[SampleChange, ...]:
-    """Pair the answers of two evaluations sample by sample, whatever their order.
-
-    Args:
-        baseline: One of them; it gives the order.
-        learned: The other one.
+    """Pair the answers of two evaluations sample by sample, in the order of `baseline`.
 
     Raises:
         UnfinishedEvaluationError: Answers are missing.
-        ValueError: The two have not the same samples.
+        ValueError: The evaluations do not have the same samples.
     """
     baseline.check_complete()
     learned.check_complete()

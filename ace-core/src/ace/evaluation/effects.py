@@ -1,4 +1,4 @@
-"""What each skill does: how often it is shown and cited, and how the answers fare with it and without."""
+"""The effect of each skill: how often it is shown and cited, and the accuracy with and without it."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class SkillEffect:
     content: str
     """Its text."""
     shown: int
-    """In how many answers the agent could see it."""
+    """The number of answers for which the agent saw it."""
     cited: int
-    """In how many of them it named it."""
+    """The number of these answers that cite it."""
     correct_when_cited: float | None
-    """The accuracy of the answers that cite it; None if there is none."""
+    """The accuracy of the answers that cite it; None without such answers."""
     correct_when_not: float | None
-    """The accuracy of the answers that do not; None if there is none."""
+    """The accuracy of the answers that do not; None without such answers."""
     without_skills: float | None
-    """The accuracy without any skill on the samples whose answers cite it; None where that is not known."""
+    """The accuracy without any skill on the samples whose answers cite it; None if it is not known."""
 
     @property
     def is_never_cited(self) -> bool:
-        """Whether it was shown, and no answer ever named it."""
+        """Whether it was shown, but no answer cites it."""
         return self.shown > 0 and self.cited == 0
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The effect of one skill, measured by leaving it out."""
+    """The effect of one skill, measured by omitting it."""
 
     skill_id: str
     """The skill."""
@@ -59,7 +59,7 @@ class LeftOut:
     effect: Interval
     """Accuracy of the whole book minus accuracy without this skill; above 0 it helps."""
     p_value: float
-    """How probable so large an effect is by chance (sign flips)."""
+    """The probability of an effect this large by chance (sign flips)."""
 
 
 @checked_arguments()
@@ -68,7 +68,7 @@ def skill_effects(
 ) -> tuple[SkillEffect, ...]:
     """Return how each active skill was used, the most cited first.
 
-    Better answers among those that cite a skill do not prove that the skill made them better: see `leave_one_out`.
+    If answers that cite a skill are better, that does not prove that the skill improved them: see `leave_one_out`.
 
     Args:
         learned: An evaluation with this book.
@@ -109,30 +109,30 @@ def leave_one_out(
     cancel_token: CancellationToken | None = None,
     on_answer: Callable[[JudgedAnswer], None] | None = None,
 ) -> tuple[LeftOut, ...]:
-    """Measure what each skill is worth: answer all samples without it, and compare with the whole book.
+    """Measure the effect of each skill: answer all samples without it, and compare with the whole book.
 
-    It asks the model for all samples once more for each skill.
+    All samples are answered once more for each skill.
 
     Args:
-        evaluator: Who answers and judges. With an `answers_path`, what it has answered before is not asked again.
+        evaluator: Answers and judges. With an `answers_path`, answered questions are not asked again.
         samples: The samples.
         skillbook: The book; it is only read.
         skill_ids: The skills to omit, one at a time; all active ones by default.
-        whole: The answers with the whole book, if they are there.
+        whole: The answers with the whole book, if they are known.
         repeats: How often each sample is answered.
         seed: For intervals and tests.
-        max_cost: US dollars. When the answers have cost so much, no further sample begins.
-        cancel_token: Stops it.
-        on_answer: Called with each answer when it is there.
+        max_cost: US dollars. Once the answers have cost this much, no further sample starts.
+        cancel_token: Stops the evaluation.
+        on_answer: Called with each answer.
 
     Raises:
-        ValueError: There is no such skill, or `whole` has other samples.
-        UnfinishedEvaluationError: It was stopped before all answers were there.
+        ValueError: A skill is unknown, or `whole` has other samples.
+        UnfinishedEvaluationError: It was stopped before all samples were answered.
     """
     chosen = [skill.id for skill in skillbook.skills()] if skill_ids is None else list(skill_ids)
     known = {skill.id: skill.content for skill in skillbook.skills()}
     if unknown := [skill_id for skill_id in chosen if skill_id not in known]:
-        raise ValueError(f"there is no active skill {unknown[0]!r} to omit")
+        raise ValueError(f"no active skill has the id {unknown[0]!r}, so it cannot be omitted")
     budget = Budget(max_cost, cancel_token)
     if whole is None:
         whole = budget.evaluate(evaluator, samples, skillbook, name="all skills", repeats=repeats, on_answer=on_answer)

@@ -16,7 +16,7 @@ __all__ = ["Evaluation", "JudgedAnswer", "UnfinishedEvaluationError"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedAnswer:
-    """What an agent answered to a sample, and what that was worth.
+    """An agent's answer to a sample, and its score.
 
     Example:
         >>> answer = JudgedAnswer(sample_id="a", question="2+2?", correct=1.0, answer="4")
@@ -29,31 +29,35 @@ class JudgedAnswer:
     question: str
     """The question."""
     repeat: int = 1
-    """Which of the attempts at the sample this is, from 1."""
+    """The number of the attempt at the sample, from 1."""
     correct: float
     """From 0 (wrong) to 1 (right). A sample that failed is wrong."""
     answer: str = ""
     """The answer; empty if the sample failed."""
     ground_truth: str | None = None
-    """The right answer, where it is known."""
+    """The right answer, if it is known."""
     feedback: str = ""
-    """What the environment said."""
+    """The feedback of the environment."""
     error: str | None = None
-    """What went wrong, if the sample failed."""
+    """The error, if the sample failed."""
     calls: int = 0
-    """How often a model was asked."""
+    """The number of model calls."""
     input_tokens: int = 0
     """The tokens of the prompts."""
     output_tokens: int = 0
     """The tokens of the answers."""
     cost: float | None = None
-    """US dollars; None where a price is not known."""
+    """US dollars; None if a price is not known."""
     seconds: float = 0.0
     """How long it took to answer and judge."""
     shown: tuple[str, ...] = ()
-    """The ids of the skills that the agent could see."""
+    """The ids of the skills that the agent saw."""
     cited: tuple[str, ...] = ()
-    """The ids of those that its reasoning names."""
+    """The ids of the skills that its reasoning cites."""
+    cached_input_tokens: int = 0
+    """The part of `input_tokens` that the provider had in its cache."""
+    cache_write_tokens: int = 0
+    """The part of `input_tokens` that the provider wrote to its cache."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.correct <= 1 or math.isnan(self.correct):
@@ -61,7 +65,7 @@ class JudgedAnswer:
 
     @property
     def is_right(self) -> bool:
-        """Whether the answer is right as a whole."""
+        """Whether the answer is completely right."""
         return self.correct == 1
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,11 +89,11 @@ class JudgedAnswer:
 
 
 class UnfinishedEvaluationError(RuntimeError):
-    """An evaluation was stopped before all its answers were there, so its numbers would mislead.
+    """An evaluation was stopped before all samples were answered, so its numbers would be misleading.
 
     Args:
         message: What is missing, and what to do.
-        reached: How far it came, such as `3 of 5 answers without skills`.
+        reached: Its progress, such as `3 of 5 answers without skills`.
     """
 
     def __init__(self, message: str, reached: str = "") -> None:
@@ -99,7 +103,7 @@ class UnfinishedEvaluationError(RuntimeError):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an agent answered to all samples, in every repeat.
+    """The answers of an agent to all samples, in every repeat.
 
     Example:
         >>> answers = [JudgedAnswer(sample_id=name, question="?", correct=1.0) for name in "ab"]
@@ -112,11 +116,11 @@ class Evaluation:
     answers: tuple[JudgedAnswer, ...]
     """The answers in the order of the samples; the repeats of a sample follow each other."""
     planned: int
-    """How many answers were asked for."""
+    """The number of answers requested."""
     stopped_by: str = ""
-    """What stopped it before all were there: `max_cost` or `cancelled`; else empty."""
+    """What stopped it before all samples were answered: `max_cost` or `cancelled`; else empty."""
     paid: float = 0.0
-    """US dollars that were paid for it just now; an answer that was kept in a file was paid before."""
+    """US dollars that were paid in this call; answers from a file were paid for before."""
 
     @cached_property
     def by_sample(self) -> Mapping[str, tuple[JudgedAnswer, ...]]:
@@ -128,7 +132,7 @@ class Evaluation:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all answers are there."""
+        """Whether no answer is missing."""
         return len(self.answers) == self.planned
 
     @property
@@ -148,12 +152,12 @@ class Evaluation:
 
     @property
     def repeats(self) -> int:
-        """How often each sample was answered, at least."""
+        """The least number of answers to a sample."""
         return min((len(answers) for answers in self.by_sample.values()), default=0)
 
     @property
     def cost(self) -> float | None:
-        """The US dollars of all answers; None where a price is not known."""
+        """The US dollars of all answers; None if a price is not known."""
         costs = [answer.cost for answer in self.answers]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
@@ -170,7 +174,7 @@ class Evaluation:
 
         Args:
             confidence: The level, between 0 and 1.
-            seed: For the drawing.
+            seed: For random numbers.
 
         Raises:
             UnfinishedEvaluationError: Answers are missing.
@@ -182,7 +186,7 @@ class Evaluation:
         """Raise if answers are missing.
 
         Raises:
-            UnfinishedEvaluationError: They are.
+            UnfinishedEvaluationError: Answers are missing.
         """
         if not self.answers or not self.is_complete:
             reason = f" (stopped by {self.stopped_by})" if self.stopped_by else ""

@@ -1,4 +1,4 @@
-"""Has an agent answer samples with a skillbook, and an environment judge the answers. Nothing is learned."""
+"""Evaluation: an agent answers samples with a skillbook, and an environment judges the answers. Nothing is learned."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from ace.arguments import checked_arguments, checked_class
+from ace.atomic_file import append_line
 from ace.calls.model_calls import call_scope, current_call_scope
 from ace.context import ACESample, ACEStepContext, SelectedSkills, SkillbookView
-from ace.durable_file import append_line
 from ace.evaluation.call_costs import EVALUATION_PREFIX, CallCosts
 from ace.evaluation.evaluation import Evaluation, JudgedAnswer
 from ace.pipeline import CancellationToken, Pipeline, SampleResult, StepProtocol
 from ace.protocols.observers import observing
-from ace.runners.run_limits import RunLimits
+from ace.runners.run_options import RunLimits
 from ace.skillbook import Skillbook
 from ace.steps import AgentStep, EvaluateStep
 
@@ -40,25 +40,18 @@ class _Attempt:
     """One sample in one repeat."""
 
     place: int
-    """Its place among all attempts."""
+    """Its position among all attempts."""
     sample: ACESample
-    """The sample."""
     name: str
     """The name of the sample."""
     repeat: int
-    """Which of the attempts at the sample this is, from 1."""
+    """The number of the attempt at the sample, from 1."""
     key: str
-    """A hash of all that the answer depends on; empty where no file keeps the answers."""
+    """A hash of everything that the answer depends on; empty if no file keeps the answers."""
 
 
 def _attempts_at(samples: Sequence[ACESample], repeats: int, keys: _AnswerKeys | None = None) -> list[_Attempt]:
-    """Return the attempts in the order of the samples; the repeats of a sample follow each other.
-
-    Args:
-        samples: The samples.
-        repeats: How often each sample is answered.
-        keys: Makes the keys.
-    """
+    """Return the attempts in the order of the samples; the repeats of a sample follow each other."""
     attempts: list[_Attempt] = []
     for sample, name in zip(samples, sample_names(samples), strict=True):
         skills = "" if keys is None else keys.skills_for(sample)
@@ -70,12 +63,12 @@ def _attempts_at(samples: Sequence[ACESample], repeats: int, keys: _AnswerKeys |
 
 @final
 class _AnswerKeys:
-    """What answers depend on beside their samples.
+    """Hashes of what answers depend on besides their samples.
 
     Args:
         book: The skills.
-        retrieval: Chooses the skills that an agent sees; then an answer depends on these only.
-        label: What else they depend on.
+        retrieval: Chooses the skills that an agent sees; then an answer depends only on these.
+        label: Everything else that answers depend on.
     """
 
     def __init__(self, book: Skillbook, retrieval: Retrieval | None, label: str) -> None:
@@ -91,23 +84,23 @@ class _AnswerKeys:
         try:
             chosen = SelectedSkills(self._view, self._retrieval(sample.question, self._view)).as_prompt()
         except Exception:
-            chosen = ""  # AgentStep meets it again and reports it with the sample; failed answers are not used again
+            chosen = ""  # AgentStep raises it again for the sample, and failed answers are not reused
         return text_hash(self._label, chosen)
 
 
 @checked_class
 @final
 class AnswerFile:
-    """A file of JSON lines: a key and a judged answer each.
+    """A file of JSON lines, each with a key and a judged answer.
 
-    The key identifies everything that the answer depends on. A failed answer is kept for the record, and asked for
-    again.
+    The key identifies everything that the answer depends on. A failed answer is only kept for the record; the question
+    is asked again.
 
     Args:
         path: The file; it is created with the first answer.
 
     Raises:
-        ValueError: A line is not a judged answer, and was not cut off by the end of a process either; the text names
+        ValueError: A line is not a judged answer, and is not just cut off by the end of a process; the message names
             the line.
     """
 
@@ -134,10 +127,6 @@ class AnswerFile:
     def keep(self, key: str, answer: JudgedAnswer) -> None:
         """Keep an answer; it is on the disk when this returns.
 
-        Args:
-            key: What it depends on.
-            answer: The answer.
-
         Raises:
             OSError: It cannot be written.
         """
@@ -149,20 +138,20 @@ class AnswerFile:
 def read_kept_lines(
     path: Path, first: str, read: Callable[[str, dict[str, Any]], T], *, what: str, instead: str
 ) -> list[T]:
-    """Read the records of a file; without the file there are none.
+    """Read the records of a file; empty if the file does not exist.
 
-    A line that was cut off when its process was killed is skipped. It may be anywhere, since another process may have
-    continued the file.
+    A line that was cut off when its process was killed is skipped. It may be anywhere, because another process may have
+    appended to the file since.
 
     Args:
         path: The file.
-        first: The name of the field that each record begins with.
+        first: The name of the first field of each record.
         read: Makes a record from the value of that field and from the other fields.
-        what: What a record is, for the error.
-        instead: What to do about a file that holds something else.
+        what: The name of a record, for the error.
+        instead: What to do if the file contains something else, for the error.
 
     Raises:
-        ValueError: A line is not such a record; the text names it.
+        ValueError: A line is not such a record; the message names it.
     """
     if not path.exists():
         return []
@@ -182,10 +171,7 @@ def read_kept_lines(
 
 @checked_arguments()
 def sample_names(samples: Sequence[ACESample]) -> list[str]:
-    """Return a name for each sample: its own id, else a hash of its texts. A name that comes again gets a number.
-
-    Args:
-        samples: The samples.
+    """Return a name for each sample: its own id, else a hash of its texts. Repeated names get a number.
 
     Example:
         >>> from ace.environments import Sample
@@ -202,11 +188,7 @@ def sample_names(samples: Sequence[ACESample]) -> list[str]:
 
 
 def text_hash(*texts: str | None) -> str:
-    """Return a short hash of texts.
-
-    Args:
-        *texts: The texts; None differs from an empty one.
-    """
+    """Return a short hash of texts; None differs from an empty text."""
     joined = "\x1f".join("\x00" if text is None else text for text in texts)
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -214,19 +196,20 @@ def text_hash(*texts: str | None) -> str:
 @checked_class
 @final
 class Evaluator:
-    """Has an agent answer samples, and an environment judge the answers. The skillbook is only read.
+    """Lets an agent answer samples, and an environment judge the answers. The skillbook is only read.
 
     Args:
-        agent: Who answers.
-        environment: Who judges. Its metric `correct` counts.
+        agent: Answers the questions.
+        environment: Judges the answers; its metric `correct` is the score.
         retrieval: Chooses the skills that the agent sees; by default it sees them all.
         workers: How many agents run at once.
-        answers_path: A file that keeps every answer. What it has is not asked again, unless it failed.
-        label: What the answers in that file depend on beside samples and skills, such as the name of the model, its
-            settings and the environment. Answers of another label are asked for anew.
+        answers_path: A file that keeps every answer. A question with an answer in it is not asked again, unless the
+            answer failed.
+        label: What the answers in that file depend on besides samples and skills, such as the name of the model, its
+            settings and the environment. Answers with another label are not used.
 
     Raises:
-        ValueError: The file holds something else, or `workers` is below 1.
+        ValueError: The file contains something else, or `workers` is below 1.
     """
 
     def __init__(
@@ -260,25 +243,25 @@ class Evaluator:
         cancel_token: CancellationToken | None = None,
         on_answer: Callable[[JudgedAnswer], None] | None = None,
     ) -> Evaluation:
-        """Have every sample answered and judged. A sample that fails is a wrong answer.
+        """Answer and judge every sample. A sample that fails counts as wrong.
 
         Args:
             samples: The samples.
-            skillbook: The skills; without any by default.
-            name: What is evaluated, for reports.
+            skillbook: The skills; none by default.
+            name: The name of the evaluation, for reports.
             repeats: How often each sample is answered.
-            max_cost: US dollars. When the answers have cost so much, no further sample begins.
-            cancel_token: Stops it; what is under way is finished.
-            on_answer: Called with each answer when it is there; with those that were kept in the file, at once.
+            max_cost: US dollars. Once the answers have cost this much, no further sample starts.
+            cancel_token: Stops the evaluation; samples that have started are finished.
+            on_answer: Called with each answer; with those from the file, at the beginning.
 
         Returns:
-            The answers. If it was stopped, some are missing; the file has those that are there.
+            The answers. If it was stopped, some are missing; the file has the others.
 
         Raises:
-            ValueError: There is no sample, or an argument is invalid.
+            ValueError: `samples` is empty, or an argument is invalid.
         """
         if not samples:
-            raise ValueError("there are no samples to evaluate on")
+            raise ValueError("samples is empty; pass at least one sample to evaluate on")
         if repeats < 1:
             raise ValueError(f"repeats must be at least 1, got {repeats!r}")
         if max_cost is not None and not max_cost > 0:
@@ -318,7 +301,7 @@ class Evaluator:
         max_cost: float | None,
         keep: Callable[[_Attempt, JudgedAnswer], None],
     ) -> str:
-        """Have the attempts answered, and each answer kept. Returns what stopped it."""
+        """Answer the attempts, and keep each answer. Returns what stopped it."""
         began: dict[int, float] = {}
         costs = CallCosts(prefix)
         view = SkillbookView(book)
@@ -343,15 +326,17 @@ class Evaluator:
                     calls=spent.calls,
                     input_tokens=spent.input_tokens,
                     output_tokens=spent.output_tokens,
+                    cached_input_tokens=spent.cached_input_tokens,
+                    cache_write_tokens=spent.cache_write_tokens,
                     cost=spent.cost,
                     seconds=time.monotonic() - began.pop(attempt.place),
                 )
                 keep(attempt, answer)
-            except BaseException as error:  # the pipeline would only log it, and go on paying
+            except BaseException as error:  # the pipeline would only log it, and continue to pay
                 problems.append(error)
                 token.cancel()
 
-        # Inside of a training run the calls count for that run, but are none of its recorded ones.
+        # Inside a training run, the calls count towards that run, but are not recorded for it.
         scope = replace(current_call_scope(), store=None, answers=None, sample="")
         scope = scope if scope.run_id else replace(scope, run_id=prefix)
         limits = RunLimits(scope.run_id, token, max_cost, False)
@@ -365,7 +350,7 @@ class Evaluator:
             observing(limits.observe),
             Pipeline[ACEStepContext](steps) as pipeline,
         ):
-            # The token ends the input, not what is under way: an answer that was paid for is judged and kept.
+            # The token ends the input, not samples that have started: an answer that was paid for is judged and kept.
             pipeline.run(contexts(), self.workers, done)
         if problems:
             raise problems[0]
@@ -396,20 +381,20 @@ def _judged(attempt: _Attempt, result: SampleResult[ACEStepContext], everything:
     )
     correct = trace.get("metrics", {}).get("correct")
     if correct is None:
-        return replace(answered, error=f"the environment gave no metric 'correct': {trace.get('feedback', '')}")
+        return replace(answered, error=f"the environment returned no metric 'correct': {trace.get('feedback', '')}")
     try:
         return replace(answered, correct=float(correct))
     except (TypeError, ValueError, OverflowError) as error:
-        return replace(answered, error=f"the environment gave an impossible metric: {error}")
+        return replace(answered, error=f"the environment returned an invalid metric 'correct': {error}")
 
 
 @final
 class Budget:
-    """Has samples answered as long as there is money left.
+    """Makes evaluations until their common budget is spent.
 
     Args:
         max_cost: US dollars for all evaluations together; None sets no limit.
-        cancel_token: Stops them.
+        cancel_token: Stops the evaluations.
     """
 
     def __init__(self, max_cost: float | None = None, cancel_token: CancellationToken | None = None) -> None:
@@ -426,13 +411,13 @@ class Budget:
         repeats: int = 1,
         on_answer: Callable[[JudgedAnswer], None] | None = None,
     ) -> Evaluation:
-        """Return an evaluation that has all its answers. The arguments are those of `Evaluator.evaluate`.
+        """Return a complete evaluation. The arguments are those of `Evaluator.evaluate`.
 
         Raises:
-            UnfinishedEvaluationError: It was stopped before all answers were there.
+            UnfinishedEvaluationError: It was stopped before all samples were answered.
         """
         if self.left is not None and self.left <= 0:
-            self.token.cancel("max_cost")  # what the answer file has is free all the same
+            self.token.cancel("max_cost")  # answers from the file are still free
         evaluation = evaluator.evaluate(
             samples,
             skillbook,

@@ -1,4 +1,4 @@
-"""Trains several times, in several orders, and sets what was learned against no skills at all."""
+"""Training several times, in several orders, and comparing the results with no skills."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = ["Experiment", "ExperimentRun", "pooled", "run_experiment"]
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRun:
-    """One training and its outcome."""
+    """One training and its test."""
 
     order: int
     """The seed of the order of the training samples."""
     training: TrainingResult
-    """The training."""
+    """The result of the training."""
     test: Evaluation
-    """The test samples with the best state of the skillbook."""
+    """The answers to the test samples with the best state of the skillbook."""
 
 
 @checked_class
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Several trainings against none."""
+    """Several trainings, compared with no skills."""
 
     runs: tuple[ExperimentRun, ...]
     """The trainings, one for each order."""
     comparison: Comparison
-    """All of them together against the baseline, on the test samples."""
+    """All of them together, compared with the baseline, on the test samples."""
 
 
 @checked_arguments(LearningOptions)
@@ -56,22 +56,22 @@ def run_experiment(
     on_answer: Callable[[JudgedAnswer], None] | None = None,
     **options: Unpack[LearningOptions],
 ) -> Experiment:
-    """Train once in each order, from the same beginning, and test each result on samples that no training saw.
+    """Train once in each order, from the same state, and test each result on samples that no training saw.
 
     Args:
-        trainer: Who trains. Its evaluator tests as well.
+        trainer: Trains; its evaluator also makes the tests.
         splits: The samples in three parts.
         orders: A seed for each training, which shuffles the training samples.
         epochs: The number of passes over the samples in each training.
-        repeats: How often each test sample is answered, on both sides.
+        repeats: How often each test sample is answered, with and without skills.
         seed: For intervals and tests.
-        new_skillbook: Makes the book that a training begins with, from the seed of its order; empty by default.
+        new_skillbook: Returns the book that a training begins with, for the seed of its order; by default an empty one.
         on_answer: Called with each answer to a test sample.
-        **options: The other settings of learning; see `LearningSettings`. A skillbook is none of them: each training
-            has its own.
+        **options: The other settings of learning, except the skillbook, because each training has its own; see
+            `LearningSettings`.
 
     Raises:
-        ValueError: There is no order, or an argument is invalid.
+        ValueError: `orders` is empty, or an argument is invalid.
     """
     if not orders:
         raise ValueError("orders must contain a seed for at least one training, such as orders=[0]")
@@ -86,7 +86,7 @@ def run_experiment(
     runs = []
     for order in orders:
         own: LearningOptions = {**options, "skillbook": Skillbook() if new_skillbook is None else new_skillbook(order)}
-        training = trainer.train(splits.train, splits.validate, epochs=epochs, order=order, **own)
+        training = trainer.train(splits.train, splits.validate, epochs=epochs, shuffle=order, **own)
         name = f"learned, order {order}"
         test = evaluator.evaluate(splits.test, training.skillbook, name=name, repeats=repeats, on_answer=on_answer)
         runs.append(ExperimentRun(order, training, test))
@@ -98,7 +98,7 @@ def pooled(name: str, evaluations: Sequence[Evaluation]) -> Evaluation:
     """Return several evaluations of the same samples as one, in which each is a repeat.
 
     Args:
-        name: The name of the whole.
+        name: The name of the result.
         evaluations: The evaluations.
 
     Raises:

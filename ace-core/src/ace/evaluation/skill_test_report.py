@@ -1,4 +1,4 @@
-"""What a test of a skillbook found: the result of each case, a verdict on each skill, and the forms for programs."""
+"""The report on a test of a skillbook: the result of each case, a verdict on each skill, and output for programs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["CaseTest", "SkillTestReport", "SkillVerdict", "Verdict", "junit_xml"]
 
 Verdict = Literal["proven", "interfered", "failing", "unneeded", "unproven"]
-"""What a test says about a skill; see `SkillVerdict.verdict`."""
+"""The verdict on a skill; see `SkillVerdict.verdict`."""
 
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTest:
-    """What became of one case.
+    """The result of one case.
 
     Example:
         >>> from ace.skill import CaseCheck, SkillCase
@@ -39,29 +39,29 @@ class CaseTest:
     skill_ids: tuple[str, ...]
     """The skills that it proves."""
     result: Literal["passed", "failed", "not_run"]
-    """Whether the answer passed the check, with the skills of the book; `not_run` where there is no judged answer."""
+    """Whether the answer passed the check, with the skills of the book; `not_run` without a judged answer."""
     answer: str = ""
-    """The answer; empty where there is none."""
+    """The answer; may be empty."""
     shown: tuple[str, ...] = ()
     """The ids of the skills that the agent was shown."""
     reason: str = ""
     """Why it failed or was not run; empty if it passed."""
     is_error: bool = False
-    """Whether it was not run because something went wrong, such as a model that could not be reached."""
+    """Whether it was not run because of an error, such as a model that could not be reached."""
     is_kept: bool = False
-    """Whether the answer was known from a file, so that no model was asked."""
+    """Whether the answer is from a file, so that no model was asked."""
     alone: Mapping[str, bool | None] = field(default_factory=dict)
-    """Whether it passes with only one skill, by the id of the skill; None where that could not be judged."""
+    """Whether it passes with only one skill, by the id of the skill; None if that could not be judged."""
     without: bool | None = None
-    """Whether it passes without any skill; None where that was not asked or could not be judged."""
+    """Whether it passes without any skill; None if that was not asked or could not be judged."""
     answer_without: str = ""
-    """The answer without any skill; empty where that was not asked."""
+    """The answer without any skill; empty if that was not asked."""
     seconds: float = 0.0
     """How long the answer with the book took."""
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it was answered wrongly, or could not be asked because something went wrong."""
+        """Whether the answer was wrong, or the question could not be asked because of an error."""
         return self.result == "failed" or self.is_error
 
     @property
@@ -101,15 +101,15 @@ class SkillVerdict:
     content: str
     """Its text."""
     verdict: Verdict
-    """`proven`: its cases pass, with the book and, where that was asked, with the skill alone. `interfered`: they pass
-    with the skill alone and fail with the book. `failing`: one fails. `unneeded`: they pass without the skill.
-    `unproven`: it has no case, or one that was not run."""
+    """`proven`: its cases pass with the book and, if that was asked, with the skill alone. `interfered`: they pass with
+    the skill alone and fail with the book. `failing`: one fails. `unneeded`: they pass without the skill. `unproven`:
+    it has no case, or one that was not run."""
     cases: tuple[str, ...] = ()
     """The ids of its cases."""
     interfering: tuple[str, ...] = ()
     """The other skills without which a failing case passes."""
     reason: str = ""
-    """What the verdict alone does not tell, for people."""
+    """An explanation of the verdict, for people."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""
@@ -118,7 +118,7 @@ class SkillVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillTestReport:
-    """What a test of a skillbook found."""
+    """The report on a test of a skillbook."""
 
     cases: tuple[CaseTest, ...]
     """The cases that were tested, in the order of their skills."""
@@ -129,7 +129,7 @@ class SkillTestReport:
     spent: Spent = field(default_factory=Spent)
     """What the model calls cost."""
     stopped_by: str = ""
-    """What stopped the test before all cases were asked: the reason of the token, `max_cost`, `authentication` or
+    """What stopped the test before all cases were run: the reason of the token, `max_cost`, `authentication` or
     `server_failures`; empty if nothing did."""
     is_noted: bool = False
     """Whether results were written into the book."""
@@ -151,10 +151,10 @@ class SkillTestReport:
 
     @property
     def share(self) -> float | None:
-        """The share of the cases that passed, from 0 to 1; None without any.
+        """The share of the cases that passed, from 0 to 1; None without cases.
 
-        A case that something kept from being asked counts as one that did not pass, and one that cannot be judged
-        here does not count.
+        A case that could not be asked because of an error counts as not passed. One that cannot be judged here does not
+        count.
         """
         counted = len(self.passed) + sum(each.is_wrong for each in self.cases)
         return len(self.passed) / counted if counted else None

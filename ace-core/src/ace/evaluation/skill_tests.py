@@ -1,4 +1,4 @@
-"""Tests a skillbook: asks the questions of the cases that its skills carry, and says what each skill is worth."""
+"""Tests of a skillbook: the questions of the cases of its skills are asked, and each skill gets a verdict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ace.proofs import CaseProver
 from ace.protocols.errors import RoleError
 from ace.protocols.observers import observing
 from ace.retrieval import LexicalRanker
-from ace.runners.run_limits import RunLimits
+from ace.runners.run_options import RunLimits
 from ace.skill import ACTIVE, CaseResult, Skill, SkillCase
 from ace.skillbook import Skillbook
 
@@ -44,26 +44,26 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _BESIDE: Final = 3
-"""The most other skills that are omitted, one at a time, to find the one that interferes; and, where the agent sees the
-whole book, those that a case is taken to depend on beside its own skills."""
+"""The most other skills that are omitted, one at a time, to find the one that interferes; and, if the agent sees the
+whole book, the number of skills on which a case is assumed to depend besides its own."""
 
 
 class SkillTestProgress(NamedTuple):
-    """How far a test is."""
+    """The progress of a test."""
 
     answered: int
-    """The questions that are answered."""
+    """The number of questions answered."""
     planned: int
-    """The questions that are known to be needed; it rises when a failing case is looked into."""
+    """The number of questions known to be needed; it increases when a failing case is investigated."""
     kept: int
-    """Those of the answered that a file had the answer to."""
+    """The number of answers that were in the file."""
     failed: int
-    """The cases that failed with the book so far."""
+    """The number of cases that have failed with the book so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """An answer to the question of a case, or why there is none."""
+    """An answer to the question of a case, or the reason why there is none."""
 
     answer: str = ""
     passed: bool | None = None
@@ -76,7 +76,7 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A case, and the active skills that carry it."""
+    """A case, and the active skills that have it."""
 
     case: SkillCase
     skills: tuple[Skill, ...]
@@ -87,32 +87,32 @@ class _Chosen:
 
     @property
     def copies(self) -> list[SkillCase]:
-        """The case as each of the skills has it: the result that is noted may differ."""
+        """The case as each of the skills has it; their recorded results may differ."""
         return [next(case for case in skill.cases if case.id == self.case.id) for skill in self.skills]
 
 
 @checked_class
 @final
 class SkillTests:
-    """Asks the questions of the cases of a skillbook, and says of each skill what they prove.
+    """Asks the questions of the cases of a skillbook, and gives a verdict on each skill.
 
-    Each case is asked with the whole book, as in a run: the agent, or the retrieval, chooses what is shown.
+    Each question is asked with the whole book, as in a run: the agent, or the retrieval, chooses the skills shown.
 
     Args:
         book: The skillbook whose cases are asked.
         agent: The agent that answers; its `generate` may be `async def`.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
         judge: A client that answers the checks of kind `judge`.
-        environments: By name, what answers the checks of kind `environment`.
+        environments: The environments for checks of kind `environment`, by name.
         workers: How many questions are asked at once.
         answers_path: A file that keeps every answer. A question that was asked before with the same skills and the
             same label is not asked again.
-        label: What the answers in that file depend on beside cases and skills, such as the model and its settings.
-        model: The name of the model, noted with each result; by default the client of the agent tells it.
-        clock: Gives the time that is noted with each result; by default that of the system.
+        label: What the answers in that file depend on besides cases and skills, such as the model and its settings.
+        model: The name of the model, recorded with each result; by default that of the agent's client.
+        clock: Returns the time that is recorded with each result; by default the system time.
 
     Raises:
-        ValueError: `workers` is below 1, or the file holds something else.
+        ValueError: `workers` is below 1, or the file contains something else.
 
     Example:
         >>> from ace.outputs import AgentOutput
@@ -173,9 +173,9 @@ class SkillTests:
         alone: bool = False,
         without: bool = False,
     ) -> int:
-        """Return how many questions a run with the same arguments has to ask a model, as far as that is known before.
+        """Return how many questions a run with the same arguments has to ask, as far as that is known in advance.
 
-        Those that only a failing case makes necessary are not counted. No model is asked.
+        Questions that only a failing case makes necessary are not counted. No model is asked.
 
         Args:
             only: See `run`.
@@ -204,33 +204,33 @@ class SkillTests:
         cancel_token: CancellationToken | None = None,
         on_progress: Callable[[SkillTestProgress], None] | None = None,
     ) -> SkillTestReport:
-        """Test the skillbook, and note the results in it.
+        """Test the skillbook, and record the results in it.
 
         Args:
             only: The ids of the skills or of the cases to test; by default all active skills.
-            changed: Whether to test only cases that did not pass last time, or were not asked with this model, or
-                whose own skill, or one that is shown beside it, was changed since. Where the agent is shown the whole
-                book, the three that fit the question and the skill best count as shown.
-            alone: Whether to ask each case also with only its own skill, which tells a skill that others interfere
-                with from a bad one. For one that others interfere with, up to three of the shown skills are omitted,
-                one at a time, to find which one does.
-            without: Whether to ask each case also without any skill. The skills whose cases all pass so are omitted
-                together and all cases asked again; those that nothing needed are `unneeded`.
+            changed: Whether to test only cases that did not pass last time, that were not asked with this model, or
+                whose own skill, or one shown with it, has changed since. If the agent sees the whole book, the three
+                skills that fit the question and the skill best count as shown.
+            alone: Whether to ask each question also with only its own skill, which distinguishes a bad skill from one
+                with which others interfere. In the latter case, up to three of the shown skills are omitted, one at a
+                time, to find the one that interferes.
+            without: Whether to ask each question also without any skill. The skills whose cases then all pass are
+                omitted together, and all questions asked again; skills without which all pass are `unneeded`.
             note: Whether to write the results into the book: one version for the whole test, none if nothing changed.
             author: The author of that version, for the history.
             max_cost: Stop asking once the answers have cost this much (USD).
-            cancel_token: Stops the test; what is under way is finished, and what was found is noted and reported.
+            cancel_token: Stops the test; questions that were asked are finished, and results are recorded and reported.
             on_progress: Called after each answer, on any thread, one call at a time.
 
         Raises:
             ValueError: An id of `only` is unknown, or `max_cost` is not above 0.
-            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+            RoleError: The agent takes other arguments, or returned something other than an `AgentOutput`.
         """
         if max_cost is not None and not max_cost > 0:
             raise ValueError(f"max_cost must be more than 0 US dollars, got {max_cost!r}")
         token = CancellationToken() if cancel_token is None else cancel_token
         run = _Run(self, token, max_cost, on_progress)
-        # Results count from the beginning: what another process changes meanwhile is newer than they are.
+        # Results have the time of the beginning, so that changes by another process during the test are newer.
         at = self._clock().isoformat("T", "microseconds")
         chosen = self._chosen(only, changed=changed)
         skills = self.book.skills()
@@ -259,7 +259,7 @@ class SkillTests:
         )
 
     def _chosen(self, only: Collection[str] | None, *, changed: bool) -> list[_Chosen]:
-        """Return the cases to test, each once, with all active skills that carry it."""
+        """Return the cases to test, each once, with all active skills that have it."""
         carriers: dict[str, tuple[SkillCase, list[Skill]]] = {}
         skills = self.book.skills()
         for skill in skills:
@@ -270,12 +270,12 @@ class SkillTests:
             known = {*carriers, *(skill.id for skill in skills)}
             for name in only:
                 if name not in known:
-                    raise ValueError(f"there is no active skill with the id {name!r}, nor a case of one")
+                    raise ValueError(f"no active skill, and no case of one, has the id {name!r}")
             chosen = [each for each in chosen if each.case.id in only or not set(only).isdisjoint(each.ids)]
         return [each for each in chosen if self._is_changed(each)] if changed else chosen
 
     def _is_changed(self, chosen: _Chosen) -> bool:
-        """Whether a case has to be asked again, because of what happened since it was asked last."""
+        """Whether a case has to be asked again, because of changes since it was asked last."""
         case = chosen.case
         if any((each.last_result, each.model) != ("passed", self.model) for each in chosen.copies):
             return True
@@ -284,15 +284,15 @@ class SkillTests:
         changed = {skill.id for skill in everything if _moment(skill.updated_at) >= since}
         if not changed:
             return False
-        # One that was removed since may have been shown before.
+        # A skill that was removed since then may have been shown.
         then = [skill.replace(status=ACTIVE) for skill in everything if skill.is_active or skill.id in changed]
         beside = self._shown_beside(case.question, chosen.skills, then)
         return not changed.isdisjoint({*chosen.ids, *(skill.id for skill in beside)})
 
     def _shown_beside(self, question: str, own: Sequence[Skill], skills: Sequence[Skill]) -> list[Skill]:
-        """Return what is shown with a question beside its own skills; of a whole book, what resembles them.
+        """Return the skills shown with a question besides its own; if all are shown, those most similar to them.
 
-        Among skills that are all shown, one that contradicts another resembles it.
+        A skill that contradicts another one is similar to it.
         """
         ids = {skill.id for skill in own}
         if self.prover.chooses:
@@ -303,13 +303,13 @@ class SkillTests:
         return best[:_BESIDE]
 
     def _suspects(self, case: SkillCase, own: Skill, skills: Sequence[Skill]) -> list[Skill]:
-        """Return the skills that may be what interferes, the most suspect one first.
+        """Return the skills that may interfere, the most suspect one first.
 
-        What was changed after the case had passed comes first. Then what resembles the skill and what is newest take
-        turns: a contradiction resembles what it contradicts, and a case that has passed once was broken later.
+        Skills that were changed after the case had passed come first. Then come the most similar and the newest skills
+        in turns: a contradiction is similar to what it contradicts, and a case that once passed was broken later.
         """
         shown = [skill for skill in self.prover.shown(case.question, skills) if skill.id != own.id]
-        # Of equal times, as under a stopped clock, the later place counts.
+        # If times are equal, as with a stopped clock, the later position decides.
         newest = sorted(shown, key=lambda skill: _moment(skill.updated_at))[::-1]
         copy = next((each for each in own.cases if each.id == case.id), case)
         later = [
@@ -324,7 +324,7 @@ class SkillTests:
     def _asked_alone(
         self, run: _Run, chosen: Sequence[_Chosen], skills: Sequence[Skill], tests: dict[str, CaseTest]
     ) -> dict[str, tuple[str, ...]]:
-        """Ask the cases with each of their skills alone; return the skill that interferes, by the id of its victim."""
+        """Ask the cases with each of their skills alone; return what interferes, by the id of the affected skill."""
         pairs = [
             (each.case, skill)
             for each in chosen
@@ -335,7 +335,7 @@ class SkillTests:
             if given is not None:
                 test = tests[case.id]
                 tests[case.id] = replace(test, alone={**test.alone, skill.id: given.passed})
-        # The first failing case of a skill that passes alone stands for the others: each costs up to three answers.
+        # Only the first failing case of a skill that passes alone is investigated: each costs up to three answers.
         victims: dict[str, tuple[SkillCase, Skill]] = {}
         for case, skill in pairs:
             if tests[case.id].result == "failed" and tests[case.id].alone.get(skill.id):
@@ -344,7 +344,7 @@ class SkillTests:
         return {id: (cure,) for id, cure in zip(victims, cures, strict=True) if cure}
 
     def _cure(self, run: _Run, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> str:
-        """Return the shown skill without which a case passes that its own skill answers; empty if none is found."""
+        """Return the id of the shown skill without which a case passes; empty if none is found."""
         for other in self._suspects(case, skill, skills):
             if run.token.is_cancelled:
                 break
@@ -356,10 +356,10 @@ class SkillTests:
     def _unneeded(
         self, run: _Run, chosen: Sequence[_Chosen], skills: Sequence[Skill], tests: dict[str, CaseTest]
     ) -> frozenset[str]:
-        """Return the skills without which all of their cases pass, and all other cases that were asked, too.
+        """Return the skills without which all of their cases pass, and all other cases that were asked.
 
-        They are omitted together: of two skills with the same rule, each alone can be spared, and not both. What
-        breaks without them puts the skills that were shown for it back. The set only shrinks, so this ends.
+        They are omitted together, because of two skills with the same rule one can be omitted, but not both. If a case
+        fails without them, those that were shown with it are put back. The set only shrinks, so the loop ends.
         """
         asked = [each for each in chosen if each.case.id in tests and tests[each.case.id].result != "not_run"]
         for each, given in zip(asked, run.ask_all(asked, []), strict=True):
@@ -383,29 +383,30 @@ class SkillTests:
         return frozenset()
 
     def _note(self, chosen: Sequence[_Chosen], answers: Sequence[_Given | None], at: str, author: str) -> bool:
-        """Write what is new into the book; tell whether anything is."""
+        """Write new results into the book. Returns whether there were any."""
         results: dict[str, list[SkillCase]] = {}
+        contents = {skill.id: skill.content for each in chosen for skill in each.skills}
         for each, given in zip(chosen, answers, strict=True):
             if given is None or given.passed is None:
                 continue
             result = _result_of(given)
             for skill, case in zip(each.skills, each.copies, strict=True):
                 if given.is_kept and (case.last_result, case.model) == (result, self.model):
-                    continue  # nothing was asked, so nothing is newer than what the book has
+                    continue  # nothing was asked, so the book already has this result
                 noted = self.prover.judged(case, given.passed, given.answer)
                 results.setdefault(skill.id, []).append(replace(noted, last_run_at=at, model=self.model))
         if results:
-            self.book.note_results(results, author=author)
+            self.book.note_results(results, author=author, contents=contents)
         return bool(results)
 
 
 @final
 class _Run:
-    """One test under way.
+    """One run of a test.
 
-    `each` calls the work on its own threads; the work calls `ask` and `plan` from there, several at once. The lock
-    guards the counters and what was spent, and is held while progress is reported, so that reports come in order. No
-    model is asked under it.
+    `each` calls the work on threads of its own, from which the work calls `ask` and `plan` concurrently. The lock
+    protects the counters and what was spent, and is held while progress is reported, so that reports come in order. It
+    is not held while a model is asked.
     """
 
     def __init__(
@@ -432,7 +433,7 @@ class _Run:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count what the model calls of the block cost."""
+        """Sum up what the model calls of the block cost."""
         with observing(self._costs), observing(self.limits.observe):
             yield
 
@@ -442,10 +443,10 @@ class _Run:
             self._planned += questions
 
     def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R | None]:
-        """Do the work for each item, several at once; None for those that had not begun when the test was stopped.
+        """Do the work for each item, several at once; None for items that had not begun when the test was stopped.
 
         Raises:
-            BaseException: What the work raised first; no further item begins.
+            BaseException: The first error of the work; no further item begins.
         """
 
         def do(item: T) -> R | None:
@@ -466,14 +467,14 @@ class _Run:
     def ask_all(
         self, chosen: Sequence[_Chosen], skills: Sequence[Skill], *, in_book: bool = False
     ) -> list[_Given | None]:
-        """Ask the questions of cases with the same skills."""
+        """Ask the questions of several cases with the same skills."""
         return self.each(lambda each: self.ask(each.case, skills, in_book=in_book), chosen)
 
     def ask(self, case: SkillCase, skills: Sequence[Skill], *, in_book: bool = False) -> _Given:
         """Ask the question of a case, unless the answer is known or cannot be judged.
 
         Raises:
-            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+            RoleError: The agent takes other arguments, or returned something other than an `AgentOutput`.
         """
         why = self._why_not(case)
         given = _Given(reason=why) if why else self._known(case, skills) or self._asked(case, skills)
@@ -494,17 +495,17 @@ class _Run:
         return text_hash(self._label, case.id, self._prover.fingerprint(case.question, skills))
 
     def _why_not(self, case: SkillCase) -> str:
-        """Say why no answer to a case could be judged here; empty if one can be."""
+        """Return why no answer to a case could be judged here; empty if one can be."""
         check = case.check
         if check.kind == "environment" and check.value not in self._prover.environments:
             return f"the environment {check.value!r} does not exist"
-        return "there is no judge" if check.kind == "judge" and self._prover.judge is None else ""
+        return "no judge was given" if check.kind == "judge" and self._prover.judge is None else ""
 
     def _known(self, case: SkillCase, skills: Sequence[Skill]) -> _Given | None:
         kept = None if self._file is None else self._file.find(self.key(case, skills))
         if kept is None:
             return None
-        # Judged anew where that costs nothing: the checks may have become stricter since.
+        # Judged again if that costs nothing, because the checks may have become stricter.
         passed = answer_passes(case, kept.answer)
         if passed is None:
             passed = kept.is_right
@@ -512,7 +513,7 @@ class _Run:
 
     def _asked(self, case: SkillCase, skills: Sequence[Skill]) -> _Given:
         trace_id = f"{self._prefix}{uuid.uuid4().hex}"
-        # Inside of a run the calls count for that run, but are none of its recorded ones.
+        # Inside a run, the calls count towards that run, but are not recorded for it.
         scope = replace(
             current_call_scope(), run_id=self._run_id, trace_id=trace_id, store=None, answers=None, sample=""
         )
@@ -521,7 +522,7 @@ class _Run:
             with call_scope(scope):
                 outcome = self._prover.outcome(case, skills)
         except RoleError:
-            raise  # the agent does not fit, and so would fail with every case
+            raise  # the agent would fail with every case
         except Exception as error:
             self.limits.sample_failed(error)
             return _Given(reason=f"{type(error).__name__}: {error}", is_error=True)
@@ -529,7 +530,7 @@ class _Run:
             spent = self._costs.take(trace_id)
             with self._lock:
                 self.spent = self.spent.plus(spent)
-        self.limits.sample_learned()
+        self.limits.model_reached()
         seconds = time.monotonic() - begun
         if outcome.passed is None:
             return _Given(outcome.answer, None, outcome.shown, "the answer could not be judged", seconds=seconds)
@@ -545,6 +546,8 @@ class _Run:
                     calls=spent.calls,
                     input_tokens=spent.input_tokens,
                     output_tokens=spent.output_tokens,
+                    cached_input_tokens=spent.cached_input_tokens,
+                    cache_write_tokens=spent.cache_write_tokens,
                     cost=spent.cost,
                     seconds=seconds,
                     shown=outcome.shown,
@@ -558,11 +561,8 @@ class _Run:
 def case_samples(book: Skillbook) -> list[Sample]:
     """Return the cases of the active skills as samples, for evaluations and training; each case once.
 
-    The ground truth is what the check looks for, where that is one text, else the correct answer; judge the answers
-    with `SimpleEnvironment("strict")`. A case that has neither is not among them.
-
-    Args:
-        book: The skillbook.
+    The ground truth is what the check looks for, if that is one text, else the correct answer; judge the answers with
+    `SimpleEnvironment("strict")`. Cases with neither are omitted.
 
     Example:
         >>> from ace.skill import CaseCheck
@@ -593,7 +593,7 @@ def _ground_truth(case: SkillCase) -> str:
 def _reported(
     chosen: Sequence[_Chosen], skills: Sequence[Skill], only: Collection[str] | None, *, changed: bool
 ) -> list[Skill]:
-    """Return the skills on which a verdict is given: those of the cases, and those without one that were meant too."""
+    """Return the skills to give a verdict on: those of the cases, and requested ones without cases."""
     tested = {id for each in chosen for id in each.ids}
     meant = set[str]() if changed else {skill.id for skill in skills} if only is None else set(only)
     return [skill for skill in skills if skill.id in tested or (skill.id in meant and not skill.cases)]
@@ -617,9 +617,9 @@ def _result_of(given: _Given) -> CaseResult:
 def _why_failed(case: SkillCase, answer: str) -> str:
     match case.check.kind:
         case "environment":
-            return f"the environment {case.check.value!r} judges that it is wrong"
+            return f"the environment {case.check.value!r} judged it to be wrong"
         case "judge":
-            return "the judge says no"
+            return "the judge rejected it"
         case _:
             said = why_not(case.check, answer, question=case.question, wrong=case.wrong, expected=case.expected)
             return said or "repeats the answer that was wrong"
@@ -643,13 +643,13 @@ def _verdict(
     skill: Skill, tests: Mapping[str, CaseTest], interfering: tuple[str, ...], is_unneeded: bool
 ) -> SkillVerdict:
     tested = [tests[case.id] for case in skill.cases if case.id in tests]
-    # Of a case that was not chosen, or not reached, the result that the book has counts.
+    # For a case that was not chosen, or not reached, the result in the book counts.
     results = [tests[case.id].result if case.id in tests else case.last_result for case in skill.cases]
     alone = [test.alone[skill.id] for test in tested if skill.id in test.alone]
     verdict, reason = _judged(results, tested, alone, skill.id, is_unneeded)
     if verdict == "interfered":
         others = ", ".join(interfering)
-        reason = f"its cases pass without {others}" if others else "omitting one other skill does not cure it"
+        reason = f"its cases pass without {others}" if others else "omitting one other skill does not help"
     return SkillVerdict(
         skill_id=skill.id,
         section=skill.section,
@@ -668,7 +668,7 @@ def _judged(
     skill_id: str,
     is_unneeded: bool,
 ) -> tuple[Verdict, str]:
-    """Return the verdict on a skill, and what it does not tell."""
+    """Return the verdict on a skill, and an explanation."""
     if not results:
         return "unproven", "it has no case"
     failed = [test for test in tested if test.result == "failed"]
@@ -686,7 +686,7 @@ def _judged(
 
 @lru_cache(maxsize=100_000)  # the same times are compared for each case
 def _moment(time: str) -> datetime:
-    """Return a noted time; the earliest one there is for a text that is none, such as one of another framework."""
+    """Return a recorded time; the earliest possible one if it cannot be parsed, such as one of another framework."""
     try:
         moment = datetime.fromisoformat(time)
     except ValueError:

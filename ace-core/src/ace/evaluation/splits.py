@@ -1,4 +1,4 @@
-"""Parts samples into three that share nothing: to learn from, to choose by, to prove with."""
+"""Splitting samples into three disjoint parts: for training, for validation and for the test."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Splits(Generic[S_co]):
     """Samples in three parts. No question with the same context is in two of them."""
 
     train: tuple[S_co, ...]
-    """What is learned from."""
+    """The samples to learn from."""
     validate: tuple[S_co, ...]
-    """What decides which state of the skillbook is kept."""
+    """The samples that decide which state of the skillbook is kept."""
     test: tuple[S_co, ...]
-    """What the effect is measured on, once, at the end."""
+    """The samples on which the effect is measured, once, at the end."""
 
 
 @checked_arguments()
 def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 0.2, seed: int = 0) -> Splits[S]:
-    """Part samples at random. Those with equal question and context stay together.
+    """Split samples at random. Those with the same question and context stay together.
 
     Each part keeps the order of the input, and has its share to within the size of one such group.
 
@@ -38,10 +38,10 @@ def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 
         samples: The samples.
         validate: The share of the second part, from 0 to 1.
         test: The share of the third part.
-        seed: The same seed parts the same samples in the same way.
+        seed: The same seed splits the same samples in the same way.
 
     Raises:
-        ValueError: A share is out of range, or there are too few different samples for the parts asked for.
+        ValueError: A share is out of range, or there are too few different samples for the requested parts.
 
     Example:
         >>> from ace.environments import Sample
@@ -68,11 +68,11 @@ def split_samples(samples: Sequence[S], *, validate: float = 0.2, test: float = 
 
 
 def check_disjoint(samples: Iterable[ACESample], held_out: Iterable[ACESample]) -> None:
-    """Check that nothing is validated on that is trained on.
+    """Check that no training sample is also a validation sample.
 
     Args:
-        samples: What is learned from.
-        held_out: What is validated on.
+        samples: The training samples.
+        held_out: The validation samples.
 
     Raises:
         ValueError: The same task is in both.
@@ -91,7 +91,7 @@ def _count(share: float, total: int) -> int:
 
 
 def _taken(groups: list[list[int]], count: int, *, leave: int) -> tuple[list[int], list[list[int]]]:
-    """Take whole groups until there are so many samples, but leave some groups for the other parts."""
+    """Take whole groups until they contain `count` samples, but leave some groups for the other parts."""
     taken: list[int] = []
     rest = list(groups)
     while len(taken) < count and len(rest) > leave:
@@ -104,5 +104,5 @@ def _flat(groups: list[list[int]]) -> list[int]:
 
 
 def _same_task(sample: ACESample) -> Hashable:
-    """Return what makes two samples the same task: white space and case make no difference."""
+    """Return a key that is equal for samples with the same task, ignoring white space and case."""
     return tuple(" ".join(text.split()).casefold() for text in (sample.question, sample.context or ""))

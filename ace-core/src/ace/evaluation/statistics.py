@@ -1,7 +1,7 @@
-"""How sure one can be of a difference: bootstrap intervals, paired tests and pass^k.
+"""Statistics of differences: bootstrap intervals, paired tests and pass^k.
 
-All of it is done over samples, since repeats of one sample are not independent of each other; and with a seed, so that
-the same answers give the same numbers.
+They are computed over samples, because repeats of one sample are not independent, and with a seed, so that the same
+answers give the same numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value with the interval that holds the true one, at the level of confidence that was asked for."""
+    """A value with its confidence interval, at the requested level."""
 
     value: float
     """The value as measured."""
@@ -41,16 +41,16 @@ def bootstrap_interval(
     """Return the mean of values, with its percentile bootstrap interval.
 
     B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13. Where all values are equal the
-    interval has no width: the bootstrap cannot know of what it has not seen.
+    interval has no width: the bootstrap only knows the values that it has seen.
 
     Args:
         values: One for each sample; for a paired difference, the differences.
         confidence: The level, between 0 and 1.
-        resamples: How often the samples are drawn again.
-        seed: For the drawing.
+        resamples: The number of resamples.
+        seed: For random numbers.
 
     Raises:
-        ValueError: There is no value, or an argument is out of range.
+        ValueError: `values` is empty, or an argument is out of range.
 
     Example:
         >>> bootstrap_interval([0.0, 1.0, 1.0, 1.0])
@@ -71,7 +71,7 @@ def bootstrap_interval(
 
 @checked_arguments()
 def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
-    """Return how probable so uneven a number of changes is if none were better (exact, two-sided).
+    """Return the probability of changes this uneven if neither side is better (exact, two-sided).
 
     Q. McNemar, Psychometrika 12 (1947), in its exact form: of the pairs that differ, each is as likely to be gained as
     lost, so the number gained is binomial.
@@ -81,7 +81,7 @@ def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
         after: The same samples afterwards, in the same order.
 
     Raises:
-        ValueError: The two do not pair.
+        ValueError: The sequences differ in length.
 
     Example:
         >>> mcnemar_test([False] * 5 + [True], [True] * 6)
@@ -99,7 +99,7 @@ def mcnemar_test(before: Sequence[bool], after: Sequence[bool]) -> float:
 
 @checked_arguments()
 def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, seed: int = 0) -> float:
-    """Return how probable so large a mean difference is if each sign were chance (two-sided).
+    """Return the probability of a mean difference this large if each sign is random (two-sided).
 
     R. A. Fisher, The Design of Experiments, 1935, section 21. With few differences all signs are enumerated; otherwise
     they are drawn at random, and the drawn value is counted in, so that it is never 0 (B. Phipson and G. K. Smyth,
@@ -107,8 +107,8 @@ def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, 
 
     Args:
         differences: After minus before, one for each sample.
-        permutations: How many sign patterns are drawn.
-        seed: For the drawing.
+        permutations: The number of sign patterns to draw.
+        seed: For random numbers.
 
     Raises:
         ValueError: `permutations` is below 1.
@@ -136,18 +136,18 @@ def sign_flip_test(differences: Sequence[float], *, permutations: int = 10_000, 
 
 @checked_arguments()
 def pass_hat_k(right: int, attempts: int, k: int) -> float:
-    """Return how probable it is that k attempts at one sample are all right: pass^k.
+    """Return the probability that k attempts at one sample are all right: pass^k.
 
     The unbiased estimate of S. Yao and others, tau-bench, 2024: of all ways to choose k of the attempts, the share in
     which every one is right.
 
     Args:
-        right: How many attempts were right.
-        attempts: How many there were.
-        k: How many have to be right.
+        right: The number of right attempts.
+        attempts: The number of attempts.
+        k: The number of attempts that all have to be right.
 
     Raises:
-        ValueError: There were not so many attempts.
+        ValueError: There are fewer than k attempts.
 
     Example:
         >>> pass_hat_k(3, 4, 2)
@@ -163,7 +163,7 @@ def _times(sign: int, value: float) -> float:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of ordered values, straight lines between them."""
+    """Return a quantile of ordered values, by linear interpolation."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)

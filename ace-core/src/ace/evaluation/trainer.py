@@ -1,4 +1,4 @@
-"""Trains a skillbook on samples, and keeps the state that validation found best."""
+"""Training of a skillbook on samples; the state with the best validation is kept."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, final
+from typing import TYPE_CHECKING, Unpack, cast, final
 
-from ace.arguments import checked_arguments, checked_class
+from ace.arguments import checked_arguments, checked_class, renamed
 from ace.context import ACEStepContext
 from ace.evaluation.splits import check_disjoint
-from ace.evaluation.validation_course import TrainingLog, ValidationCourse, ValidationPoint, ValidationSettings
+from ace.evaluation.validation_schedule import TrainingLog, ValidationPoint, ValidationSchedule, ValidationSettings
 from ace.pipeline import CancellationToken, SampleResult, cancel_token_var
 from ace.protocols.observers import observing
 from ace.runners import ACE, LearningOptions, LearningSettings, RunOptions
@@ -25,54 +25,58 @@ if TYPE_CHECKING:
     from ace.evaluation.evaluator import Evaluator
     from ace.protocols.roles import ReflectorLike, SkillManagerLike
 
-__all__ = ["Trainer", "TrainingResult", "ValidateStep", "run_validated"]
+__all__ = ["Trainer", "TrainingOptions", "TrainingResult", "ValidateStep", "run_validated"]
+
+
+class TrainingOptions(RunOptions, LearningOptions, total=False):
+    """The keyword arguments of `Trainer.train`: the settings of learning and those of the run."""
 
 
 @checked_class
 class ValidateStep:
     """Validates at intervals of samples, and at the end of the run. It comes last in a learning pipeline.
 
-    It is in the lane of the steps that write, so nothing is learned while it validates. When the course is
+    It is in the lane of the steps that write, so nothing is learned while it validates. When the schedule is
     exhausted, it cancels the run.
 
     Args:
-        course: The validations of the run.
+        schedule: The validations of the run.
     """
 
     requires = frozenset({"global_sample_index"})
     provides: frozenset[str] = frozenset()
     lane = "skillbook"
 
-    def __init__(self, course: ValidationCourse) -> None:
-        self.course = course
-        self.lane_key = course.skillbook
+    def __init__(self, schedule: ValidationSchedule) -> None:
+        self.schedule = schedule
+        self.lane_key = schedule.skillbook
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Validate if it is time; the context stays as it is."""
+        """Validate if it is time; the context does not change."""
         token = cancel_token_var.get()
         is_going = token is None or not token.is_cancelled
-        if ctx.global_sample_index % self.course.settings.interval == 0 and is_going:
+        if ctx.global_sample_index % self.schedule.settings.interval == 0 and is_going:
             self._validate(ctx.global_sample_index, token)
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
         """Validate once more, so that an incomplete interval is validated too, and restore the best state.
 
-        A run that is interrupted after this is complete: nothing of it remains to be done.
+        A run that is interrupted after this is complete.
         """
         if not interrupted:
             self._validate(last_index, None)
-            self.course.finish()
+            self.schedule.finish()
 
     def _validate(self, samples: int, token: CancellationToken | None) -> None:
-        self.course.validate(samples, cancel_token=token)
-        if self.course.is_exhausted and token is not None:
+        self.schedule.validate(samples, cancel_token=token)
+        if self.schedule.is_exhausted and token is not None:
             token.cancel("early_stopping")
 
 
 def run_validated(
     runner: ACE,
-    course: ValidationCourse,
+    schedule: ValidationSchedule,
     samples: Sequence[ACESample],
     epochs: int = 1,
     **options: Unpack[RunOptions],
@@ -81,34 +85,34 @@ def run_validated(
 
     Args:
         runner: Learns; for this run it gets one more step, which validates.
-        course: The validations. An interrupted course is resumed.
-        samples: What is learned from.
+        schedule: The validations. An interrupted schedule is resumed.
+        samples: The samples to learn from.
         epochs: The number of passes over the samples.
-        **options: The options of the runner's `run`. The `cancel_token` stops the run, and its reason tells afterwards
-            what did: `early_stopping` and `max_cost` too. `max_cost` includes the validations.
+        **options: The options of the runner's `run`. The `cancel_token` stops the run; afterwards its reason says what
+            stopped it, including `early_stopping` and `max_cost`. `max_cost` includes the validations.
 
     Returns:
-        What became of the samples; nothing if the run was over before the first of them.
+        The results of the samples; empty if the run ended before the first sample.
 
     Raises:
-        UnfinishedEvaluationError: It was stopped before the book was validated once.
+        UnfinishedEvaluationError: The run was stopped before the first validation was complete.
     """
     given = options.get("cancel_token")
     token = CancellationToken() if given is None else given
     max_cost = options.get("max_cost")
-    paid = course.start(max_cost=max_cost, cancel_token=token)
+    paid = schedule.start(max_cost=max_cost, cancel_token=token)
     left = None if max_cost is None else max_cost - paid
     if left is not None and left <= 0:
         token.cancel("max_cost")
-    elif course.is_exhausted:
+    elif schedule.is_exhausted:
         token.cancel("early_stopping")
     if token.is_cancelled:
         return []
     run: RunOptions = {**options, "max_cost": left, "cancel_token": token}
     own = runner.pipeline
-    runner.pipeline = recomposed(own, [*own.steps, ValidateStep(course)])
+    runner.pipeline = recomposed(own, [*own.steps, ValidateStep(schedule)])
     try:
-        with observing(course.learning_costs):
+        with observing(schedule.learning_costs):
             return runner.run(samples, epochs, **run)
     finally:
         runner.pipeline = own
@@ -116,31 +120,31 @@ def run_validated(
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """What became of a training."""
+    """The result of a training."""
 
     skillbook: Skillbook
-    """The state that validation found best."""
+    """The state with the best validation."""
     points: tuple[ValidationPoint, ...]
-    """All validations; the first one is of the book before it learned."""
+    """All validations; the first one is that of the book before it learned."""
     best: ValidationPoint
-    """The one of the best state."""
+    """The validation of the best state."""
     results: tuple[SampleResult[ACEStepContext], ...]
-    """What became of the training samples, in all epochs."""
+    """The results of the training samples, in all epochs."""
     stopped_by: str
-    """What ended it before all samples were learned: `early_stopping`, `max_cost`, `fail_fast` or `cancelled`; else
-    empty."""
+    """What stopped the training before all samples were learned: `early_stopping`, `max_cost`, `fail_fast` or
+    `cancelled`; else empty."""
 
 
 @checked_class
 @final
 class Trainer:
-    """Trains skillbooks: agent and environment of an evaluator, and the two roles that learn.
+    """Trains skillbooks, with the agent and the environment of an evaluator and the two roles that learn.
 
     Args:
-        evaluator: Who answers and judges, in training and in validation.
-        reflector: Who finds out what a trace teaches.
-        skill_manager: Who turns that into operations.
-        settings: When to validate, and what follows from it.
+        evaluator: Answers and judges, in training and in validation.
+        reflector: Finds out what a trace teaches.
+        skill_manager: Turns that into operations.
+        settings: When to validate, and the consequences.
         log_path: A file that keeps the validations, so that a training can be resumed.
     """
 
@@ -159,7 +163,7 @@ class Trainer:
         self.settings = ValidationSettings() if settings is None else settings
         self.log_path = log_path
 
-    @checked_arguments(LearningOptions)
+    @checked_arguments(RunOptions, LearningOptions)
     def train(
         self,
         samples: Sequence[ACESample],
@@ -167,53 +171,50 @@ class Trainer:
         *,
         epochs: int = 1,
         order: int | None = None,
-        lag: int | None = None,
-        workers: int = 1,
-        max_cost: float | None = None,
-        fail_fast: bool = False,
-        run_id: str | None = None,
-        resume: bool = False,
         on_point: Callable[[ValidationPoint], None] | None = None,
-        cancel_token: CancellationToken | None = None,
-        **options: Unpack[LearningOptions],
+        **options: Unpack[TrainingOptions],
     ) -> TrainingResult:
         """Learn from samples, validate in between and at the end, and return the best state.
 
-        A book in a store is gone back to the best state when this returns; a `skillbook_path` to a JSON file holds the
-        best state at any time; any other skillbook is not changed, and the result contains a copy.
+        When this returns, a book in a store has been rolled back to its best state. A JSON file given as
+        `skillbook_path` always contains the best state so far. Any other skillbook does not change, and the result
+        contains a copy.
 
         Args:
-            samples: What is learned from.
-            validation: What is validated on; none of `samples` may be among them.
+            samples: The samples to learn from.
+            validation: The samples to validate on; none of them may be in `samples`.
             epochs: The number of passes over the samples.
-            order: A seed for the order of the samples, which is another one in every epoch; by default they keep
-                their order.
-            lag: How many earlier samples may not be learned yet when an agent starts; see `ACE.run`.
-            workers: How many agents run at once.
-            max_cost: US dollars, validation included. Once this much is spent, no further sample is started.
-            fail_fast: Whether the first failed sample stops the training.
-            run_id: The name of the run.
-            resume: Whether to resume an interrupted training: the one named, by default the last one in the log. It
-                needs a skillbook in a store, and a `log_path`.
+            order: The old name of `shuffle`, which works until 0.2, with a deprecation warning.
             on_point: Called with each new validation.
-            cancel_token: Stops the training.
-            **options: skillbook or skillbook_path, and the other settings of learning; see `LearningSettings`.
+            **options: skillbook or skillbook_path, and the other settings of learning, see `LearningSettings`; and
+                those of every run, see `RunOptions`. `max_cost` includes the validations. `resume` continues an
+                interrupted training, the one named by `run_id` or else the last one in the log; it needs a skillbook
+                in a store, and a `log_path`. `wait` must be True, because the last validation needs what was learned.
 
         Raises:
-            ValueError: An argument is invalid, or a validation sample is a training sample too.
-            UnfinishedEvaluationError: It was stopped before the first validation.
+            ValueError: An argument is invalid, or a validation sample is also a training sample.
+            UnfinishedEvaluationError: The training was stopped before the first validation.
         """
         check_disjoint(samples, validation)
+        run, learning = _divided(options)
+        if not run.get("wait", True):
+            raise ValueError("wait must be True for a training, because its last validation needs what was learned")
+        resume = run.get("resume", False)
         if resume and self.log_path is None:
             raise ValueError("a training is resumed from its log; pass the log_path of the first call to the trainer")
         log = TrainingLog(self.log_path)
-        name = run_id or (log.last_run if resume else None) or uuid.uuid4().hex
-        path = options.get("skillbook_path")
+        name = run.get("run_id") or (log.last_run if resume else None) or uuid.uuid4().hex
+        path = learning.get("skillbook_path")
         is_file = path is not None and find_store(path) is None
-        settings = LearningSettings(**options)
+        settings = LearningSettings(**learning)
         book = settings.book()
-        token = CancellationToken() if cancel_token is None else cancel_token
-        course = ValidationCourse(
+        given = run.get("cancel_token")
+        token = CancellationToken() if given is None else given
+        run["shuffle"] = renamed("order", order, "shuffle", run.get("shuffle"))
+        run["cancel_token"] = token
+        run["run_id"] = name
+        run["resume"] = bool(resume) and _is_begun(book, name)
+        schedule = ValidationSchedule(
             self.evaluator,
             validation,
             book,
@@ -224,25 +225,18 @@ class Trainer:
             on_point=on_point,
         )
         results = run_validated(
-            self._runner(settings, book, options),
-            course,
+            self._runner(settings, book, learning),
+            schedule,
             samples,
             epochs,
-            shuffle=order,
-            lag=lag,
-            workers=workers,
-            max_cost=max_cost,
-            fail_fast=fail_fast,
-            cancel_token=token,
-            run_id=name,
-            resume=resume and _is_begun(book, name),
+            **run,
         )
-        best = course.best
+        best = schedule.best
         assert best is not None
-        return TrainingResult(course.finish(), course.points, best, tuple(results), token.reason)
+        return TrainingResult(schedule.finish(), schedule.points, best, tuple(results), token.reason)
 
     def _runner(self, settings: LearningSettings, book: Skillbook, options: LearningOptions) -> ACE:
-        # A JSON file is saved by the course, which knows the best state.
+        # A JSON file is saved by the schedule, which knows the best state.
         own: LearningOptions = {**options, "skillbook": book, "skillbook_path": None}
         own["failures_path"] = settings.failures_file()
         return ACE.from_roles(
@@ -255,6 +249,13 @@ class Trainer:
         )
 
 
+def _divided(options: TrainingOptions) -> tuple[RunOptions, LearningOptions]:
+    """Return the options of the run, and the settings of learning."""
+    run = {name: value for name, value in options.items() if name in RunOptions.__annotations__}
+    learning = {name: value for name, value in options.items() if name not in run}
+    return cast(RunOptions, run), cast(LearningOptions, learning)
+
+
 def _is_begun(book: Skillbook, run_id: str) -> bool:
-    """Whether the store knows the run; one that was killed in its first validation is not begun."""
+    """Whether the store has the run. It does not if the run was killed in its first validation."""
     return book.store is None or run_id in recorded_runs(book.store)

@@ -1,10 +1,10 @@
 """A small engine for pipelines of steps over many samples.
 
-It knows nothing of skillbooks or language models, and needs the standard library only. Three primitives compose
-everything: a sequence (`Pipeline`), a branch (`Branch`), and nesting (a pipeline is a step).
+It knows nothing about skillbooks or language models, and needs only the standard library. Everything is composed from
+three primitives: a sequence (`Pipeline`), a branch (`Branch`), and nesting (a pipeline is a step).
 """
 
-# Which file does what stands at the end of docs/explanation/pipeline-engine.md.
+# docs/explanation/pipeline-engine.md says at its end which file does what.
 
 from .branch import Branch, MergeStrategy
 from .cancellation import CancellationToken, cancel_token_var, is_interrupted
@@ -18,14 +18,17 @@ from .errors import (
     PipelineOrderError,
 )
 from .hooks import PipelineHook
+from .lane import LaneQueue, WaitingSample, lane_queue
 from .pipeline import Pipeline
 from .step import StepProtocol
 from .step_observer import StepObserver
+from .sub_runner import SubRunner
 
 __all__ = [
     "Branch",
     "BranchError",
     "CancellationToken",
+    "LaneQueue",
     "MergeConflictError",
     "MergeStrategy",
     "Pipeline",
@@ -38,6 +41,9 @@ __all__ = [
     "StepContext",
     "StepObserver",
     "StepProtocol",
+    "SubRunner",
+    "WaitingSample",
     "cancel_token_var",
     "is_interrupted",
+    "lane_queue",
 ]

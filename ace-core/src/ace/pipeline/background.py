@@ -1,16 +1,15 @@
 """What happens to samples behind the async boundary, and the wait for them before the interpreter exits.
 
 Who calls what, and on which thread: the worker of a sample calls `Background.enter` and waits while the background is
-full; then the threads and the loop of the stages move the `Job` on, each from its own stage into the next one.
+full. Then the threads and the loop of the stages move the `Job` on, each from its own stage to the next.
 
 Invariants:
 
 - A job is in one stage at a time, and only the code that does its work there touches it.
-- Each job that enters leaves once, with its result complete before it is counted. `on_sample_end` is called before
-  that.
-- The last place is kept for the sample that is first in order: all others may wait in a lane for it.
-- The interpreter does not exit while a job is inside, until Ctrl-C gives up on it. That wait is registered before
-  `concurrent.futures` and `threading` shut down, because most clients of models need them.
+- Each job that enters leaves once. Before it is counted, its result is complete and `on_sample_end` has been called.
+- The last slot is reserved for the sample that is first in order, because all others may be waiting for it in a lane.
+- The interpreter does not exit while a job is inside, unless Ctrl-C interrupts that wait. The wait is registered so
+  that it comes before `concurrent.futures` and `threading` shut down, because most clients of models need them.
 """
 
 from __future__ import annotations
@@ -31,12 +30,11 @@ from .context import SampleResult, StepContext, record_failure
 from .errors import log_problem
 from .in_flight import InFlight
 from .interrupts import uninterrupted
-from .lane import Lane, LaneSteps, Sequencer
+from .lane import Lane, LaneSteps, Sequencer, WaitingSample
 from .limiter import AnyWork, LoopWork, limiter_for
 from .segment import Position, Segment
 from .step import PlannedStep
-from .threads import Work
-from .waiting import Changes
+from .threads import Changes, Work
 
 C = TypeVar("C", bound=StepContext)
 
@@ -44,22 +42,22 @@ logger = logging.getLogger(__name__)
 
 
 class Pending(Protocol):
-    """Something that may still be at work when the interpreter exits."""
+    """Work that may not be done when the interpreter exits."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether it is at work."""
+        """Whether there is work left."""
 
     @property
     def pending(self) -> int:
-        """How many samples are not done; 0 for work that is not a sample."""
+        """How many samples have not ended; 0 for work that is not a sample."""
 
     @property
     def failed(self) -> int:
-        """How many samples failed so far."""
+        """How many samples have failed so far."""
 
     def drain(self) -> None:
-        """Block until it is not at work any more; what went wrong is not raised."""
+        """Block until no work is left; errors are not raised."""
 
 
 _watched: WeakSet[Pending] = WeakSet()
@@ -69,7 +67,7 @@ _given_up = False
 
 
 def watch(background: Pending) -> None:
-    """See to it that the interpreter does not exit before `background` is empty."""
+    """Make the interpreter's exit wait until `background` has no work left."""
     global _registered
     with _lock:
         _watched.add(background)
@@ -79,38 +77,39 @@ def watch(background: Pending) -> None:
 
 
 def _register() -> None:
-    # Pools, asyncio.to_thread and so most clients fail as soon as concurrent.futures has been told of the exit.
-    # Its callback and this one are called in the reverse order of their registration: it has to be first.
+    # Pools, asyncio.to_thread and thus most clients fail once concurrent.futures has been told of the exit. Its
+    # callback and this one are called in the reverse order of their registration, so its own has to come first.
     import concurrent.futures.thread  # noqa: F401  (imported for that registration)
 
-    # threading calls these before it joins threads; there is no public name for it. The second registration
-    # is for samples that a thread of the application brought in while the first was at work.
+    # threading calls these before it joins threads; the function has no public name. The second registration is for
+    # samples that a thread of the application adds while the first one is waiting.
     register_early = getattr(threading, "_register_atexit", atexit.register)
     try:
         register_early(drain)
-    except RuntimeError:  # the exit has already begun; the registration below still counts
+    except RuntimeError:  # the exit has already begun; the registration below still works
         log_problem(logger, logging.DEBUG, "a pipeline was first used while the interpreter exits")
     atexit.register(drain)
 
 
 def drain() -> None:
-    """Wait for all background work, and say so. Ctrl-C gives up on it."""
+    """Wait for all background work, and log that. Ctrl-C stops waiting."""
     global _given_up
     try:
         while not _given_up and (busy := [each for each in _snapshot() if each.is_busy]):
             count = sum(each.pending for each in busy)
             if count:
-                message = "the interpreter exits: waiting for %d %s in the background of a pipeline (Ctrl-C gives up)"
-                log_problem(logger, logging.WARNING, message, count, "sample" if count == 1 else "samples")
+                message = "the interpreter is exiting: waiting for %d %s in the background of a pipeline (%s)"
+                samples = "sample" if count == 1 else "samples"
+                log_problem(logger, logging.WARNING, message, count, samples, "Ctrl-C to stop waiting")
             else:
-                message = "the interpreter exits: waiting for the end of a run (Ctrl-C gives up)"
+                message = "the interpreter is exiting: waiting for the end of a run (Ctrl-C to stop waiting)"
                 log_problem(logger, logging.WARNING, message)
             failed_before = sum(each.failed for each in busy)
             for each in busy:
                 each.drain()
             failed = sum(each.failed for each in busy) - failed_before
             if failed:
-                message = "%d of them failed; wait_for_background() before the exit shows why"
+                message = "%d of them failed; call wait_for_background() before the exit to see why"
                 log_problem(logger, logging.ERROR, message, failed)
     except KeyboardInterrupt:
         _given_up = True
@@ -124,20 +123,21 @@ def _snapshot() -> list[Pending]:
         return list(_watched)
 
 
-def _forget_lock() -> None:
-    """A forked child has nothing pending, because its parent does that, but maybe the lock of a thread that is gone."""
+def _forget() -> None:
+    """Start with nothing pending in a forked child: its parent does that, and one of its threads may hold the lock."""
     global _lock
     _lock = threading.Lock()
+    _watched.clear()
 
 
-os.register_at_fork(after_in_child=_forget_lock)
+os.register_at_fork(after_in_child=_forget)
 
 
 class Stage(Protocol[C]):
-    """A part of the background that a sample waits for, passes and leaves."""
+    """A part of the background that a sample passes."""
 
     def submit(self, job: Job[C]) -> None:
-        """Have the job performed when its turn has come."""
+        """Have the job performed when it is its turn."""
 
 
 @final
@@ -174,24 +174,24 @@ class Job(Generic[C]):
         self.background.active.add(self)
         try:
             ctx = self.context.run(run, self.ctx, position)
-        except BaseException as error:  # SystemExit too is this sample's error: the thread serves others
+        except BaseException as error:  # SystemExit too is only this sample's error: the thread serves other samples
             self._fail(error, position)
         else:
             self._succeed(ctx)
 
     async def perform_async(self, run: Callable[[C, Position], Awaitable[C]], then: Callable[[Work], None]) -> None:
-        """Await a stage's work. Passes its continuation to `then`, to be called when this task has left its context."""
+        """Await a stage's work, and pass its continuation to `then`, which is called when this task has ended."""
         position = Position()
         self.background.active.add(self)
         try:
             ctx = await run(self.ctx, position)
-        except BaseException as error:  # as in `perform`; only the step itself cancels this task
+        except BaseException as error:  # as in `perform`; only the step itself can have cancelled this task
             then(partial(self._fail, error, position))
         else:
             then(partial(self._succeed, ctx))
 
     def refuse(self, error: BaseException) -> None:
-        """End the sample because a stage cannot be had, before it has begun."""
+        """End the sample before a stage, because the stage cannot run."""
         self._end(error, None)
 
     def _succeed(self, ctx: C) -> None:
@@ -209,7 +209,7 @@ class Job(Generic[C]):
             record_failure(self.result, error, step_name)
             if self.in_flight.is_watched:
                 self.in_flight.end_behind(self.result, self.caller)
-        finally:  # whatever happens, samples that wait for this one's turn pass, and it is counted
+        finally:  # samples that wait for this one must pass, and it must be counted, even after an error
             self.order.skip(self.index)
             self.background.leave(self.in_flight, failed=True)
 
@@ -220,7 +220,7 @@ class Background(Generic[C]):
 
     Args:
         stages: What each sample passes, in order.
-        limit: How many samples may be inside at once; those that come then wait.
+        limit: How many samples may be inside at once; further ones wait.
     """
 
     def __init__(self, stages: Sequence[Stage[C]], limit: int) -> None:
@@ -231,20 +231,20 @@ class Background(Generic[C]):
         self.forget()
 
     def forget(self) -> None:
-        """Start with nothing inside. A forked child calls it too: its parent does the work that was inside."""
+        """Start empty. A forked child calls it too, because its parent does the work that was inside."""
         self._lock = threading.Lock()
         self._changes = Changes(self._lock)
         self._inside = 0
-        self.active: set[Job[C]] = set()  # those in a step; adding and discarding is one step of the interpreter each
-        self.untold: set[CallerLoop] = set()  # loops that have not made all calls of on_sample_end yet
+        self.active: set[Job[C]] = set()  # jobs in a step; adding and discarding are atomic
+        self.untold: set[CallerLoop] = set()  # loops that have yet to make calls of on_sample_end
 
     def enter(self, job: Job[C]) -> None:
-        """Let a sample in; wait while there is no room for it."""
+        """Let a sample in; wait until there is room for it."""
         while not self.enter_at_once(job):
             self._changes.wait_until(lambda: self._has_room(job))
 
     def enter_at_once(self, job: Job[C]) -> bool:
-        """Take a sample in if there is room for it, and say whether there was."""
+        """Let a sample in if there is room for it. Returns whether there was."""
         with uninterrupted:
             with self._lock:
                 if not self._has_room(job):
@@ -254,16 +254,16 @@ class Background(Generic[C]):
             return True
 
     def skip(self, order: Sequencer, index: int) -> None:
-        """Note that a sample of the run will never come."""
-        if order.is_released(index):  # it has come after all: what was interrupted is only who brought it
+        """Note that a sample of the run will never enter."""
+        if order.is_released(index):  # it has entered: its worker was interrupted only after that
             return
         order.skip(index)
         with self._lock:
             self._changes.tell()
 
     def _has_room(self, job: Job[C]) -> bool:
-        # The last place is reserved for the sample that is first in order: all others may be waiting in a lane for
-        # one that is still in the foreground, and if they filled the background it could never get in.
+        # The last slot is reserved for the sample that is first in order: all others may be waiting in a lane for one
+        # that is still in the foreground. If they filled the background, it could never enter.
         if self._inside + 1 < self._limit:
             return True
         return self._inside < self._limit and job.order.is_first(job.index)
@@ -292,12 +292,12 @@ class Background(Generic[C]):
             timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Raises:
-            TimeoutError: If samples are still inside then; the text says how many.
+            TimeoutError: If samples are still inside then; the message says how many.
         """
         if not self._changes.wait_until(lambda: self._inside == 0, timeout) and (count := self._inside):
             raise TimeoutError(
                 f"{count} {'sample is' if count == 1 else 'samples are'} still in the background after "
-                f"{timeout:g} s; they continue, wait again to see them end"
+                f"{timeout:g} s; they continue, so wait again to see them end"
             )
         self._make_late_calls()
 
@@ -326,7 +326,7 @@ class Background(Generic[C]):
 
     @property
     def failed(self) -> int:
-        """How many samples failed so far."""
+        """How many samples have failed so far."""
         return self._failed
 
     def stats(self) -> dict[str, int]:
@@ -343,42 +343,47 @@ class Background(Generic[C]):
 
 @final
 class ParallelStage(Generic[C]):
-    """One step, which as many samples pass at once as its limit allows."""
+    """One step, which several samples may pass at once, up to its limit."""
 
     def __init__(self, step: PlannedStep[C]) -> None:
         self._segment = Segment([step])
         self._limiter = limiter_for(step)
 
     def submit(self, job: Job[C]) -> None:
-        """Have the job performed when there is a place in the step."""
-        self._limiter.submit(_work(job, self._segment), job.order, job.index)
+        """Have the job performed when the step has a free slot: on the engine's loop if it is asynchronous."""
+        work: AnyWork
+        if self._segment.is_async:
+            work = LoopWork(partial(job.perform_async, self._segment.run_async), job.context, job.refuse)
+        else:
+            work = partial(job.perform, self._segment.run)
+        self._limiter.submit(work, job.order, job.index)
 
 
 @final
 class LaneStage(Generic[C]):
-    """Neighbouring steps of one lane, which one sample at a time passes in input order.
+    """Adjacent steps of one lane, which one sample at a time passes in input order.
 
-    The lane takes the place of the steps' own limits: two pipelines whose lanes have different keys never wait
-    for each other, though their steps be of one class.
+    The lane replaces the steps' own limits: two pipelines whose lanes have different keys never wait for each other,
+    even if their steps are of the same class.
 
     Args:
         lane: The lane, shared with every pipeline that names it with the same key.
         steps: The steps of the section.
-        number: Which lane section of its pipeline it is, counted from 0.
+        number: The position of this lane section among those of its pipeline, from 0.
     """
 
     def __init__(self, lane: Lane, steps: Sequence[PlannedStep[C]], number: int) -> None:
-        self._lane = lane  # kept, so that others with the same name and key find it
+        self._lane = lane  # keeps it alive, so that `lane_for` finds it
         self._steps = LaneSteps(steps)
         self._number = number
 
     def submit(self, job: Job[C]) -> None:
         """Have the job performed when it is its turn."""
-        job.order.turns[self._number].arrive(job.index, _work(job, self._steps))
-
-
-def _work(job: Job[C], steps: Segment[C] | LaneSteps[C]) -> AnyWork:
-    """Return what takes a sample through steps: on the engine's loop if all are asynchronous, else on a thread."""
-    if steps.is_async:
-        return LoopWork(partial(job.perform_async, steps.run_async), job.context, job.refuse)
-    return partial(job.perform, steps.run)
+        turns = job.order.turns[self._number]
+        work: AnyWork
+        if self._steps.is_async:
+            run_async = partial(self._steps.run_async, turns, job.index)
+            work = LoopWork(partial(job.perform_async, run_async), job.context, job.refuse)
+        else:
+            work = partial(job.perform, partial(self._steps.run, turns, job.index))
+        turns.arrive(job.index, work, WaitingSample(job.ctx, job.context))

@@ -1,4 +1,4 @@
-"""Running several pipelines side by side on one context, and joining what they return."""
+"""Running several pipelines in parallel on one context, and joining what they return."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from .errors import BranchError, MergeConflictError, PipelineCancelled, Pipeline
 from .limiter import limited
 from .segment import may_block_loop
 from .step import ExecutionMode, PlannedStep, StepProtocol, placed, plan_step, returned_context
-from .threads import threads
+from .threads import Event, threads
 from .validation import suggesting_keywords
-from .waiting import Event
 
 C = TypeVar("C", bound=StepContext)
 
@@ -29,13 +28,13 @@ class MergeStrategy(Enum):
     """How a branch joins the contexts of its children."""
 
     RAISE_ON_CONFLICT = "raise_on_conflict"
-    """Two different values for one field are an error that names the field and the children."""
+    """Raise an error that names the field and the children if two children wrote different values to one field."""
 
     LAST_WRITE_WINS = "last_write_wins"
-    """Of several values for one field, that of the last child that wrote it."""
+    """Take the value of the last child that wrote the field."""
 
     NAMESPACED = "namespaced"
-    """The fields stay as they were; child i's context goes to `metadata["branch_i"]`."""
+    """Keep the input's fields, and put child i's context under `metadata["branch_i"]`."""
 
 
 class _Missing(Enum):
@@ -50,8 +49,8 @@ def merge_raise_on_conflict(outputs: Sequence[C], base: C | None = None) -> C:
 
     Args:
         outputs: The children's contexts, in child order.
-        base: The context that went into the branch. Without it a field counts as written where its value is
-            not the default of the field.
+        base: The context that went into the branch. Without it, a field counts as written if its value is not the
+            default of the field.
 
     Raises:
         MergeConflictError: If two children wrote different values to one field or metadata key.
@@ -82,7 +81,7 @@ def merge_namespaced(outputs: Sequence[C], base: C | None = None) -> C:
 
 
 class BuiltInMerge(Protocol[C]):
-    """A merge that can be told what went into the branch."""
+    """A merge function that also takes the context that went into the branch."""
 
     def __call__(self, outputs: Sequence[C], base: C | None = None) -> C:
         """Return the joined context."""
@@ -106,8 +105,8 @@ def _only_value(place: str, written: list[tuple[int, object]]) -> object:
         if not _same(value, other):
             raise MergeConflictError(
                 f"children {first_child} and {child} of the branch wrote different values to {place}: "
-                f"{value_text(value)} and {value_text(other)}; let only one child write it, or choose "
-                f"MergeStrategy.LAST_WRITE_WINS or a merge function of your own"
+                f"{value_text(value)} and {value_text(other)}; let only one child write it, or pass "
+                f"merge=MergeStrategy.LAST_WRITE_WINS or a function of your own"
             )
     return value
 
@@ -141,8 +140,8 @@ def _check_classes(outputs: Sequence[C], start: C) -> None:
         if type(output) is not type(start):
             raise MergeConflictError(
                 f"child {child} of the branch returned a {type(output).__name__} instead of a {type(start).__name__}, "
-                f"so fields would be lost; let every child return ctx.replace(...), or give the branch a merge "
-                f"function of your own"
+                f"so fields would be lost; return ctx.replace(...) from every child, or pass a function of your own as "
+                f"merge"
             )
 
 
@@ -183,16 +182,16 @@ def _field_defaults(cls: type[StepContext]) -> dict[str, object]:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are equal. Values that cannot be compared (arrays, say) count as different."""
+    """Whether two values are equal. Values that cannot be compared, such as arrays, count as different."""
     if one is other:
         return True
     try:
         return bool(one == other)
-    except Exception:  # whatever an object's own comparison raises, it has not said that the two are equal
+    except Exception:  # an object's own comparison may raise anything
         return False
 
 
-# Names that code written against older engines of this family uses; nothing of ours does.
+# Names for code written against older engines of this family; our own code does not use them.
 _merge_raise_on_conflict = merge_raise_on_conflict
 _merge_last_write_wins = merge_last_write_wins
 _merge_namespaced = merge_namespaced
@@ -200,7 +199,7 @@ _merge_namespaced = merge_namespaced
 
 @dataclass(slots=True)
 class _Outcome(Generic[C]):
-    """What one child left behind: a context or an error."""
+    """What one child returned or raised."""
 
     output: C | None = None
     error: BaseException | None = None
@@ -214,12 +213,12 @@ class Branch(Generic[C]):
 
     Args:
         *pipelines: The children: pipelines, or single steps.
-        merge: How their contexts are joined: a `MergeStrategy`, or a function that gets the children's contexts
-            in child order and returns one.
+        merge: How their contexts are joined: a `MergeStrategy`, or a function that takes the list of the children's
+            contexts, in child order, and returns one.
 
     Raises:
-        PipelineConfigError: If there is no child, a child declares an async boundary at any depth, or `merge`
-            is neither a strategy nor a function.
+        PipelineConfigError: If no child is given, a child declares an async boundary at any depth, or `merge` is
+            neither a strategy nor a function.
 
     Example:
         >>> from ace.pipeline import Pipeline
@@ -246,14 +245,14 @@ class Branch(Generic[C]):
         if not pipelines:
             raise PipelineConfigError("a branch needs at least one pipeline: Branch(Pipeline([...]), ...)")
         if isinstance(pipelines[0], (list, tuple)):
-            raise PipelineConfigError("the children of a branch are arguments of their own: Branch(*pipelines)")
+            raise PipelineConfigError("pass the children of a branch as separate arguments: Branch(*pipelines)")
         self._children: tuple[PlannedStep[C], ...] = tuple(plan_step(child) for child in pipelines)
         self._placed_children: dict[ExecutionMode, tuple[PlannedStep[C], ...]] = {}
         for index, child in enumerate(self._children):
             if child.async_boundary or child.has_inner_boundary:
                 raise PipelineConfigError(
-                    f"child {index} of the branch ({child.label}) declares an async boundary; the children have "
-                    f"to end before they can be merged: put the boundary on a step behind the branch"
+                    f"child {index} of the branch ({child.label}) declares an async boundary, but the children have to "
+                    f"end before they are merged; put the boundary on a step after the branch"
                 )
         self._strategy = merge if isinstance(merge, MergeStrategy) else None
         self._merge_fn = _merge_function(merge)
@@ -277,12 +276,12 @@ class Branch(Generic[C]):
         """Run all children on `ctx` and return the merged context.
 
         Raises:
-            BranchError: If children failed; it holds all their errors.
-            PipelineCancelled: If all that failed were cancelled.
-            MergeConflictError: If the strategy forbids what they wrote.
+            BranchError: If children failed; it contains all their errors.
+            PipelineCancelled: If all failures are cancellations.
+            MergeConflictError: If children wrote different values to one field and the strategy does not allow it.
         """
         if self.has_async_steps:
-            # asyncio costs more to import than the rest of the engine together
+            # asyncio takes longer to import than the rest of the engine together
             from .event_loop import engine_loop
 
             return engine_loop.run(self.__call_async__(ctx))
@@ -293,7 +292,7 @@ class Branch(Generic[C]):
         return await self._run_async(self._children, ctx)
 
     def call_within(self, mode: ExecutionMode, ctx: C) -> C:
-        """Call the branch as a step in this mode, which limits its inner steps."""
+        """Call the branch as a step in this mode, which says how its inner steps are limited."""
         if self.has_async_steps:
             from .event_loop import engine_loop
 
@@ -323,7 +322,7 @@ class Branch(Generic[C]):
         return self._join(ctx, await asyncio.gather(*(_outcome_async(child, ctx) for child in children)))
 
     def _run_children(self, children: Sequence[PlannedStep[C]], ctx: C) -> list[_Outcome[C]]:
-        """Run all but the first child on threads, and the first one here meanwhile."""
+        """Run the first child on this thread and the others on threads of their own."""
         first, *others = children
         outcomes: list[_Outcome[C]] = [_Outcome()] * len(children)
 
@@ -372,7 +371,7 @@ def _merge_function(merge: MergeStrategy | Callable[[list[C]], C]) -> Callable[[
 def _outcome(child: PlannedStep[C], ctx: C) -> _Outcome[C]:
     try:
         return _Outcome(output=child.run(ctx))
-    except BaseException as error:  # every child runs to its end; `_join` sorts out what failed
+    except BaseException as error:  # every child runs to its end; `_join` decides which errors to raise
         return _Outcome(error=error)
 
 
@@ -383,20 +382,20 @@ async def _outcome_async(child: PlannedStep[C], ctx: C) -> _Outcome[C]:
         if not child.is_async:
             return await call_in_thread(lambda: _outcome(child, ctx))
         return _Outcome(output=await child.run_async(ctx))
-    except BaseException as error:  # as above; if the branch itself is cancelled, `gather` says so at the end
+    except BaseException as error:  # as above; if the branch itself is cancelled, `gather` raises that at the end
         return _Outcome(error=error)
 
 
 def _start_elsewhere(work: Callable[[], None], report: Callable[[], None]) -> None:
     try:
         threads.start(work, report)
-    except RuntimeError:  # the system has no thread left: one after the other is better than not at all
+    except RuntimeError:  # no thread can be started: run the child on this one
         work()
         report()
 
 
 def _wait_for(events: Sequence[Event]) -> None:
-    """Wait for all. The first Ctrl-C is raised when they have happened, a second one at once."""
+    """Wait for all events. The first Ctrl-C is raised when they have happened, the second one at once."""
     try:
         for each in events:
             each.wait()

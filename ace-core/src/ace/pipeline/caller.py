@@ -1,16 +1,16 @@
-"""Calling hooks and callbacks where the caller of a run is, whatever thread a step runs on.
+"""Calling hooks and callbacks where the caller of a run is, independent of the thread that a step runs on.
 
-In `run_async` and `astream` that is the caller's event loop (`CallerLoop`). In `run`, a worker calls hooks and
-callbacks on its own thread; only where its steps run elsewhere (in a lane, or because an event loop runs in the
-caller's thread) does it make calls for them while it waits (`CallerThread`).
+In `run_async` and `astream` they are called on the caller's event loop (`CallerLoop`). In `run`, a worker calls them on
+its own thread. Only if its steps run elsewhere (in a lane, or because an event loop runs in the caller's thread) does
+the worker make the calls that they request while it waits for them (`CallerThread`).
 
 Invariants:
 
 - `call` returns when the call has been made, so the next step of that sample has not begun. It blocks, so it is called
-  on the engine's threads only, never on an event loop: coroutines go through `RelayedHooks.notify`.
-- The one who is asked to call never waits for a lock that the one who asks may hold.
-- What a call raises is raised where it was asked for, so that a `SystemExit` ends the run and not the loop.
-- `tell` never waits: a sample that ends in the background must not depend on a loop that its owner may have stopped.
+  on the engine's threads only, never on an event loop: coroutines use `RelayedHooks.notify`.
+- The thread that makes a requested call never waits for a lock that the requesting thread may hold.
+- What a call raises is raised where it was requested, so that a `SystemExit` ends the run and not the loop.
+- `tell` never waits: a sample that ends in the background must not depend on a loop that may have been stopped.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, final
 
 from .interrupts import uninterrupted
-from .threads import adopt
-from .waiting import Event
+from .threads import Event, adopt
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,11 +34,11 @@ _SECONDS_UNTIL_A_LOOP_IS_CHECKED = 1.0
 
 
 class Caller(Protocol):
-    """Makes calls at the caller's place."""
+    """Makes calls on the caller's thread or loop."""
 
     @property
     def is_here(self) -> bool:
-        """Whether this thread is that place, so that a call can be made directly."""
+        """Whether this is the caller's thread, so that a call can be made directly."""
 
     def call(self, call: Call) -> None:
         """Have a call made, with a copy of the context variables of this thread, and wait for it.
@@ -54,7 +53,7 @@ class Caller(Protocol):
 
 @final
 class _Request:
-    """One call that another thread is asked to make."""
+    """A call that another thread is asked to make."""
 
     __slots__ = ("_call", "_error", "_variables", "is_made", "made")
 
@@ -66,7 +65,7 @@ class _Request:
         self.made = Event()
 
     def make(self) -> None:
-        """Make the call, on the thread that was asked."""
+        """Make the call, on the caller's thread."""
         try:
             self._variables.run(self._call)
         except BaseException as error:
@@ -75,7 +74,7 @@ class _Request:
         self.made.set()
 
     def finish(self) -> None:
-        """Take over what the call has left, on the thread that asked."""
+        """Adopt the variables that the call has set and raise its error, on the requesting thread."""
         adopt(self._variables)
         if self._error is not None:
             raise self._error
@@ -83,7 +82,7 @@ class _Request:
 
 @final
 class CallerThread:
-    """The current thread: it makes calls while it waits for the work that it has given away."""
+    """The current thread, which makes calls while it waits for work that runs on another thread."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -109,7 +108,7 @@ class CallerThread:
         request.finish()
 
     def tell(self, call: Call) -> None:
-        """Make the call here: the waiting thread may have left."""
+        """Make the call here: the caller's thread may not be waiting any more."""
         call()
 
     def end(self) -> None:
@@ -121,7 +120,7 @@ class CallerThread:
         """Make calls until the work is done. After Ctrl-C it can be called again."""
         while True:
             while self._requests:
-                request = self._requests[0]  # stays in the queue until it is made: Ctrl-C may come at any moment
+                request = self._requests[0]  # stays in the queue until made, because Ctrl-C may come at any moment
                 if not request.is_made:
                     request.make()
                 with uninterrupted:
@@ -133,7 +132,7 @@ class CallerThread:
     def _ring(self) -> None:
         try:
             self._bell.release()
-        except RuntimeError:  # it is ringing already
+        except RuntimeError:  # it is already released
             return
 
 
@@ -142,8 +141,8 @@ class CallerLoop:
     """The event loop that runs in the current thread.
 
     Args:
-        untold: Where it puts itself while there are calls that the loop has not made yet. The code that waits for the
-            background makes them if the loop no longer can.
+        untold: Contains this object while the loop has calls to make. The code that waits for the background makes
+            them if the loop no longer can.
     """
 
     def __init__(self, untold: set[CallerLoop]) -> None:
@@ -177,7 +176,7 @@ class CallerLoop:
         request.finish()
 
     def tell(self, call: Call) -> None:
-        """Have the loop make a call; if it does not run any more, make it here."""
+        """Have the loop make a call; if it no longer runs, make it here."""
         self._calls.append(call)
         self._untold.add(self)
         if self._loop.is_running():
@@ -189,7 +188,7 @@ class CallerLoop:
             self._make_calls()
 
     def make_late_calls(self) -> None:
-        """Make the calls that the loop will not make, or not before this thread returns to it."""
+        """Make the calls that the loop will not make, or not until this thread returns to it."""
         if self.is_here or not self._loop.is_running():
             self._make_calls()
 
@@ -201,9 +200,9 @@ class CallerLoop:
                 return
             call()
         self._untold.discard(self)
-        if self._calls:  # told just now, by a thread that found this loop among the untold still
+        if self._calls:  # added just now, by a thread that had put this loop into `untold` before it was discarded
             self._untold.add(self)
 
 
 caller_var: ContextVar[Caller | None] = ContextVar("ace_pipeline_caller", default=None)
-"""Where nested pipelines in the foreground of the current run call their hooks; None where they run."""
+"""Where nested pipelines in the foreground of the current run call their hooks; None is the thread of the step."""

@@ -9,7 +9,7 @@ from typing import final
 
 @final
 class CancellationToken:
-    """A switch that ends a run: give it to `Pipeline.run` and call `cancel()` from any thread.
+    """Ends a run from outside: pass it to `Pipeline.run` and call `cancel()` from any thread.
 
     Example:
         >>> token = CancellationToken()
@@ -31,7 +31,7 @@ class CancellationToken:
         """Ask the run to stop before its next foreground step. Idempotent, and safe from any thread.
 
         Args:
-            reason: Why, in one word; that of the first call stays.
+            reason: Why, in one word. Later calls do not change it.
         """
         self._reason = self._reason or reason or "cancelled"
         for listener in list(self._listeners):
@@ -51,7 +51,7 @@ class CancellationToken:
 
     @property
     def reason(self) -> str:
-        """Why it was cancelled; empty if it was not."""
+        """Why the run was cancelled; empty if it was not."""
         return self._reason
 
     def __repr__(self) -> str:
@@ -59,31 +59,28 @@ class CancellationToken:
 
 
 cancel_token_var: ContextVar[CancellationToken | None] = ContextVar("cancel_token_var", default=None)
-"""The token of the run that a step belongs to, or None. A long step may look at it to end early."""
+"""The token of the run that a step belongs to, or None. A long step may check it to end early."""
 
 
 @final
 class Interruption:
-    """Whether Ctrl-C or `SystemExit` has ended a run. Set once, on any thread."""
+    """Whether Ctrl-C or `SystemExit` has ended a run; set at most once, on any thread."""
 
-    __slots__ = ("has_come",)
-
-    def __init__(self) -> None:
-        self.has_come = False
+    has_come = False
 
 
 interruption_var: ContextVar[Interruption | None] = ContextVar("interruption_var", default=None)
-"""Of the run that a step belongs to."""
+"""The one of the run that a step belongs to."""
 
 
 def is_interrupted() -> bool:
-    """Tell whether Ctrl-C has ended the run that a step belongs to, while other samples were in their steps.
+    """Return whether Ctrl-C has ended the run that a step belongs to while the step was running.
 
-    The run waits for those. A step in the foreground that takes long, such as one that drives a browser, may look at
-    this to end early. Samples in the background are finished in any case, and need not look.
+    The run waits for the samples that are in a step. A foreground step that takes long, such as one that drives a
+    browser, may check this to end early. Samples in the background are finished in any case.
 
     Returns:
-        True if `KeyboardInterrupt` or `SystemExit` has ended the run; False otherwise, and outside of a run.
+        True if `KeyboardInterrupt` or `SystemExit` has ended the run; False otherwise, and outside a run.
 
     Example:
         >>> is_interrupted()

@@ -16,12 +16,11 @@ ContextT = TypeVar("ContextT", bound="StepContext")
 class StepContext:
     """What one sample carries through a pipeline.
 
-    Applications subclass it for fields of their own. Data that only one integration needs goes into
-    `metadata`.
+    Applications subclass it to add fields. Data that only one integration needs goes into `metadata`.
 
     Args:
         sample: The input that the run was given, of any type.
-        metadata: Further data by name. A plain dict is copied and wrapped, so that it cannot change any more.
+        metadata: Further data by name. A plain dict is copied and wrapped, so that it can no longer change.
 
     Example:
         >>> ctx = StepContext(sample="What is ACE?", metadata={"source": "faq"})
@@ -31,14 +30,14 @@ class StepContext:
         'faq'
     """
 
-    sample: Any  # any object of the caller's; the engine only hands it on
+    sample: Any = None  # any object of the caller's; the engine only passes it on
     metadata: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     _fast_replace_size: ClassVar[int] = -1
 
     def __init_subclass__(cls, **options: Any) -> None:  # options: class keywords of other bases
         super().__init_subclass__(**options)
-        # Fields and __post_init__ of a subclass differ from its parent's: it must not inherit the fast path.
+        # The fields and __post_init__ of a subclass may differ from its parent's, so it must not inherit the fast path.
         cls._fast_replace_size = -1
 
     def __post_init__(self) -> None:
@@ -53,7 +52,7 @@ class StepContext:
             **changes: New values by field name.
 
         Returns:
-            A context of the same class; this one stays as it is.
+            A context of the same class; this one does not change.
 
         Raises:
             TypeError: If the class has no field of that name.
@@ -65,8 +64,8 @@ class StepContext:
             TypeError: StepContext has no field 'smaple'; its fields are: sample, metadata
         """
         values = self.__dict__ | changes
-        # The union is as large as the class has fields only if every name is known and the instance carries
-        # nothing else (such as the values of cached properties).
+        # The union has as many entries as the class has fields only if every name is a field and the instance has no
+        # other attributes (such as the values of cached properties).
         if len(values) != self._fast_replace_size:
             return self._replace_checked(changes)
         new = object.__new__(self.__class__)
@@ -104,21 +103,21 @@ def _can_replace_fast(cls: type[StepContext]) -> bool:
 
 @dataclass(slots=True)
 class SampleResult(Generic[ContextT]):
-    """What became of one sample. A run yields exactly one for each context that it was given.
+    """The outcome of one sample. A run returns exactly one for each context that it was given.
 
-    Behind an async boundary the object changes after it was handed out: the background replaces `output` when
-    it ends, or puts its error here.
+    With an async boundary, the object changes after it has been returned: when the background ends, it replaces
+    `output` or sets `error`.
 
     Args:
         sample: The `sample` of the context that went in.
-        output: The final context: the foreground's as soon as that has ended, the background's when that has.
-            None if a step failed or the sample was cancelled.
+        output: The final context: that of the foreground as soon as it has ended, then that of the background. None if
+            a step failed or the sample was cancelled.
         error: What a step raised, or a `PipelineCancelled`; None if nothing went wrong.
-        failed_at: Class name of the step that failed or, for a cancelled sample, of the step that would have
-            come next.
+        failed_at: The class name of the step that failed or, for a cancelled sample, of the step that would have come
+            next.
         cause: For a failed branch, the first error of its children.
-        index: The sample's position in the input of the run, from 0; -1 where it is not the result of a run. Results
-            are compared without it.
+        index: The sample's position in the input of the run, from 0; -1 if this is not the result of a run. It is
+            ignored when results are compared.
 
     Example:
         >>> SampleResult("question", None, ValueError("no answer"), "AgentStep").failed_at
@@ -130,11 +129,11 @@ class SampleResult(Generic[ContextT]):
     error: BaseException | None
     failed_at: str | None
     cause: BaseException | None = None
-    index: int = field(default=-1, compare=False)  # where it came says nothing about what became of it
+    index: int = field(default=-1, compare=False)  # the position is not part of the outcome
 
 
 def record_failure(result: SampleResult[ContextT], error: BaseException, step_name: str | None) -> None:
-    """Note on a result that a step failed. `error` is set last: who sees it sees the rest too."""
+    """Record in a result that a step failed. `error` is set last, so code that sees it sees the other fields too."""
     result.output = None
     result.failed_at = step_name
     if isinstance(error, BranchError):

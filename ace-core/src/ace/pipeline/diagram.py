@@ -25,7 +25,7 @@ class _Nested(Protocol):
 
 
 def one_line(steps: Steps) -> str:
-    """Return the pipeline's `repr`: `=>` marks the async boundary, braces enclose a lane."""
+    """Return the `repr` of a pipeline: `=>` marks the async boundary, braces enclose a lane."""
     text = ""
     for section in cut_into_sections(steps):
         inner = "".join(f"{_arrow(step)}{step.label}" for step in section.steps)
@@ -43,7 +43,7 @@ def draw_mermaid(steps: Steps, requires: Iterable[str]) -> str:
 
     Args:
         steps: The steps of the pipeline.
-        requires: The fields that come from outside; they are written on the first arrow.
+        requires: The fields that the input must have, which label the first arrow.
     """
     drawing = _Drawing()
     drawing.lines.append("    start([start])")
@@ -55,7 +55,7 @@ def draw_mermaid(steps: Steps, requires: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """An arrow that has begun at a node and leads nowhere yet."""
+    """An arrow from a node whose target is not known yet."""
 
     node: str
     fields: frozenset[str]
@@ -63,7 +63,7 @@ class _Open:
 
 @final
 class _Drawing:
-    """The lines of a flowchart in the making."""
+    """The lines of a flowchart while it is drawn."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -72,7 +72,7 @@ class _Drawing:
         self._depth = 1
 
     def add_pipeline(self, steps: Steps, arrows: Sequence[_Open]) -> list[_Open]:
-        """Draw steps behind the open arrows, and return the arrows that leave them."""
+        """Draw steps after the open arrows, and return the arrows that leave the last one."""
         boundary = next((index for index, step in enumerate(steps) if step.async_boundary), len(steps))
         arrows = self._add_sections(steps[:boundary], arrows)
         if boundary < len(steps):

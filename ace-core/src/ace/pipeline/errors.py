@@ -1,7 +1,7 @@
-"""The errors that the pipeline engine raises or puts on a result, and how problems are reported without new ones.
+"""The errors that the pipeline engine raises or sets on a result, and how it reports problems without causing new ones.
 
-A hook, a callback or a step may raise an error whose own text cannot be made, and a logging handler may raise because
-its terminal has gone. Neither may keep a sample from being counted, or a lane from being passed on.
+A hook, a callback or a step may raise an error whose message cannot be formatted, and a logging handler may raise, for
+example because its terminal is gone. Neither may keep a sample from being counted or a lane from being released.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ class PipelineError(Exception):
 
 
 class PipelineConfigError(PipelineError):
-    """A pipeline or a branch cannot be built, or be changed, the way it was asked for."""
+    """A pipeline or a branch cannot be built or changed as requested."""
 
 
 class PipelineTypeError(PipelineConfigError, TypeError):
-    """Something that a pipeline is built from is of the wrong type."""
+    """An argument or a declaration of a step has the wrong type."""
 
 
 class PipelineOrderError(PipelineConfigError):
-    """A step needs a field that only a later step of the same pipeline provides."""
+    """A step requires a field that only a later step of the same pipeline provides."""
 
 
 class PipelineCancelled(PipelineError):
-    """The sample was given up because its run was cancelled.
+    """The sample was abandoned because its run was cancelled.
 
-    The engine puts it on the result of every sample that a cancelled run did not finish. A step may raise it
-    to give up its own sample; it ends as that sample's error.
+    The engine sets it on the result of every sample that a cancelled run did not finish. A step may raise it to abandon
+    its own sample; it then becomes that sample's error.
     """
 
 
@@ -57,7 +57,7 @@ class BranchError(PipelineError):
         super().__init__(f"{count} {'child' if count == 1 else 'children'} of the branch failed: {texts}")
 
     def __reduce__(self) -> tuple[type[BranchError], tuple[list[BaseException]], dict[str, object]]:
-        """Have a copy made from the failures, not from the text."""
+        """Copy and unpickle from the failures, not from the message."""
         return type(self), (self.failures,), self.__dict__
 
 
@@ -65,7 +65,7 @@ class MergeConflictError(PipelineError, ValueError):
     """Two children of a branch wrote different values to one field.
 
     Args:
-        message: What collided, where, and what to do about it.
+        message: Which values differ, in which field, and what to do about it.
     """
 
     failed_at = "Branch"
@@ -77,20 +77,19 @@ _LONGEST_VALUE = 80
 def log_problem(
     logger: logging.Logger, level: int, message: str, *args: object, error: BaseException | None = None
 ) -> None:
-    """Log a message; a handler that raises is ignored.
+    """Log a message; errors of handlers are ignored.
 
     Args:
         logger: The logger.
-        level: Its level.
+        level: The level of the message.
         message: The message, with `%` placeholders.
-        *args: What they are replaced with.
+        *args: The values for the placeholders.
         error: The error whose traceback belongs to the message.
     """
     try:
         logger.log(level, message, *args, exc_info=error)
     except Exception:
-        # There is no other place to report to, and raising this error in the engine would lose a sample for a line of
-        # text.
+        # It cannot be reported anywhere else, and raising it in the engine would lose a sample over a line of text.
         return
 
 

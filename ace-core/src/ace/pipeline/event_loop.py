@@ -1,7 +1,7 @@
-"""The event loop on which the engine awaits asynchronous steps where the caller has none.
+"""The event loop on which the engine awaits asynchronous steps when the caller has none.
 
-One loop serves the whole process, in a thread of its own, so that clients which belong to a loop can be shared by
-steps in the foreground, in the background and across runs.
+One loop serves the whole process, in a thread of its own, so that steps in the foreground, in the background and in
+different runs can share clients that belong to a loop.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, final
 
-from .threads import adopt, threads
-from .waiting import Event
+from .threads import Event, adopt, threads
 
 T = TypeVar("T")
 
@@ -31,25 +30,25 @@ class EngineLoop:
         self.forget()
 
     def forget(self) -> None:
-        """Start with no loop. A forked child calls it too: the parent's thread is not there."""
+        """Start with no loop. A forked child calls it too, because it does not inherit the parent's thread."""
         self._lock = threading.Lock()
         self._loops: dict[int, asyncio.AbstractEventLoop] = {}  # by thread; nearly always one
         self._blocked: set[int] = set()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The running loop; another one while plain code called by a step blocks that.
+        """The running loop; another one while plain code that a step calls blocks that loop.
 
         Raises:
-            RuntimeError: If it has to be started and the system has no thread left to give.
+            RuntimeError: If the loop has to be started and no thread can be started for it.
         """
         with self._lock:
             for ident, loop in self._loops.items():
                 if ident not in self._blocked:
                     return loop
             loop = asyncio.new_event_loop()
-            # Frameworks run what is synchronous on the loop's pool. Its usual size, a few more than there are cores,
-            # would bound the number of workers; threads are started as they are needed, and kept.
+            # Frameworks run synchronous code on the loop's pool. Its default size, a few more than the number of cores,
+            # would limit the number of workers. The pool starts threads only when it needs them.
             loop.set_default_executor(ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="ace-pipeline-pool"))
             thread = threading.Thread(target=loop.run_forever, name="ace-pipeline-loop", daemon=True)
             try:
@@ -61,12 +60,12 @@ class EngineLoop:
             return loop
 
     def ensure_running(self) -> None:
-        """Start the loop if it does not run yet: later, at the interpreter's exit, it may be too late."""
+        """Start the loop if it does not run yet; at the interpreter's exit it may be too late."""
         _ = self.loop
 
     @contextmanager
     def blocked(self) -> Iterator[None]:
-        """Use another loop while the body blocks this thread, if it is the thread of the loop."""
+        """Use another loop while the body blocks this thread, if this is the thread of a loop."""
         ident = threading.get_ident()
         with self._lock:
             is_outermost = ident in self._loops and ident not in self._blocked
@@ -82,7 +81,7 @@ class EngineLoop:
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a coroutine, with the caller's context variables, and return at once.
 
-        On the loop's own thread it starts on another loop: the caller is going to block this one.
+        On the loop's own thread it starts on another loop, because the caller will block this one.
         """
         with self.blocked():
             return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
@@ -90,8 +89,8 @@ class EngineLoop:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Await a coroutine from plain code and return its value, or raise what it raised.
 
-        It sees the caller's context variables, and the caller sees those that it sets. Ctrl-C cancels the coroutine,
-        and is raised when it has ended: it may have something to clean up. One more Ctrl-C is raised at once.
+        The coroutine sees the caller's context variables, and the caller sees those that it sets. Ctrl-C cancels the
+        coroutine and is raised when it has ended, since it may have to clean up. A second Ctrl-C is raised at once.
         """
         with self.blocked():
             work = _Work(coroutine)
@@ -100,7 +99,7 @@ class EngineLoop:
                 loop.call_soon_threadsafe(work.start, loop)
                 work.ended.wait()
             except BaseException:
-                # The loop calls in order, so it has started by then, or never will.
+                # The loop makes calls in order, so the coroutine has started by then, or never will.
                 loop.call_soon_threadsafe(work.cancel)
                 work.ended.wait()
                 raise
@@ -113,16 +112,12 @@ class EngineLoop:
 
 @final
 class _Work(Generic[T]):
-    """A coroutine that one thread waits for, and which is only touched by the thread of its loop.
-
-    Args:
-        coroutine: The coroutine.
-    """
+    """A coroutine that one thread waits for, and that only the thread of its loop touches."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self.ended = Event()
         self.outcomes: list[tuple[T | _Raised, contextvars.Context]] = []
-        """What came of it; still empty if it was cancelled before it began."""
+        """Its outcome; empty if it was cancelled before it began."""
         self._coroutine = coroutine
         self._task: asyncio.Task[None] | None = None
         self._is_cancelled = False
@@ -153,10 +148,10 @@ class _Raised:
 
 
 async def _outcome(coroutine: Coroutine[Any, Any, T]) -> tuple[T | _Raised, contextvars.Context]:
-    """Keep errors from the loop, which a `SystemExit` would end, and from its future, which changes some.
+    """Catch errors before they reach the loop, which a `SystemExit` would end, and its future, which replaces some.
 
     Returns:
-        What the coroutine returned or raised, and the context variables that it left.
+        What the coroutine returned or raised, and the context variables that it set.
     """
     outcome: T | _Raised
     try:
@@ -167,10 +162,10 @@ async def _outcome(coroutine: Coroutine[Any, Any, T]) -> tuple[T | _Raised, cont
 
 
 async def call_in_thread(function: Callable[[], T]) -> T:
-    """Call something plain on a kept thread, without blocking the loop.
+    """Call a plain function on a cached thread, without blocking the loop.
 
-    It sees the caller's context variables, and the caller sees those that it sets. A cancellation is raised only
-    after it has returned: it cannot be interrupted, and what it uses must not be taken away from it.
+    The function sees the caller's context variables, and the caller sees those that it sets. A cancellation is raised
+    only after the function has returned: it cannot be interrupted, and may still use what the caller would release.
     """
     loop = asyncio.get_running_loop()
     context = contextvars.copy_context()
@@ -198,11 +193,11 @@ async def call_in_thread(function: Callable[[], T]) -> T:
 async def wait_through_cancellation(
     future: asyncio.Future[None], on_cancel: Callable[[], object] | None = None
 ) -> None:
-    """Wait until `future` is done even if this task is cancelled meanwhile, and raise the cancellation then.
+    """Wait until `future` is done even if this task is cancelled, and raise the cancellation then.
 
     Args:
         future: What to wait for; it is never cancelled.
-        on_cancel: Called when the cancellation comes, to have the future end sooner.
+        on_cancel: Called at the cancellation, to make the future end sooner.
     """
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
@@ -217,7 +212,7 @@ async def wait_through_cancellation(
 
 
 async def await_uninterrupted(future: Future[T]) -> T:
-    """Await work on another thread. Cancellation revokes work that has not begun, and otherwise waits for its end."""
+    """Await work on another thread. A cancellation revokes work that has not begun, and else waits for its end."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set_result, None))
@@ -226,6 +221,6 @@ async def await_uninterrupted(future: Future[T]) -> T:
 
 
 engine_loop = EngineLoop()
-"""The process's loop."""
+"""The loop of the process."""
 
 os.register_at_fork(after_in_child=engine_loop.forget)

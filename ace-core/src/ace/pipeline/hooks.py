@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 class PipelineHook(Protocol):
     """Watches the foreground steps of a pipeline; it cannot change the context.
 
-    A branch and a nested pipeline count as one step. Hooks are called in the order in which the pipeline got them. A
-    hook that raises is logged and otherwise ignored.
+    A branch and a nested pipeline count as one step. Hooks are called in the order in which they were passed. An error
+    that a hook raises is logged.
 
-    In `run_async` and `astream` hooks are called on the caller's event loop, in `run` and `stream` on the caller's
-    thread or, with several workers, on that of the worker. A call is over before the next step of that sample begins.
+    In `run_async` and `astream`, hooks are called on the caller's event loop; in `run` and `stream`, on the caller's
+    thread or, with several workers, on the worker's. A call ends before the next step of that sample begins.
 
     Example:
         >>> class PrintSteps:
@@ -46,12 +46,7 @@ Notify = Callable[[Sequence[PipelineHook], str, StepContext], None]
 
 @final
 class RelayedHooks:
-    """Hooks that are called where the caller of the run is. It is a hook itself, so the loop over steps is the same.
-
-    Args:
-        hooks: The hooks.
-        caller: Makes the calls.
-    """
+    """Hooks that are called where the caller of the run is. It is a hook itself, so `Segment` treats it as one."""
 
     __slots__ = ("_hooks", "caller")
 
@@ -60,33 +55,33 @@ class RelayedHooks:
         self.caller = caller
 
     def before_step(self, step_name: str, ctx: StepContext) -> None:
-        """Have the hooks called, and wait for that."""
+        """Have the hooks called, and wait for them."""
         self.caller.call(partial(notify_before, self._hooks, step_name, ctx))
 
     def after_step(self, step_name: str, ctx: StepContext) -> None:
-        """Have the hooks called, and wait for that."""
+        """Have the hooks called, and wait for them."""
         self.caller.call(partial(notify_after, self._hooks, step_name, ctx))
 
     async def notify(self, notify: Notify, step_name: str, ctx: StepContext) -> None:
-        """Have the hooks called while a thread waits for that, because an event loop must not."""
+        """Have the hooks called; a thread waits for them, because the event loop must not."""
         from .event_loop import call_in_thread
 
         await call_in_thread(partial(self.caller.call, partial(notify, self._hooks, step_name, ctx)))
 
 
 def relayed(hooks: tuple[PipelineHook, ...], caller: Caller | None) -> tuple[PipelineHook, ...]:
-    """Return hooks so that they are called where a caller is; without one, they are called where the step runs."""
+    """Return the hooks as they are called by a run: where the caller is or, without a caller, where the step runs."""
     return hooks if caller is None or not hooks else (RelayedHooks(hooks, caller),)
 
 
 def relay_from_loop(hooks: Sequence[PipelineHook]) -> RelayedHooks | None:
-    """Return what relays hooks if this event loop would have to wait for their calls."""
+    """Return the relay of the hooks if they must be called elsewhere, so that this event loop would wait for them."""
     first = hooks[0]
     return first if isinstance(first, RelayedHooks) and not first.caller.is_here else None
 
 
 def notify_before(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
-    """Tell every hook, here, that a step is about to run."""
+    """Call `before_step` of every hook on this thread."""
     for hook in hooks:
         try:
             hook.before_step(step_name, ctx)
@@ -95,7 +90,7 @@ def notify_before(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContex
 
 
 def notify_after(hooks: Sequence[PipelineHook], step_name: str, ctx: StepContext) -> None:
-    """Tell every hook, here, that a step has returned."""
+    """Call `after_step` of every hook on this thread."""
     for hook in hooks:
         try:
             hook.after_step(step_name, ctx)

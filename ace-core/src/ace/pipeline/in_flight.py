@@ -2,12 +2,12 @@
 
 Who calls what, and on which thread:
 
-- the code that draws from the input calls `enter` (or `let_in`, `enter_async`) before it draws, one at a time;
+- the code that draws from the input calls `enter` (or `let_in`, `enter_async`) before it draws, one call at a time;
 - the worker of a sample calls `end` if the sample ends in the foreground;
 - the thread or loop that did the last background step calls `end_behind`, before it lets other samples pass. In
-  `run_async` the call of `on_sample_end` and the release of the sample's place are left to the caller's loop, in that
-  order, so that with a limit of one the next sample begins after `on_sample_end`;
-- `wake` is called by the code that stops or cancels the run, which may be a signal handler, so it takes no lock.
+  `run_async`, the caller's loop calls `on_sample_end` and then releases the sample's slot, so that with a limit of one
+  the next sample begins after `on_sample_end`;
+- the code that stops or cancels the run calls `wake`, possibly in a signal handler, so `wake` takes no lock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .cancellation import CancellationToken
 from .context import SampleResult, StepContext
 from .errors import log_problem, value_text
 from .interrupts import uninterrupted
-from .waiting import Event
+from .threads import Event
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class EndOfInput(Enum):
-    """The end of the input, which no context can be."""
+    """The type of `END`, which marks the end of the input and cannot be a context."""
 
     END = "end"
 
@@ -49,9 +49,9 @@ OnSample = Callable[[SampleResult[C]], None]
 
 @final
 class InPlace(Generic[C]):
-    """A callback that is called where the sample ended, before others pass, even if the run has a caller's loop.
+    """A callback that is called where the sample ended, before others pass, even in `run_async`.
 
-    It may block, so it is for the bookkeeping of the code that runs the pipeline; callbacks of users go to their loop.
+    It may block. It is meant for the bookkeeping of code that runs a pipeline; callbacks of users belong on their loop.
 
     Args:
         callback: Called with each result.
@@ -71,12 +71,12 @@ class InFlight(Generic[C]):
 
     Args:
         limit: How many samples may be between their first and their last step; None sets no limit.
-        token: Cancels the run; then its samples are drawn without waiting, to be reported.
-        on_sample_end: Called with each result whose sample has ended.
+        token: Cancels the run; its remaining samples are then drawn without waiting, to be reported.
+        on_sample_end: Called with the result of each sample that has ended.
 
     Attributes:
-        inside_background: How many samples of the run are in the background; the background's lock protects it.
-        is_watched: Whether a sample that ends has to be told here at all.
+        inside_background: How many samples of the run are in the background; protected by the background's lock.
+        is_watched: Whether the ends of samples have to be reported here.
     """
 
     def __init__(self, limit: int | None, token: CancellationToken | None, on_sample_end: OnSample[C] | None) -> None:
@@ -98,7 +98,7 @@ class InFlight(Generic[C]):
 
     def _limited(self, source: Iterator[C]) -> Iterator[C]:
         while True:
-            is_used_up = seems_used_up(source)  # then no room is needed to find that out
+            is_used_up = seems_used_up(source)  # then the end can be reached without a free slot
             if not is_used_up:
                 self.enter()
             if self._is_stopped:
@@ -111,11 +111,11 @@ class InFlight(Generic[C]):
             yield ctx
 
     def enter(self) -> None:
-        """Wait until there is room for one more sample, and take it. Only one thread at a time may call it."""
+        """Wait for a free slot, and take it. Only one thread at a time may call it."""
         while not self._take():
             room = Event()
             self._ring = room.set
-            if not self._may_enter():  # else the call of `wake` may have come just before
+            if not self._may_enter():  # checked again, because `wake` may have been called just before
                 room.wait()
             self._ring = None
 
@@ -137,7 +137,7 @@ class InFlight(Generic[C]):
         self.wake()
 
     def wake(self) -> None:
-        """Have the code that waits for room check again."""
+        """Make the code that waits for a slot check again."""
         ring = self._ring
         if ring is not None:
             ring()
@@ -155,7 +155,7 @@ class InFlight(Generic[C]):
         self._leave()
 
     def end_behind(self, result: SampleResult[C], caller: Caller | None) -> None:
-        """Count a sample that has ended in the background. It does not raise and does not wait for a loop."""
+        """Count a sample that has ended in the background. Neither raises nor waits for a loop."""
         if caller is None or self._on_sample_end is None or self._is_in_place:
             self._end_behind(result)
         else:
@@ -165,7 +165,7 @@ class InFlight(Generic[C]):
         try:
             if self._on_sample_end is not None:
                 announce("on_sample_end", self._on_sample_end, result, self._ending, None)
-        except BaseException as error:  # of a program that ends; the threads of the background serve other runs too
+        except BaseException as error:  # not re-raised: this thread serves other runs too
             message = "on_sample_end raised for sample %s; the run continues"
             log_problem(logger, logging.ERROR, message, value_text(result.sample), error=error)
         finally:
@@ -191,7 +191,7 @@ class InFlight(Generic[C]):
 
 
 def seems_used_up(source: object) -> bool:
-    """Whether an iterator says that nothing is left in it, as those of lists do; others cannot tell."""
+    """Whether an iterator reports that nothing is left in it. Those of lists do; most others cannot."""
     return length_hint(source, 1) == 0
 
 
@@ -201,10 +201,10 @@ def announce(
     """Call a callback of the run; what it raises is logged.
 
     Args:
-        name: What the callback is called, for the log.
+        name: The name of the callback, for the log.
         callback: The callback.
-        result: What it gets.
-        calling: Held during the call, so that it is never called twice at once. It is acquired where the call is made.
+        result: Its argument.
+        calling: Acquired where the call is made and held during it, so that calls do not overlap.
         caller: Where it is called; None calls it here.
     """
     call = partial(_announce, name, callback, result, calling)
@@ -226,7 +226,7 @@ def _announce(name: str, callback: OnSample[C], result: SampleResult[C], calling
 def _ring_loop(loop: asyncio.AbstractEventLoop, room: asyncio.Future[None]) -> None:
     try:
         loop.call_soon_threadsafe(_set, room)
-    except RuntimeError:  # the loop is closed: nothing waits there
+    except RuntimeError:  # the loop is closed, so nothing waits on it
         return
 
 

@@ -1,9 +1,9 @@
-"""Keeping Ctrl-C out of the moments in which a sample or the interrupt itself would be lost.
+"""Deferring Ctrl-C while it would lose a sample or the interrupt itself.
 
-Python raises `KeyboardInterrupt` between any two instructions of the main thread. Between those that take a sample out
-of one place and put it into the next, that would lose the sample, and the code that waits for it would never wake.
-During a garbage collection it would lose the interrupt: Python prints what a finalizer or a callback of the collector
-raises, and continues.
+Python may raise `KeyboardInterrupt` between any two instructions of the main thread. Between those that take a sample
+from one place and put it into the next, that would lose the sample, and the code that waits for it would never wake.
+During a garbage collection it would lose the interrupt: Python only prints what a finalizer or a callback of the
+collector raises.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _SignalHandler = Callable[[int, FrameType | None], object]
 
 @final
 class Uninterrupted:
-    """A block that Ctrl-C cannot divide: what comes meanwhile is raised at its end.
+    """A block that Ctrl-C cannot interrupt: the exception is raised at its end.
 
-    It works where `interrupts_can_wait` is around it. Blocks must be short. On other threads than the main one it does
-    nothing, because those are never interrupted.
+    It only works inside `interrupts_can_wait`. Blocks must be short. On threads other than the main one it has no
+    effect, because those are never interrupted.
     """
 
     __slots__ = ("_depth", "_missed", "_thread")
@@ -45,12 +45,12 @@ class Uninterrupted:
                 missed()
 
     def begin(self) -> None:
-        """Say that this is the main thread, and that it is in no such block."""
+        """Note that this is the main thread, and that it is outside such blocks."""
         self._thread = threading.get_ident()
-        self._depth = 0  # where nothing defers Ctrl-C, it may have kept a block from being left
+        self._depth = 0  # Ctrl-C may have prevented an exit when nothing deferred it
 
     def call(self, handle: Callable[[], object]) -> None:
-        """Handle a signal now, or at the end of the block that it has come in."""
+        """Handle a signal now, or at the end of the current block."""
         if self._depth:
             self._missed = handle
         else:
@@ -62,7 +62,7 @@ uninterrupted = Uninterrupted()
 
 
 _collecting: set[int] = set()
-"""The threads in which the garbage collector is at work."""
+"""The threads in which the garbage collector is running."""
 
 
 def _note_collection(phase: str, info: object) -> None:
@@ -73,19 +73,19 @@ def _note_collection(phase: str, info: object) -> None:
 
 
 def note_collections() -> None:
-    """Have the garbage collector tell which threads it works on, from now on."""
+    """Keep track, from now on, of the threads in which the garbage collector is running."""
     if _note_collection not in gc.callbacks:
         gc.callbacks.append(_note_collection)
 
 
 def is_collecting() -> bool:
-    """Whether the garbage collector is at work on this thread, as far as `note_collections` has it noted."""
+    """Whether the garbage collector is running on this thread; known only after `note_collections`."""
     return threading.get_ident() in _collecting
 
 
 @final
 class _Handler:
-    """Has another handler of a signal wait until the signal can neither divide a block nor be swallowed."""
+    """Defers another signal handler until it can neither interrupt a block nor be swallowed."""
 
     def __init__(self, handle: _SignalHandler) -> None:
         self._handle = handle
@@ -98,7 +98,7 @@ class _Handler:
 
 
 def _is_noting_a_collection(frame: FrameType | None) -> bool:
-    """Whether the callback is interrupted before it has noted the start, or after it has noted the end."""
+    """Whether the signal interrupts `_note_collection` itself."""
     while frame is not None and frame.f_code is not _note_collection.__code__:
         frame = frame.f_back
     return frame is not None
@@ -125,19 +125,19 @@ def _signal_after_collection(number: int) -> None:
     threading.Thread(target=send_again, name="ace-ctrl-c", daemon=True).start()
 
 
-_PAUSE = 0.001  # seconds between two looks at whether a collection has ended
+_PAUSE = 0.001  # seconds between two checks whether a collection has ended
 
 
 @contextmanager
 def interrupts_can_wait() -> Iterator[None]:
-    """Have Ctrl-C wait for the end of `uninterrupted` blocks, and do otherwise what it does without."""
+    """Defer Ctrl-C to the end of `uninterrupted` blocks; its handler does the same as before."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    import signal  # most pipelines have no use for it
+    import signal  # most pipelines do not need it
 
     before = signal.getsignal(signal.SIGINT)
-    if isinstance(before, _Handler) or not callable(before):  # in a run already, or Ctrl-C raises nothing here
+    if isinstance(before, _Handler) or not callable(before):  # already in a run, or Ctrl-C raises nothing here
         yield
         return
     uninterrupted.begin()

@@ -1,14 +1,15 @@
 """Lanes: sections of a pipeline that one sample at a time passes, in input order.
 
 Who calls what, and on which thread: workers (in the foreground) and the threads of earlier stages (in the background)
-call `Turns.arrive`; the work itself is done by the lane's limiter, on a kept thread or on the engine's loop. A worker
-on a thread waits for it in `LaneSegment.pass_through`, one on a loop awaits what `LaneSegment.start` fulfils.
+call `Turns.arrive`. The lane's limiter does the work itself, on a cached thread or on the engine's loop. A worker on a
+thread waits for it in `LaneSegment.pass_through`; one on a loop awaits the future given to `LaneSegment.start`.
 
 Invariants:
 
 - Samples of one run enter a lane in the order of their numbers. Each number arrives in each lane or is skipped.
 - Runs that share a lane enter it in the order in which their samples become ready; they do not wait for each other.
-- A lane with a key is shared by all pipelines that name it with the same object, which it keeps alive.
+- A sample is offered by `LaneQueue` from its arrival until it enters the lane, or is skipped.
+- A lane with a key is shared by all pipelines that name it with the same key object, which it keeps alive.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from __future__ import annotations
 import contextvars
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
 from weakref import WeakValueDictionary
 
@@ -40,11 +45,11 @@ C = TypeVar("C", bound=StepContext)
 
 @final
 class Lane:
-    """One serial section for all who share its name and key.
+    """One serial section, shared by all pipelines that use its name and key.
 
     Args:
         name: The `lane` that the steps declare.
-        key: The object that they write, such as a skillbook; kept alive as long as the lane.
+        key: The object that the steps write, such as a skillbook; kept alive as long as the lane.
     """
 
     def __init__(self, name: str, key: object | None) -> None:
@@ -54,37 +59,132 @@ class Lane:
         self._count = itertools.count()
 
     def submit(self, work: AnyWork) -> None:
-        """Do `work` when all that was submitted before is done. It must not raise."""
+        """Do `work` after everything that was submitted before. It must not raise."""
         self._limiter.submit(work, index=next(self._count))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitingSample:
+    """A sample that waits for its turn in a lane."""
+
+    context: StepContext
+    """Its context, as it will enter the lane."""
+    variables: contextvars.Context
+    """A copy of its context variables. Code that works for the sample ahead of its turn has to run in it."""
+
+
+class LaneQueue(Protocol):
+    """The samples that wait for the lane section in which the current step is: those of its run, in input order."""
+
+    def waiting(self, most: int) -> list[WaitingSample]:
+        """Return the samples that wait now, the first ones first.
+
+        A sample whose predecessors have not arrived waits too. Any of them may be skipped or cancelled before its turn.
+
+        Args:
+            most: The maximum number of samples.
+        """
+
+    def watched(self, arrived: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call a function whenever another sample begins to wait, as long as the returned context manager is open.
+
+        Args:
+            arrived: The function. It is called on the thread of the previous step; it must neither block nor raise.
+        """
+
+
+_queue: ContextVar[LaneQueue | None] = ContextVar("ace_lane_queue", default=None)
+
+
+def lane_queue() -> LaneQueue | None:
+    """Return the samples that wait behind the current one for its lane; None outside a lane.
+
+    With it, a step in a lane can prepare what does not depend on the samples before, such as a request to a server,
+    while an earlier sample is in the lane.
+
+    Example:
+        >>> from ace.pipeline import Pipeline, StepContext, lane_queue
+        >>> class Write:
+        ...     requires = provides = frozenset()
+        ...     lane = "book"
+        ...     def __call__(self, ctx):
+        ...         behind = lane_queue().waiting(most=10)
+        ...         return ctx.replace(metadata={"behind": [each.context.sample for each in behind]})
+        >>> [result] = Pipeline([Write()]).run([StepContext("first")])
+        >>> result.output.metadata["behind"]
+        []
+    """
+    return _queue.get()
 
 
 @final
 class Turns:
-    """Brings the samples of one run into a lane in input order, whatever order they arrive in."""
+    """Brings the samples of one run into a lane in input order, whatever order they arrive in.
+
+    It is the `LaneQueue` of the steps in the lane.
+    """
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        # Re-entrant: where the system has no thread left, the lane's work is done right here.
+        # Re-entrant: if no thread can be started, the lane's work is done on this one.
         self._lock = threading.RLock()
         self._next = 0
         self._arrived: dict[int, AnyWork | None] = {}
+        # For the two below; never held while the lane's work is done, so a step may ask who waits with a lock held.
+        self._queue_lock = threading.Lock()
+        self._waiting: dict[int, WaitingSample] = {}
+        self._watchers: list[Callable[[], None]] = []
 
-    def arrive(self, index: int, work: AnyWork) -> None:
-        """Do `work` in the lane when all samples before `index` have arrived or given up.
+    def arrive(self, index: int, work: AnyWork, sample: WaitingSample) -> None:
+        """Do `work` in the lane when all samples before `index` have arrived or were skipped.
 
-        A sample that has given up and comes all the same (Ctrl-C may fall between the two) goes in at once.
+        A sample that was skipped and arrives anyway (Ctrl-C may come between the two) enters at once.
+
+        Args:
+            index: The number of the sample.
+            work: Its work, which has to call `entered` first.
+            sample: What the steps in the lane are offered until then.
         """
+        with self._queue_lock:
+            self._waiting[index] = sample
         with self._lock:
             if index > self._next:
                 self._arrived[index] = work
-                return
-            if index == self._next:
-                self._next += 1
-            self._lane.submit(work)
-            self._advance()
+            else:
+                if index == self._next:
+                    self._next += 1
+                self._lane.submit(work)
+                self._advance()
+        with self._queue_lock:
+            watchers = self._watchers.copy()
+        for arrived in watchers:
+            arrived()
+
+    def entered(self, index: int) -> None:
+        """Note that a sample does not wait any more: it has entered the lane, or never will."""
+        with self._queue_lock:
+            self._waiting.pop(index, None)
+
+    def waiting(self, most: int) -> list[WaitingSample]:
+        """Return the samples that wait now; see `LaneQueue`."""
+        with self._queue_lock:
+            first = [self._waiting[index] for index in nsmallest(most, self._waiting)]
+        return [WaitingSample(sample.context, sample.variables.copy()) for sample in first]
+
+    @contextmanager
+    def watched(self, arrived: Callable[[], None]) -> Iterator[None]:
+        """Call a function whenever another sample begins to wait; see `LaneQueue`."""
+        with self._queue_lock:
+            self._watchers.append(arrived)
+        try:
+            yield
+        finally:
+            with self._queue_lock:
+                self._watchers.remove(arrived)
 
     def skip(self, index: int) -> None:
-        """Let the samples behind `index` pass. Without effect if it has arrived already."""
+        """Let the samples behind `index` pass. It has no effect if `index` has already arrived."""
+        self.entered(index)
         with self._lock:
             if index >= self._next:
                 self._arrived.setdefault(index, None)
@@ -100,7 +200,7 @@ class Turns:
 
 @final
 class Sequencer:
-    """The input order of the samples of one run, or of several that came one after the other.
+    """The input order of the samples of one run, or of several consecutive runs.
 
     Args:
         lanes: The lanes that a sample passes, one for each section.
@@ -114,7 +214,7 @@ class Sequencer:
         self._released: set[int] = set()
 
     def issue(self) -> int:
-        """Number the next sample. The caller sees to it that only one thread at a time asks."""
+        """Return the number of the next sample. Only one thread at a time may call it."""
         index = self.issued
         self.issued += 1
         return index
@@ -125,12 +225,12 @@ class Sequencer:
             return index <= self._first
 
     def is_released(self, index: int) -> bool:
-        """Whether the sample is in the background already, or never will be."""
+        """Whether the sample has entered the background, or never will."""
         with self._lock:
             return index < self._first or index in self._released
 
     def release(self, index: int) -> None:
-        """Say that the sample's foreground part is over: it is in the background, or never will be."""
+        """Note that the sample has entered the background, or never will."""
         with self._lock:
             if index > self._first:
                 self._released.add(index)
@@ -152,7 +252,7 @@ _lanes_lock = threading.Lock()
 
 
 def lane_for(name: str, key: object | None) -> Lane:
-    """Return the lane that everybody with this name and this very key object shares."""
+    """Return the lane with this name and this key object; all pipelines that ask for it share it."""
     with _lanes_lock:
         lane = _lanes.get((name, id(key)))
         if lane is None:
@@ -162,7 +262,7 @@ def lane_for(name: str, key: object | None) -> Lane:
 
 @final
 class LaneSteps(Generic[C]):
-    """Neighbouring steps of one lane, of either kind.
+    """Adjacent steps of one lane, of either kind.
 
     Args:
         steps: The steps, in order.
@@ -176,29 +276,51 @@ class LaneSteps(Generic[C]):
         self._segments = fuse(steps)
 
     def run(
-        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
+        self,
+        turns: Turns,
+        index: int,
+        ctx: C,
+        position: Position,
+        token: CancellationToken | None = None,
+        hooks: Sequence[PipelineHook] = (),
     ) -> C:
-        """Run the steps on this thread; the asynchronous ones among them are awaited on the engine's loop."""
-        for segment in self._segments:
-            if segment.is_async and not hooks:  # hooks are called here, between the steps
-                from .event_loop import engine_loop  # loads asyncio, which most pipelines can do without
+        """Run the steps on this thread, which waits while the engine's loop runs asynchronous ones."""
+        turns.entered(index)
+        outer = _queue.set(turns)
+        try:
+            for segment in self._segments:
+                if segment.is_async and not hooks:  # hooks are called here, between the steps
+                    from .event_loop import engine_loop  # loads asyncio, which most pipelines do not need
 
-                ctx = engine_loop.run(segment.run_async(ctx, position, token, hooks))
-            else:
-                ctx = segment.run(ctx, position, token, hooks)
+                    ctx = engine_loop.run(segment.run_async(ctx, position, token, hooks))
+                else:
+                    ctx = segment.run(ctx, position, token, hooks)
+        finally:
+            _queue.reset(outer)
         return ctx
 
     async def run_async(
-        self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
+        self,
+        turns: Turns,
+        index: int,
+        ctx: C,
+        position: Position,
+        token: CancellationToken | None = None,
+        hooks: Sequence[PipelineHook] = (),
     ) -> C:
         """Await the steps, which must all be asynchronous."""
-        for segment in self._segments:
-            ctx = await segment.run_async(ctx, position, token, hooks)
+        turns.entered(index)
+        outer = _queue.set(turns)
+        try:
+            for segment in self._segments:
+                ctx = await segment.run_async(ctx, position, token, hooks)
+        finally:
+            _queue.reset(outer)
         return ctx
 
 
 class RunInLane(Protocol):
-    """What a foreground section needs of the run of a sample; `ace.pipeline.run.Run` has it."""
+    """What a foreground section needs from the run of a sample; `ace.pipeline.run.Run` provides it."""
 
     @property
     def order(self) -> Sequencer | None:
@@ -223,16 +345,16 @@ class RunInLane(Protocol):
 
 @final
 class LaneSegment(Generic[C]):
-    """Neighbouring foreground steps of one lane, which one sample at a time passes in input order.
+    """Adjacent foreground steps of one lane, which one sample at a time passes in input order.
 
     Args:
         lane: The lane, shared with every pipeline that names it with the same key.
         steps: The steps of the section.
-        number: Which lane section of its pipeline it is, counted from 0.
+        number: The position of this lane section among those of its pipeline, from 0.
     """
 
     def __init__(self, lane: Lane, steps: Sequence[PlannedStep[C]], number: int) -> None:
-        self._lane = lane  # kept, so that others with the same name and key find it
+        self._lane = lane  # keeps it alive, so that `lane_for` finds it
         self._steps = LaneSteps(steps)
         self._first_step = steps[0].name
         self._number = number
@@ -243,16 +365,18 @@ class LaneSegment(Generic[C]):
         """Have the section run when it is the sample's turn.
 
         Args:
-            future: Gets what the section returns. Until that has begun, it can be cancelled.
+            future: Receives what the section returns. It can be cancelled until the section begins.
             ctx: The sample's context.
             position: Where the sample is.
             run: The run.
             index: The sample's number in the run's order.
-            hooks: What observes the steps, and where that is called.
+            hooks: The observers of the steps.
 
         Returns:
-            At once, the context whose variables the section may set.
+            The context (of variables) in which the section will run, at once.
         """
+        assert run.order is not None  # a pipeline with a lane has one
+        turns = run.order.turns[self._number]
         context = contextvars.copy_context()
         position.step_name = self._first_step
 
@@ -260,7 +384,7 @@ class LaneSegment(Generic[C]):
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                future.set_result(context.run(self._steps.run, ctx, position, run.token, hooks))
+                future.set_result(context.run(self._steps.run, turns, index, ctx, position, run.token, hooks))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -268,7 +392,8 @@ class LaneSegment(Generic[C]):
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                then(partial(future.set_result, await self._steps.run_async(ctx, position, run.token, hooks)))
+                steps = self._steps.run_async(turns, index, ctx, position, run.token, hooks)
+                then(partial(future.set_result, await steps))
             except BaseException as error:
                 then(partial(future.set_exception, error))
 
@@ -276,19 +401,18 @@ class LaneSegment(Generic[C]):
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
 
-        assert run.order is not None  # a pipeline with a lane has one
         with uninterrupted:
-            turns = run.order.turns[self._number]
-            turns.arrive(index, LoopWork(work_async, context, refuse) if self._steps.is_async else work)
+            entering = LoopWork(work_async, context, refuse) if self._steps.is_async else work
+            turns.arrive(index, entering, WaitingSample(ctx, context))
         return context
 
     def pass_through(self, ctx: C, position: Position, run: RunInLane, index: int) -> C:
-        """Run the section and wait for it. Ctrl-C cancels work that has not begun, and otherwise waits for its end.
+        """Run the section and wait for it. Ctrl-C cancels a section that has not begun, and else waits for its end.
 
-        The section runs on another thread, which no Ctrl-C can interrupt. If hooks are to be called on this thread, it
+        The section runs on another thread, which Ctrl-C cannot interrupt. If hooks have to be called on this thread, it
         calls them while it waits.
         """
-        from concurrent.futures import Future  # costs 12 ms to import, which pipelines without lanes save
+        from concurrent.futures import Future  # takes 12 ms to import; only pipelines with lanes need it
 
         future: Future[C] = Future()
         here = CallerThread()

@@ -1,15 +1,15 @@
-"""Limits on how many pieces of background work are done at once, and the line of those that wait for a place.
+"""Limits on how many pieces of background work run at once, and the queue of those that wait for a slot.
 
-Who calls what, and on which thread: `submit` is called by the thread or loop that has done the stage before, and
-returns at once; the work is done on a kept thread or on the engine's loop. `enter` blocks the thread of an inner step,
-`enter_async` waits on its loop. The code that gives a place back hands it to the next in line, on its own thread.
+Who calls what, and on which thread: `submit` is called by the thread or loop that has done the previous stage, and
+returns at once; the work is done on a cached thread or on the engine's loop. `enter` blocks the thread of an inner
+step, `enter_async` waits on its loop. The code that releases a slot passes it to the next waiter, on its own thread.
 
 Invariants:
 
-- At most `limit` places are taken, over all pipelines of the process that share the limiter.
-- A place that gets free goes to the next in line and is never free meanwhile, so none can be lost between the two.
-- A place is held only while work is done that waits for no other place.
-- Where the system has no thread left, the thread at hand does the work.
+- At most `limit` slots are taken, over all pipelines of the process that share the limiter.
+- A released slot is passed directly to the next waiter, so it cannot be lost or taken by another one in between.
+- A slot is held only by work that waits for no other slot.
+- If no thread can be started, the current one does the work.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ C = TypeVar("C", bound=StepContext)
 
 @final
 class Waiter:
-    """A waiter for a place, which does its work there by itself.
+    """Code that waits for a slot and then does its work itself.
 
     Args:
-        tell: Called when the place is there; must not raise.
+        tell: Called when it has been given a slot; must not raise.
     """
 
     def __init__(self, tell: Callable[[], object]) -> None:
         self.tell = tell
-        self.has_place = False
+        self.has_slot = False
         self.is_withdrawn = False
 
 
@@ -58,13 +58,13 @@ class LoopWork:
     """Work that is awaited on the engine's loop."""
 
     run: Callable[[Callable[[Work], None]], Coroutine[Any, Any, None]]
-    """Does it, and tells the function that it gets what is to be called when its task has ended. None must raise."""
+    """Does the work, and passes to its argument what to call when its task has ended. Neither must raise."""
 
     context: Context
-    """The context variables that it sees, and may set."""
+    """The context variables in which it runs."""
 
     refuse: Callable[[BaseException], None]
-    """Called instead if the loop has to be started and the system has no thread left to give. Must not raise."""
+    """Called instead if the loop has to be started and no thread can be started for it. It must not raise."""
 
 
 AnyWork: TypeAlias = Work | LoopWork
@@ -72,15 +72,15 @@ AnyWork: TypeAlias = Work | LoopWork
 
 @final
 class Limiter:
-    """Does work, at most `limit` pieces at once: plain work on kept threads, other work on the engine's loop.
+    """Does work, at most `limit` pieces at once: plain work on cached threads, other work on the engine's loop.
 
-    It holds a thread only while it has plain work, which must not raise. Who does its work by itself can `enter` and
-    `leave` instead; that takes a place as work does. Runs take turns in the order in which they come; of what waits for
-    one run, the earliest sample is first.
+    It uses threads only while it has plain work, which must not raise. Code that does its own work calls `enter` and
+    `leave` instead, which takes a slot in the same way. Runs take turns in the order in which their work arrives; among
+    the work of one run, the earliest sample comes first.
 
     Args:
-        limit: How many places there are.
-        owner: What the limit belongs to; kept alive as long as the places.
+        limit: The number of slots.
+        owner: What the limit belongs to; kept alive as long as the limiter.
     """
 
     def __init__(self, limit: int, owner: object = None) -> None:
@@ -90,32 +90,32 @@ class Limiter:
         _all.add(self)
 
     def _forget(self) -> None:
-        """Start with no place taken. A forked child calls it too: its parent does the work that was waiting."""
+        """Start with all slots free. A forked child calls it too, because its parent does the work that was waiting."""
         self._lock = threading.Lock()
         self._taken = 0
-        self._turns: deque[object] = deque()  # for each that waits, its run
+        self._turns: deque[object] = deque()  # for each waiting piece of work, its run
         self._waiting: dict[object, list[tuple[int, int, AnyWork | Waiter]]] = {}  # by run, each a heap
         self._came = itertools.count()
         self._servers: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
     def submit(self, work: AnyWork, run: object = None, index: int = 0) -> None:
-        """Do `work` as soon as there is a place for it.
+        """Do `work` as soon as it gets a slot.
 
         Args:
-            work: What is to be done.
-            run: What the index counts in: work of another one has its own turns.
-            index: The place in the order of the run.
+            work: The work.
+            run: Identifies the run that `index` counts in.
+            index: The number of the sample in the order of the run.
         """
         if self._take_or_wait(work, run, index):
             self._start(work)
 
     def enter(self) -> bool:
-        """Take a place, and wait for it if there is none.
+        """Take a slot, and wait until one is free.
 
         Returns:
-            Whether one was taken, which has to be given back with `leave`. None is needed on a thread that serves
-            here: where the system has no thread left, it does what comes after its work before it leaves.
+            Whether a slot was taken, which must be released with `leave`. A thread that is doing work of this limiter
+            takes none: if no further thread can be started, it does what follows its work while it holds the slot.
         """
         if threading.get_ident() in self._servers:
             return False
@@ -133,7 +133,7 @@ class Limiter:
         return True
 
     async def enter_async(self) -> None:
-        """Take a place, and wait for it if there is none, without blocking the loop."""
+        """Like `enter`, without blocking the loop; a slot is always taken."""
         import asyncio
 
         if self._take():
@@ -150,7 +150,7 @@ class Limiter:
                 raise
 
     def leave(self) -> None:
-        """Give back a place."""
+        """Release a slot."""
         self._start(self._pass_on())
 
     def _start(self, following: AnyWork | Waiter | None) -> None:
@@ -159,11 +159,11 @@ class Limiter:
             return
         try:
             threads.start(lambda: self._serve(work))
-        except RuntimeError:  # the system has no thread left: the caller's own does the work
+        except RuntimeError:  # no thread can be started: the current one does the work
             self._serve(work)
 
     def _hand_over(self, following: AnyWork | Waiter | None) -> Work | None:
-        """Hand the place to who does not need a thread for it. Returns what does."""
+        """Pass the slot on, if the work needs no thread. Otherwise return the work."""
         if isinstance(following, Waiter):
             following.tell()
             return None
@@ -191,7 +191,7 @@ class Limiter:
     def _begin(self, work: LoopWork) -> None:
         import asyncio
 
-        ends: list[Work] = []  # not what the task returns, which a step would take away that cancels its own task
+        ends: list[Work] = []  # not the task's return value, which is lost if a step cancels its own task
         task = asyncio.get_running_loop().create_task(work.run(ends.append), context=work.context)
         self._tasks.add(task)
         task.add_done_callback(partial(self._continue_after, ends))
@@ -207,7 +207,7 @@ class Limiter:
             self._start(following)
 
     def _take(self) -> bool:
-        """Take a place if there is one, and say whether there was."""
+        """Take a slot if one is free. Returns whether one was."""
         with self._lock:
             if self._taken >= self.limit:
                 return False
@@ -215,7 +215,7 @@ class Limiter:
             return True
 
     def _take_or_wait(self, waiting: AnyWork | Waiter, run: object = None, index: int = 0) -> bool:
-        """Take a place, or get in line. Says whether there was a place."""
+        """Take a slot, or join the queue. Returns whether a slot was free."""
         with self._lock:
             if self._taken < self.limit:
                 self._taken += 1
@@ -225,7 +225,7 @@ class Limiter:
             return False
 
     def _pass_on(self) -> AnyWork | Waiter | None:
-        """Give a place that gets free to the next in line, and say who that is."""
+        """Pass a released slot to the next in the queue, and return that."""
         with self._lock:
             while self._turns:
                 run = self._turns.popleft()
@@ -235,16 +235,16 @@ class Limiter:
                 if not isinstance(waiting, Waiter):
                     return waiting
                 if not waiting.is_withdrawn:
-                    waiting.has_place = True
+                    waiting.has_slot = True
                     return waiting
             self._taken -= 1
             return None
 
     def _withdraw(self, turn: Waiter) -> bool:
-        """Take a turn out of the line. Says whether it has got a place meanwhile, which it has to give back."""
+        """Withdraw a waiter from the queue. Returns whether it already has a slot, which must be released."""
         with self._lock:
             turn.is_withdrawn = True
-            return turn.has_place
+            return turn.has_slot
 
 
 def _set(here: asyncio.Future[None]) -> None:
@@ -257,9 +257,9 @@ _shared_lock = threading.Lock()
 
 
 def limiter_for(step: PlannedStep[Any]) -> Limiter:
-    """Return the limiter of a step: its class's, or its own where the instance has a limit of its own.
+    """Return the limiter of a step: that of its class, or its own if the instance sets `max_workers`.
 
-    Two pipelines with steps of one class get the same limiter, so that the limit holds for the whole process.
+    Two pipelines with steps of one class get the same limiter, so the limit holds for the whole process.
     """
     owner = step.limit_owner
     with _shared_lock:
@@ -279,10 +279,10 @@ os.register_at_fork(after_in_child=_forget_lock)
 
 
 def limited(step: PlannedStep[C], mode: ExecutionMode) -> PlannedStep[C]:
-    """Return an inner step so that it takes a place of its class for each call, where the mode asks for it.
+    """Return an inner step as it is called in a mode; in the background it takes a slot of its class for each call.
 
-    A place is held inside the step only, where nothing of the engine waits for another one. So those who wait for
-    places can never wait for each other. For the same reason a composite takes none: its inner steps do.
+    A slot is held only inside the step, where the engine waits for no other slot, so waiters can never wait for each
+    other. For the same reason a composite takes no slot; its inner steps do.
     """
     if mode is not ExecutionMode.BACKGROUND or step.composite is not None:
         return step
@@ -295,11 +295,11 @@ def limited(step: PlannedStep[C], mode: ExecutionMode) -> PlannedStep[C]:
 
 def _limited_call(call: Callable[[C], C], limiter: Limiter) -> Callable[[C], C]:
     def limited_call(ctx: C) -> C:
-        has_place = limiter.enter()
+        has_slot = limiter.enter()
         try:
             return call(ctx)
         finally:
-            if has_place:
+            if has_slot:
                 limiter.leave()
 
     return limited_call

@@ -31,15 +31,14 @@ class Pipeline(Generic[C]):
     """Steps that every sample passes in order; it is a step itself, so pipelines nest.
 
     Up to a step that declares an async boundary, a sample is in the foreground, which `run` waits for. From that
-    step on it is in the background, and the caller gets on with the next sample.
+    step on it is in the background, and the caller continues with the next sample.
 
-    Once it has run, its steps are fixed. One pipeline serves many runs, also at the same time.
+    Once a pipeline has run, its steps are fixed. One pipeline can serve many runs, also at the same time.
 
     Args:
         steps: The steps; more can be added with `then` and `branch`.
         hooks: Observers of the foreground steps.
-        background_limit: How many samples may be behind the boundary at once; a sample that would be one too
-            many waits in the foreground.
+        background_limit: How many samples may be behind the boundary at once; the next one waits in the foreground.
         step_observer: Watches every step, in the background too.
 
     Raises:
@@ -81,7 +80,7 @@ class Pipeline(Generic[C]):
             This pipeline, so that calls chain.
 
         Raises:
-            PipelineConfigError: If the step does not fit, or the pipeline has run already.
+            PipelineConfigError: If the step does not fit, or the pipeline has already run.
         """
         self._extend(step, stacklevel=4)
         return self
@@ -95,8 +94,8 @@ class Pipeline(Generic[C]):
         """Add a `Branch` of these pipelines to the end.
 
         Args:
-            *pipelines: The children, which run side by side.
-            merge: How what they return is joined, see `Branch`.
+            *pipelines: The children, which run in parallel.
+            merge: How their results are joined, see `Branch`.
 
         Returns:
             This pipeline, so that calls chain.
@@ -110,7 +109,7 @@ class Pipeline(Generic[C]):
     def _extend(self, step: StepProtocol[C], *, stacklevel: int) -> None:
         if self._has_run:
             raise PipelineConfigError(
-                f"this pipeline has run, so {type(step).__name__} cannot be added any more; "
+                f"this pipeline has run, so {type(step).__name__} can no longer be added; "
                 f"build a new one: Pipeline([*pipeline.steps, ...])"
             )
         if step is self:
@@ -148,19 +147,19 @@ class Pipeline(Generic[C]):
         on_sample_end: OnSample[C] | None = None,
         max_in_flight: int | None = None,
     ) -> list[SampleResult[C]]:
-        """Run all samples and return when the last foreground part is over.
+        """Run all samples and return when the last foreground part has ended.
 
-        Background work may continue then: see `wait_for_background`. It also works inside a running event loop,
-        which it blocks meanwhile; `run_async` does not.
+        Background work may still be running then: see `wait_for_background`. It can also be called inside a running
+        event loop, which it blocks; `run_async` does not.
 
         Args:
-            contexts: The samples; any iterable, which is drawn from only as workers get free.
+            contexts: The samples; any iterable. The next one is drawn when a worker is free.
             workers: How many samples may be in the foreground at once.
-            on_sample_done: Called with each result when the sample's foreground part is over and before its
-                background begins; never twice at once. If it raises, that is logged.
+            on_sample_done: Called with each result when the sample's foreground part has ended and before its
+                background part begins; one call at a time. An error that it raises is logged.
             cancel_token: Cancelling it ends every sample before its next foreground step.
             on_sample_end: Called with each result when its sample has passed its last step, in the background too, has
-                failed or was cancelled; never twice at once. If it raises, that is logged.
+                failed, or was cancelled; one call at a time. An error that it raises is logged.
             max_in_flight: How many samples may be between their first and their last step at once; the next context is
                 drawn when there is room. With 1, a sample begins only after the one before has passed its last step.
 
@@ -168,8 +167,7 @@ class Pipeline(Generic[C]):
             One result for each context, in input order.
 
         Raises:
-            KeyboardInterrupt, SystemExit: If one was raised in the foreground. What had been done is finished
-                in the background first.
+            KeyboardInterrupt, SystemExit: If one was raised in the foreground. The background is drained first.
         """
         options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
         check_call(contexts, options, asynchronous=False)
@@ -215,9 +213,9 @@ class Pipeline(Generic[C]):
     ) -> Generator[SampleResult[C], None, None]:
         """Yield results as the foregrounds finish, in bounded memory however long the input is.
 
-        Work begins when the first result is asked for. At most twice `workers` samples are drawn and not yet
-        taken. Closing the iterator draws no more samples, and waits for those in a step; if a step or a callback of
-        the stream itself closes it, there is no waiting. Arguments and errors are those of `run`.
+        Work begins when the first result is requested. At most `2 * workers` samples are drawn ahead of the results
+        taken. After the iterator is closed, no more samples are drawn, and `close` waits for those in a step, unless a
+        step or a callback of the stream itself calls it. Arguments and errors are those of `run`.
         """
         options = RunOptions(workers, on_sample_done, on_sample_end, max_in_flight, cancel_token)
         check_call(contexts, options, asynchronous=False)
@@ -242,13 +240,13 @@ class Pipeline(Generic[C]):
         return astream(self._runs, contexts, options)
 
     def wait_for_background(self, timeout: float | None = None) -> None:
-        """Block until no sample is in the background. Do not call it in a background step: it would wait for itself.
+        """Block until no sample is in the background. A background step must not call it: it would wait for itself.
 
         Args:
             timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Raises:
-            TimeoutError: If samples are still in the background then; the text says how many.
+            TimeoutError: If samples are still in the background then; the message says how many.
             TypeError: If the timeout is not a number.
         """
         check_timeout(timeout)
@@ -259,13 +257,13 @@ class Pipeline(Generic[C]):
         """Count the samples that have entered the background since the pipeline was built.
 
         Returns:
-            `active` (inside a step now), `queued` (waiting for one), `completed` (ended well or not) and
-            `failed` (of the completed).
+            `active` (inside a step), `queued` (waiting for one), `completed` (ended, with or without an error) and
+            `failed` (how many of the completed failed).
         """
         return self._runs.background.stats()
 
     def close(self) -> None:
-        """Wait for the background and give back the threads. The pipeline can be used again."""
+        """Wait for the background and release the threads. The pipeline can be used again."""
         self.wait_for_background()
         threads.release()
 
@@ -277,11 +275,11 @@ class Pipeline(Generic[C]):
     ) -> None:
         self.close()
 
-    # What makes a pipeline a step of another one.
+    # The members that make a pipeline a step of another one.
 
     @property
     def requires(self) -> frozenset[str]:
-        """The fields that a context must have from the start, because no step provides them before they are wanted."""
+        """The fields that a context must have from the start: those that no earlier step provides."""
         return self._plan.requires
 
     @property
@@ -291,7 +289,7 @@ class Pipeline(Generic[C]):
 
     @property
     def max_workers(self) -> int:
-        """How many samples may be inside at once where this pipeline is a background step of another one."""
+        """How many samples may be inside at once when this pipeline is a background step of another one."""
         return min((step.max_workers for step in self._plan.steps), default=1)
 
     @property
@@ -343,43 +341,52 @@ class Pipeline(Generic[C]):
             PipelineError: If the context lacks a field.
             BaseException: What a step raises.
         """
+        return self.call_at(ctx, Position())
+
+    def call_at(self, ctx: C, position: Position) -> C:
+        """Call the pipeline; where a step raises, the position has its name."""
         if self._plan.has_async_steps:
             from .event_loop import engine_loop
 
-            return engine_loop.run(self.__call_async__(ctx))
-        self._plan.inputs.check(ctx, Position())
-        return self._pass_through(self._plan.through, ctx, ExecutionMode.ALONE)
+            return engine_loop.run(self._call_async_at(ctx, position))
+        self._plan.inputs.check(ctx, position)
+        return self._pass_through(self._plan.through, ctx, ExecutionMode.ALONE, position)
 
     async def __call_async__(self, ctx: C) -> C:
         """The asynchronous twin of calling the pipeline."""
-        self._plan.inputs.check(ctx, Position())
-        return await self._pass_through_async(self._plan.through, ctx, ExecutionMode.ALONE)
+        return await self._call_async_at(ctx, Position())
+
+    async def _call_async_at(self, ctx: C, position: Position) -> C:
+        self._plan.inputs.check(ctx, position)
+        return await self._pass_through_async(self._plan.through, ctx, ExecutionMode.ALONE, position)
 
     def call_within(self, mode: ExecutionMode, ctx: C) -> C:
-        """Call the pipeline as a step of another one in this mode, which limits or cancels its steps."""
+        """Call the pipeline as a step of another one; the mode says how its steps are limited and cancelled."""
         calls_hooks_here = self.has_hooks and mode.is_foreground
         if self._plan.has_async_steps and not calls_hooks_here:
             from .event_loop import engine_loop
 
             return engine_loop.run(self.call_async_within(mode, ctx))
-        return self._pass_through(self._plan.through_within(mode), ctx, mode)
+        return self._pass_through(self._plan.through_within(mode), ctx, mode, Position())
 
     async def call_async_within(self, mode: ExecutionMode, ctx: C) -> C:
         """The asynchronous twin of `call_within`."""
-        return await self._pass_through_async(self._plan.through_within(mode), ctx, mode)
+        return await self._pass_through_async(self._plan.through_within(mode), ctx, mode, Position())
 
-    def _pass_through(self, segments: Sequence[Segment[C]], ctx: C, mode: ExecutionMode) -> C:
+    def _pass_through(self, segments: Sequence[Segment[C]], ctx: C, mode: ExecutionMode, position: Position) -> C:
         self._has_run = True
-        position, token, hooks = Position(), _token_within(mode), self._hooks_within(mode)
+        token, hooks = _token_within(mode), self._hooks_within(mode)
         for segment in segments:
             ctx = segment.run(ctx, position, token, hooks)
         return ctx
 
-    async def _pass_through_async(self, segments: Sequence[Segment[C]], ctx: C, mode: ExecutionMode) -> C:
+    async def _pass_through_async(
+        self, segments: Sequence[Segment[C]], ctx: C, mode: ExecutionMode, position: Position
+    ) -> C:
         from .event_loop import call_in_thread
 
         self._has_run = True
-        position, token, hooks = Position(), _token_within(mode), self._hooks_within(mode)
+        token, hooks = _token_within(mode), self._hooks_within(mode)
         for segment in segments:
             if segment.is_async:
                 ctx = await segment.run_async(ctx, position, token, hooks)
@@ -394,5 +401,5 @@ class Pipeline(Generic[C]):
 
 
 def _token_within(mode: ExecutionMode) -> CancellationToken | None:
-    """The token that is looked at before each step; None where the steps are not to be interrupted."""
+    """Return the token that is checked before each step; None where the steps must not be interrupted."""
     return cancel_token_var.get() if mode is ExecutionMode.FOREGROUND else None

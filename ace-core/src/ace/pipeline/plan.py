@@ -1,18 +1,18 @@
 """The planner: everything about a pipeline that can be worked out before samples run.
 
-Who calls what, and on which thread: the thread that builds a pipeline makes a `Plan` for each step that is added, and
-throws the one before away. From the first run on, workers, lanes and the background read it from all threads.
+Who calls what, and on which thread: the thread that builds a pipeline makes a new `Plan` for each step that is added
+and discards the previous one. From the first run on, workers, lanes and the background read it on all threads.
 
 Invariants:
 
-- A plan does not change after its construction, except that `through_within` keeps what it has made; two threads that
-  make it at the same time make equal values, so the last one may win.
-- Whatever a step declares is read once, when it is planned; a declaration that changes afterwards has no effect.
-- Steps are grouped so that a sample changes its thread as seldom as possible: neighbouring steps of one kind, plain or
-  asynchronous, are one segment.
+- A plan does not change after its construction, except for the cache of `through_within`. Two threads that fill the
+  same entry at once compute equal values, so it does not matter which one is kept.
+- The declarations of a step are read once, when it is planned; later changes have no effect.
+- Steps are grouped so that a sample changes threads as rarely as possible: adjacent steps of one kind, plain or
+  asynchronous, form one segment.
 - Behind the boundary, a step has a limit or is in a lane, never both: a lane admits one sample at a time.
-- A place of a limiter is held only inside a step, where nothing waits for another place. Composites take no place;
-  their inner steps do (`ace.pipeline.limiter.limited`).
+- A slot of a limiter is held only inside a step, where nothing waits for another slot. Composites take no slot; their
+  inner steps do (`ace.pipeline.limiter.limited`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ C = TypeVar("C", bound=StepContext)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section(Generic[C]):
-    """Neighbouring steps of one lane, or (`lane` is None) neighbouring steps without one."""
+    """Adjacent steps of one lane or, if `lane` is None, adjacent steps without a lane."""
 
     steps: tuple[PlannedStep[C], ...]
     lane: str | None
@@ -52,10 +52,10 @@ class Section(Generic[C]):
 
 
 def cut_into_sections(steps: Sequence[PlannedStep[C]]) -> list[Section[C]]:
-    """Cut steps into sections.
+    """Split steps into sections.
 
     Raises:
-        PipelineConfigError: If the steps of one lane section name different keys.
+        PipelineConfigError: If the steps of one lane section have different lane keys.
     """
     groups: list[list[PlannedStep[C]]] = []
     for step in steps:
@@ -78,7 +78,7 @@ def _common_key(group: Sequence[PlannedStep[C]]) -> object | None:
 
 
 def warn_of_split_lane(steps: Sequence[PlannedStep[C]], *, stacklevel: int) -> None:
-    """Warn where the last step resumes a lane that a step without a lane has just interrupted."""
+    """Warn if the last step is in a lane that the step before it, which has no lane, has interrupted."""
     if len(steps) < 3 or steps[-1].lane is None or steps[-2].lane is not None:
         return
     before = [step for step in steps[:-1] if step.lane is not None]
@@ -93,21 +93,20 @@ def warn_of_split_lane(steps: Sequence[PlannedStep[C]], *, stacklevel: int) -> N
 
 @final
 class Plan(Generic[C]):
-    """How the samples of a pipeline run: made once from its steps, shared by all its runs, never changed.
+    """How the samples of a pipeline run: computed once from its steps and shared by all its runs.
 
     Args:
         steps: The steps, in order.
-        observer: Watches them; nothing of the plan is different without one.
+        observer: Watches the steps; otherwise the plan is the same without one.
 
     Attributes:
-        steps: The steps, in order.
-        requires: The fields that have to be on the context from the start.
-        provides: The fields that some step writes.
+        requires: The fields that a context must have from the start.
+        provides: The fields that the steps write.
         foreground: What a sample passes before the boundary, in order.
-        loop_foreground: The same where an event loop runs it.
-        stages: What it passes behind the boundary, in order.
-        lanes: The lanes of its lane sections, in order, foreground first.
-        through: All steps as one sequence, for a pipeline that is called by itself.
+        loop_foreground: The same, for a foreground that an event loop runs.
+        stages: What a sample passes behind the boundary, in order.
+        lanes: The lanes of the lane sections, in order, foreground first.
+        through: All steps as one sequence, for a pipeline that is called directly.
         has_inner_hooks: Whether a nested pipeline, at any depth, has hooks.
 
     Raises:
@@ -142,10 +141,10 @@ class Plan(Generic[C]):
 
         Args:
             step: The step.
-            stacklevel: How many calls above this one the user's own code is, which warnings point at.
+            stacklevel: How many calls above this one the user's code is; warnings point at it.
 
         Warns:
-            UserWarning: If the step is a pipeline whose boundary or lane has no effect here, or splits a lane.
+            UserWarning: If the step is a pipeline whose boundary or lane has no effect here, or if it splits a lane.
         """
         steps = (*self.steps, plan_step(step))
         plan = Plan(steps, self._observer)
@@ -165,13 +164,13 @@ class Plan(Generic[C]):
         return tuple(parts)
 
     def _loop_foreground(self) -> tuple[Segment[C] | LaneSegment[C], ...]:
-        """Return the foreground with the twins of the steps that can be awaited."""
+        """Return the foreground, with the asynchronous twins of steps that have one."""
         if all(step.call_on_loop is None for step in self.steps[: self.boundary]):
             return self.foreground
         parts: list[Segment[C] | LaneSegment[C]] = []
         for part in self.foreground:
             if isinstance(part, LaneSegment):
-                parts.append(part)  # the lane is one, however the run is driven
+                parts.append(part)  # the same lane serves both drivers
             else:
                 parts.extend(fuse([_awaited_on_loop(step) for step in part.steps]))
         return tuple(parts)
@@ -197,7 +196,7 @@ class Plan(Generic[C]):
         return segments
 
     def _prepared(self, steps: Sequence[PlannedStep[C]], mode: ExecutionMode) -> list[PlannedStep[C]]:
-        """Return steps with what has to be around their calls there."""
+        """Return the steps as they are called in a mode, with the observer around each call."""
         prepared = [placed(step, mode) for step in steps]
         if self._observer is None:
             return prepared

@@ -1,7 +1,7 @@
 """The results of a run: all in a list (`run`, `run_async`), or one by one (`stream`, `astream`).
 
-`start_workers` chooses where the foreground is worked on: on the caller's thread, on other threads, or on the engine's
-loop.
+`needs_no_workers` and `start_workers` decide where the foreground runs: on the caller's thread, on other threads, or on
+the engine's loop.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .interrupts import interrupts_can_wait, is_collecting, note_collections, un
 from .run import Run, Runs
 from .segment import may_block_loop
 from .thread_driver import Deliver as ThreadDeliver
-from .thread_driver import ThreadDriver, process_one_by_one
+from .thread_driver import ThreadDriver
+from .threads import Changes
 from .validation import RunOptions
-from .waiting import Changes
 
 if TYPE_CHECKING:
     from .task_driver import Deliver as TaskDeliver
@@ -32,12 +32,12 @@ C = TypeVar("C", bound=StepContext)
 T = TypeVar("T")
 
 _streams: ContextVar[tuple[object, ...]] = ContextVar("ace_pipeline_streams", default=())
-"""The streams that the current code is a part of: a step, a callback or the input of."""
+"""The streams whose step, callback or input the current code is."""
 
 
 @final
 class Closing:
-    """Says how one stream is closed, and whether who closes it may wait until its workers have ended."""
+    """How one stream is closed, and whether the code that closes it may wait for its workers."""
 
     def __init__(self) -> None:
         note_collections()
@@ -45,28 +45,28 @@ class Closing:
         self._actions: list[Callable[[], None]] = []
 
     def mark(self, variables: Context) -> None:
-        """Have all code that runs with these variables know that it is a part of the stream."""
+        """Mark all code that runs with these variables as part of the stream."""
         variables.run(lambda: _streams.set((*_streams.get(), self)))
 
     @property
     def may_wait(self) -> bool:
         """Whether this thread may wait for the stream's workers.
 
-        It may not if a worker waits for what runs here, nor if the garbage collector has dropped the stream: that
-        can happen anywhere, also where this thread holds a lock that a worker needs.
+        It may not if a worker waits for the code that runs here, nor if the garbage collector closes the stream: that
+        can happen anywhere, also while this thread holds a lock that a worker needs.
         """
         return self not in _streams.get() and not is_collecting()
 
     def on_ask(self, *actions: Callable[[], None]) -> None:
-        """Call these when the stream is asked to end."""
+        """Call these functions when the stream is asked to end."""
         self._actions += actions
 
     def end(self) -> None:
-        """Note that there is nothing to be ended any more."""
+        """Note that the stream has ended, so that `ask` has no effect."""
         self._actions.clear()
 
     def ask(self) -> None:
-        """Have the stream end soon, without waiting for it."""
+        """Ask the stream to end, without waiting for it."""
         self.is_asked = True
         for action in tuple(self._actions):
             action()
@@ -74,12 +74,7 @@ class Closing:
 
 @final
 class ResultStream(Generator[SampleResult[C], None, None]):
-    """The results of a run one by one, as a generator that can be closed while it is being asked for the next.
-
-    Args:
-        results: The results.
-        closing: How they are ended early.
-    """
+    """The results of a run one by one: a generator that can be closed while another thread waits for a result."""
 
     def __init__(self, results: Generator[SampleResult[C], None, None], closing: Closing) -> None:
         self._results = results
@@ -107,7 +102,7 @@ class ResultStream(Generator[SampleResult[C], None, None]):
         return self._results.throw(error.with_traceback(traceback) if traceback is not None else error)
 
     def close(self) -> None:
-        """Draw no more samples, and wait for those in a step, unless this is a part of one of them."""
+        """Draw no more samples, and wait for those in a step, unless such a step is calling this."""
         self._closing.ask()
         try:
             self._results.close()
@@ -117,7 +112,7 @@ class ResultStream(Generator[SampleResult[C], None, None]):
 
 @final
 class _ResultList(Generic[C]):
-    """Results in input order, whatever order they come in."""
+    """Collects results in any order, and returns them in input order."""
 
     def __init__(self) -> None:
         self._results: list[SampleResult[C] | None] = []
@@ -125,7 +120,7 @@ class _ResultList(Generic[C]):
     def put(self, place: int, result: SampleResult[C]) -> None:
         results = self._results
         while len(results) <= place:
-            results.append(None)  # threads that do so at once make more room than is needed, which does no harm
+            results.append(None)  # several threads at once may append too many, which does no harm
         results[place] = result
 
     def in_order(self) -> list[SampleResult[C]]:
@@ -135,10 +130,10 @@ class _ResultList(Generic[C]):
 def collect(run: Run[C], contexts: Iterable[C], workers: int) -> list[SampleResult[C]]:
     """Run to the end of the input and return all results, in input order."""
     if needs_no_workers(run, workers):
-        if run.order is None:  # nothing is touched that outlives the run
-            return list(process_one_by_one(run, iter(contexts)))
+        if run.order is None:  # then the run shares no state with others that Ctrl-C could damage
+            return list(run.process_one_by_one(iter(contexts)))
         with interrupts_can_wait():
-            return list(process_one_by_one(run, iter(contexts)))
+            return list(run.process_one_by_one(iter(contexts)))
     results = _ResultList[C]()
     with interrupts_can_wait():
         _drive(run, contexts, workers, results)
@@ -148,7 +143,7 @@ def collect(run: Run[C], contexts: Iterable[C], workers: int) -> list[SampleResu
 
 
 def _drive(run: Run[C], contexts: Iterable[C], workers: int, results: _ResultList[C]) -> None:
-    """Have the workers do the run, and wait for them. On Ctrl-C, what is in a step finishes first."""
+    """Start the workers, and wait for them. On Ctrl-C, samples that are in a step finish it first."""
     here = CallerThread()
     if workers == 1 and run.is_observed:
         run.use_caller(here)
@@ -199,7 +194,7 @@ def stream(
     contexts: Iterable[C],
     options: RunOptions[C],
 ) -> Generator[SampleResult[C], None, None]:
-    """Yield each result as soon as its foreground is over. The run begins when the first one is asked for."""
+    """Yield each result when its foreground has ended. The run begins when the first one is requested."""
     closing = Closing()
 
     def results() -> Generator[SampleResult[C], None, None]:
@@ -214,7 +209,7 @@ def stream(
 
 
 def _iterate_here(run: Run[C], contexts: Iterable[C], closing: Closing) -> Iterator[SampleResult[C]]:
-    results = process_one_by_one(run, iter(contexts))
+    results = run.process_one_by_one(iter(contexts))
     while True:
         with nullcontext() if run.order is None else interrupts_can_wait():
             result = next(results, None)
@@ -268,7 +263,7 @@ async def astream(
 
 
 _left_behind: set[object] = set()
-"""Tasks that continue although they are not awaited; their loop refers to them only weakly."""
+"""Tasks that continue although they are not awaited; a loop holds only weak references to its tasks."""
 
 
 async def _iterate_async(
@@ -289,7 +284,7 @@ async def _iterate_async(
         await room.acquire()
         results.put_nowait(result)
 
-    driver = TaskDriver(run, contexts, workers, deliver)  # here, so that an input that cannot be iterated raises
+    driver = TaskDriver(run, contexts, workers, deliver)  # here, so that an input that is not iterable raises
 
     async def drive() -> None:
         try:
@@ -308,7 +303,7 @@ async def _iterate_async(
     finally:
         run.stop()
         for _ in range(2 * workers):
-            room.release()  # results are not taken any more: let the workers put theirs and end
+            room.release()  # no more results are taken: let the workers deliver theirs and end
         if closing.may_wait:
             ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             driving.add_done_callback(lambda _: ended.set_result(None))
@@ -323,7 +318,7 @@ async def _iterate_async(
 
 @final
 class Channel(Generic[T]):
-    """Keeps few items: who puts one more than `capacity` waits until the consumer has taken some.
+    """A queue of at most `capacity` items; `put` waits while it is full.
 
     Example:
         >>> channel = Channel[int](capacity=2)
@@ -336,18 +331,18 @@ class Channel(Generic[T]):
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._items: deque[T] = deque()
-        self._lock = threading.RLock()  # the garbage collector may close a stream while it is held
+        self._lock = threading.RLock()  # the garbage collector may close a stream while this is held
         self._changes = Changes(self._lock)
         self._ended = False
         self._abandoned = False
 
     def put(self, item: T) -> None:
-        """Hand over an item; wait while the channel is full. Dropped if the consumer has gone away."""
+        """Add an item; wait while the channel is full. After `abandon`, the item is dropped."""
         while not self.put_at_once(item):
             self._changes.wait_until(self._has_room)
 
     def put_at_once(self, item: T) -> bool:
-        """Hand over an item if there is room for it, and say whether there was."""
+        """Add an item if there is room for it. Returns whether there was."""
         with self._lock:
             if not self._has_room():
                 return False
@@ -360,20 +355,20 @@ class Channel(Generic[T]):
         return len(self._items) < self._capacity or self._abandoned
 
     def end(self) -> None:
-        """Say that no more items come."""
+        """Note that no more items will be added."""
         with self._lock:
             self._ended = True
             self._changes.tell()
 
     def abandon(self) -> None:
-        """Say that no more items will be taken."""
+        """Note that no more items will be taken."""
         with self._lock:
             self._abandoned = True
             self._items.clear()
             self._changes.tell()
 
     def wait_until_ended(self) -> None:
-        """Wait until no more items will be put."""
+        """Wait for `end`."""
         with may_block_loop():
             self._changes.wait_until(lambda: self._ended)
 
@@ -384,7 +379,7 @@ class Channel(Generic[T]):
         with may_block_loop():
             self._changes.wait_until(lambda: bool(self._items) or self._ended or self._abandoned)
         with self._lock:
-            if not self._items:  # abandoned perhaps only now
+            if not self._items:  # it has ended, or was abandoned just now
                 raise StopIteration
             item = self._items.popleft()
             self._changes.tell()
@@ -392,9 +387,9 @@ class Channel(Generic[T]):
 
 
 def needs_no_workers(run: Run[C], workers: int) -> bool:
-    """Whether the caller's own thread can do it all.
+    """Whether the caller's own thread can run the whole foreground.
 
-    Where hooks or callbacks are to be called on it, it does so although it has to wait for asynchronous steps.
+    If it has to call hooks or callbacks, it does so even if it has to wait for asynchronous steps.
     """
     return workers == 1 and (run.is_observed or not run.plan.awaits_in_foreground) and not is_in_event_loop()
 
@@ -409,8 +404,8 @@ def start_workers(
 ) -> None:
     """Start the workers, on threads or on the engine's loop, and return.
 
-    Workers that call hooks or callbacks are threads, so that these are called on one thread for each sample, and can
-    block nothing but their own worker.
+    Workers that call hooks or callbacks are threads, so that these are called on one thread for each sample and block
+    only their own worker.
 
     Args:
         run: The run.
@@ -421,7 +416,7 @@ def start_workers(
         on_end: Called when the last worker has ended.
 
     Raises:
-        RuntimeError: If the system has no thread left.
+        RuntimeError: If no thread can be started.
     """
     if run.is_observed or not run.plan.awaits_in_foreground:
         ThreadDriver(run, iter(contexts), workers, deliver, on_end).start()

@@ -3,18 +3,23 @@
 Who calls what, and on which thread:
 
 - the thread or loop that calls `run`, `run_async`, `stream` or `astream` begins and ends the `Run`, through `Runs`;
-- the workers, which are that thread, other threads, or tasks, call `number`, `begin`, `check`, `succeed`, `fail` and
-  `skip`, each for its own sample;
+- with one worker, if no event loop runs on the caller's thread, that thread does everything (`process_one_by_one`): it
+  draws, runs the steps, and brings the sample into the background, waiting while that is full;
+- otherwise the workers of a driver, which are other threads or tasks, call `number`, and each for its own sample
+  `process`, or, in tasks, the methods that it consists of: `begin`, `check`, `succeed`, `fail` and `skip`;
 - `stop`, `abort` and `interrupt` may be called on any thread.
 
 Invariants:
 
-- `number` is called by the worker that draws, one at a time, so the numbers are the order of the input.
-- Runs that follow each other share one order, so that their samples stay in order in the lanes and in the background. A
-  run that begins while another one is active gets an order of its own: neither waits for samples of the other.
-- A run that was interrupted, or whose workers are left behind, may lack a number in its order, so the next run gets
-  another one.
-- `on_sample_done` is called before the sample enters the background, never twice at once.
+- Only the worker that draws calls `number`, one at a time, so the numbers follow the order of the input.
+- Consecutive runs share one order, so that their samples stay in order in the lanes and in the background. A run that
+  begins while another one is active gets an order of its own, so that neither waits for samples of the other.
+- A number of a run that was interrupted, or whose workers are left behind, may never arrive, so the next run gets a new
+  order.
+- `on_sample_done` is called before the sample enters the background, one call at a time.
+- A sample runs in a copy of the run's context variables, so it does not see what another sample has set.
+- Each sample that was drawn either enters the background or is skipped in the run's order, even if an error is raised.
+  Otherwise the samples after it would wait for it indefinitely.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ from .errors import PipelineCancelled, log_problem
 from .hooks import PipelineHook, relayed
 from .in_flight import InFlight, OnSample, announce
 from .interrupts import uninterrupted
-from .lane import Sequencer
+from .lane import LaneSegment, Sequencer
 from .plan import Plan
 from .segment import Position
 from .validation import RunOptions
@@ -48,17 +53,17 @@ logger = logging.getLogger(__name__)
 
 @final
 class Run(Generic[C]):
-    """What the workers of one run share: the input, the order, and what to do with each sample.
+    """What the workers of one run share: the order of the input, and what is done with each sample.
 
-    It says what is done with a sample; the two drivers, on threads and on an event loop, say where and when.
+    The two drivers, on threads and on an event loop, decide where and when it is done, if not on the caller's thread.
 
     Args:
         plan: The pipeline's plan.
-        background: Where samples go after the foreground; None where the pipeline has no boundary.
-        order: The input order, where the pipeline has a background or lanes.
+        background: Where samples go after the foreground; None if the pipeline has no boundary.
+        order: The input order; None if the pipeline has neither a background nor lanes.
         hooks: Observers of the foreground steps.
         token: Cancels the run.
-        on_sample_done: Called with each result when the sample's foreground part is over.
+        on_sample_done: Called with each result when the sample's foreground part has ended.
         on_sample_end: Called with each result when the sample has passed its last step, has failed or was cancelled.
         max_in_flight: How many samples may be between their first and their last step; None sets no limit.
         caller: Where hooks and callbacks are called; None calls them on the thread of the worker.
@@ -86,7 +91,7 @@ class Run(Generic[C]):
         self.stopped = False
         self.is_left_behind = False  # nothing waits for its workers
         self.in_flight = InFlight(max_in_flight, token, on_sample_end)
-        # No sample of these classes has to be checked; empty where each sample has to be, for the run may be cancelled.
+        # Contexts of these classes need no check. Empty if the run can be cancelled, which is checked for each sample.
         self.checked_classes: set[type] = plan.inputs.complete_classes if token is None else set()
         self._tells_ends = self.in_flight.is_watched
         self.failure: BaseException | None = None
@@ -103,19 +108,20 @@ class Run(Generic[C]):
         self._announcing = threading.Lock()
 
     def use_caller(self, caller: Caller | None) -> None:
-        """Say where hooks and callbacks are called, before the first sample is drawn."""
+        """Set where hooks and callbacks are called, before the first sample is drawn."""
         self.caller = caller
-        self.hooks = relayed(self._hooks, caller)
-        if self.variables.get(caller_var) is not caller:  # None too: this may be a run inside a step of another one
+        if self._hooks:
+            self.hooks = relayed(self._hooks, caller)
+        if self.variables.get(caller_var) is not caller:  # also if it is None: this may run inside a step
             self.variables.run(caller_var.set, caller)
 
     def end(self) -> None:
-        """Note that nothing waits for the run any more."""
+        """Unsubscribe from the cancellation token, once no caller waits for the run anymore."""
         if self.token is not None:
             self.token._forget(self.in_flight.wake)
 
     def number(self) -> int:
-        """Number the sample that was just drawn. Only one worker at a time draws."""
+        """Return the number of the sample that was just drawn. Only one worker at a time draws."""
         return self.order.issue() if self.order is not None else 0
 
     def stop(self) -> None:
@@ -124,24 +130,64 @@ class Run(Generic[C]):
         self.in_flight.stop()
 
     def interrupt(self) -> None:
-        """Tell long steps in the foreground that their results are no longer awaited."""
+        """Let long steps in the foreground see that the run has ended; see `is_interrupted`."""
         self._interruption.has_come = True
 
     def abort(self, error: BaseException) -> None:
-        """End the run with an error that belongs to no sample. The first one counts."""
+        """End the run with an error that belongs to no sample. Only the first one is kept."""
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             self.interrupt()
         if self.failure is None:
             self.failure = error
         self.stop()
 
+    def process_one_by_one(self, source: Iterator[C]) -> Iterator[SampleResult[C]]:
+        """Run all samples on this thread, and yield their results."""
+        for place, ctx in enumerate(self.in_flight.let_in(source)):
+            yield self.process(place, self.number(), ctx)
+
+    def process(self, place: int, index: int, ctx: C) -> SampleResult[C]:
+        """Run the foreground of one sample on this thread, and bring the sample into the background.
+
+        Args:
+            place: The position of the sample in the input.
+            index: Its number in the run's order.
+            ctx: Its context.
+        """
+        return self.variables.copy().run(self._process, place, index, ctx)
+
+    def _process(self, place: int, index: int, ctx: C) -> SampleResult[C]:
+        position = Position()
+        result = self.begin(place, ctx, position)
+        try:
+            try:
+                if ctx.__class__ not in self.checked_classes:
+                    self.check(ctx, position)
+                for part in self.plan.foreground:
+                    if isinstance(part, LaneSegment):
+                        ctx = part.pass_through(ctx, position, self, index)
+                    else:
+                        ctx = part.run(ctx, position, self.token, self.hooks)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:
+                self.fail(index, result, error, position)
+            else:
+                job = self.succeed(index, result, ctx)
+                if job is not None:
+                    job.background.enter(job)
+        except BaseException:  # the run ends here, but samples of other runs must not wait for this one
+            self.skip(index)
+            raise
+        return result
+
     def begin(self, place: int, ctx: C, position: Position) -> SampleResult[C]:
-        """Return the empty result of a sample that is before its first step."""
+        """Return the result, still empty, of a sample that is before its first step."""
         position.step_name = self.plan.first_step
         return SampleResult(getattr(ctx, "sample", ctx), None, None, None, None, place)
 
     def check(self, ctx: C, position: Position) -> None:
-        """Check what has to hold before a sample's first step.
+        """Check, before a sample's first step, that it can run.
 
         Raises:
             PipelineCancelled: If the run is cancelled.
@@ -152,7 +198,7 @@ class Run(Generic[C]):
         self.plan.inputs.check(ctx, position)
 
     def succeed(self, index: int, result: SampleResult[C], ctx: C) -> Job[C] | None:
-        """Record that a foreground ended well. Returns the job with which the sample has to enter the background."""
+        """Record that a foreground has succeeded. Returns the job that has to enter the background, if there is one."""
         result.output = ctx
         if self._on_sample_done is not None:
             announce("on_sample_done", self._on_sample_done, result, self._announcing, self.caller)
@@ -165,7 +211,7 @@ class Run(Generic[C]):
         return Job(self.background, result, ctx, variables, self.order, index, self.in_flight, caller)
 
     def fail(self, index: int, result: SampleResult[C], error: BaseException, position: Position) -> None:
-        """Record that a foreground failed, or was cancelled."""
+        """Record that a foreground has failed or was cancelled."""
         record_failure(result, error, position.step_name)
         self.skip(index)
         if self._on_sample_done is not None:
@@ -174,7 +220,7 @@ class Run(Generic[C]):
             self.in_flight.end(result, self.caller)
 
     def skip(self, index: int) -> None:
-        """Let the samples behind this one pass, in the lanes and into the background."""
+        """Let the samples after this one pass in the lanes and into the background."""
         with uninterrupted:
             if self.background is not None and self.order is not None:
                 self.background.skip(self.order, index)
@@ -184,7 +230,7 @@ class Run(Generic[C]):
 
 @final
 class Runs(Generic[C]):
-    """Begins and ends the runs of one pipeline, which share its background and, one after the other, its order.
+    """Begins and ends the runs of one pipeline. They share its background and, if they do not overlap, its order.
 
     Args:
         plan: The pipeline's plan.
@@ -200,15 +246,15 @@ class Runs(Generic[C]):
         _all.add(self)
 
     def _forget(self) -> None:
-        """Start with no run. A forked child calls it too: its parent continues the existing ones."""
-        self._lock = threading.RLock()  # the garbage collector may close a stream while it is held
+        """Start with no run. A forked child calls it too, because its parent continues the existing ones."""
+        self._lock = threading.RLock()  # the garbage collector may close a stream while this is held
         self._active: WeakSet[Run[C]] = WeakSet()
         self._order = Sequencer(self._plan.lanes)
         self.background.forget()
 
     @contextmanager
     def one(self, options: RunOptions[C]) -> Iterator[Run[C]]:
-        """Begin a run, and end it with the block. One that is interrupted waits for its samples in the background."""
+        """Begin a run, and end it with the block. If it is interrupted, its samples in the background are finished."""
         run = self._begin(options, None)
         try:
             yield run
@@ -242,7 +288,7 @@ class Runs(Generic[C]):
         needs_order = background is not None or bool(self._plan.lanes)
         with self._lock:
             if self._active:
-                # Samples of an active run must not wait for each other's turn across the two.
+                # The samples of overlapping runs must not wait for each other.
                 self._order = Sequencer(self._plan.lanes)
             order = self._order if needs_order else None
             run = Run(
@@ -267,7 +313,7 @@ class Runs(Generic[C]):
                 self._order = Sequencer(self._plan.lanes)
 
     def _drain(self, run: Run[C]) -> None:
-        """Finish the background of a run that was interrupted, whose order may lack a sample."""
+        """Finish the background of a run that was interrupted, and replace its order, which may lack a sample."""
         with self._lock:
             self._order = Sequencer(self._plan.lanes)
         pending = run.in_flight.inside_background
@@ -277,7 +323,7 @@ class Runs(Generic[C]):
             self.background.wait_for(run.in_flight)
 
 
-_all: WeakSet[Runs[Any]] = WeakSet()  # whatever their contexts
+_all: WeakSet[Runs[Any]] = WeakSet()  # with contexts of any type
 
 
 def _forget_all() -> None:

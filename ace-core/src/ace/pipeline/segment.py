@@ -1,4 +1,4 @@
-"""Neighbouring steps that run one after the other without changing their thread."""
+"""Adjacent steps that run one after the other on one thread."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ C = TypeVar("C", bound=StepContext)
 class Position:
     """Where a sample is: the name of the step that it is in, or that comes next."""
 
-    # On the class, because one is made for each sample: a constructor would double what that costs.
+    # On the class, because one is made for each sample and a constructor would double the cost of that.
     step_name: str | None = None
 
 
 @final
 class Segment(Generic[C]):
-    """A run of steps, either all plain or all asynchronous.
+    """Adjacent steps, either all plain or all asynchronous.
 
-    This is the innermost loop of the engine: the four methods differ only in what they omit, so that a run
+    This is the innermost loop of the engine. The four methods differ only in what they omit, so that a run
     without hooks pays nothing for them.
     """
 
@@ -42,9 +42,9 @@ class Segment(Generic[C]):
     def run(
         self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
     ) -> C:
-        """Run the steps on this thread; asynchronous ones are awaited on the engine's loop meanwhile.
+        """Run the steps on this thread, which waits while the engine's loop runs asynchronous ones.
 
-        `position` tells the caller where it was when a step raised.
+        `position` tells the caller which step raised.
         """
         if hooks:
             return self._run_observed(ctx, position, token, hooks)
@@ -76,7 +76,7 @@ class Segment(Generic[C]):
     async def run_async(
         self, ctx: C, position: Position, token: CancellationToken | None = None, hooks: Sequence[PipelineHook] = ()
     ) -> C:
-        """Await the asynchronous steps, otherwise like `run`."""
+        """Like `run`, for asynchronous steps."""
         if hooks:
             return await self._run_async_observed(ctx, position, token, hooks)
         context_class = ctx.__class__
@@ -114,7 +114,7 @@ class Segment(Generic[C]):
 def _plain_call(step: PlannedStep[C]) -> Callable[[C], C]:
     """Return how plain code calls a step.
 
-    A nested pipeline with hooks goes through its steps on the thread of the plain code, where these hooks belong.
+    A nested pipeline with hooks runs its steps on the thread of the plain code, where its hooks must be called.
     """
     if step.call_async is None or step.has_inner_hooks:
         return step.call
@@ -122,7 +122,7 @@ def _plain_call(step: PlannedStep[C]) -> Callable[[C], C]:
 
 
 def _await_on_engine_loop(call_async: Callable[[C], Awaitable[C]], ctx: C) -> C:
-    from .event_loop import engine_loop  # loads asyncio, which most pipelines can do without
+    from .event_loop import engine_loop  # loads asyncio, which most pipelines do not need
 
     return engine_loop.run(_awaited(call_async, ctx))
 
@@ -132,7 +132,7 @@ async def _awaited(call_async: Callable[[C], Awaitable[C]], ctx: C) -> C:
 
 
 def fuse(steps: Sequence[PlannedStep[C]]) -> tuple[Segment[C], ...]:
-    """Group neighbouring steps of one kind, plain or asynchronous."""
+    """Group adjacent steps of one kind, plain or asynchronous."""
     groups: list[list[PlannedStep[C]]] = []
     for step in steps:
         if groups and groups[-1][-1].is_async == step.is_async:
@@ -144,7 +144,7 @@ def fuse(steps: Sequence[PlannedStep[C]]) -> tuple[Segment[C], ...]:
 
 def may_block_loop() -> AbstractContextManager[None]:
     """Return a context in which this thread may wait for asynchronous steps, even if it is the loop's own."""
-    if f"{__package__}.event_loop" not in sys.modules:  # then no such loop runs, and asyncio need not be imported
+    if f"{__package__}.event_loop" not in sys.modules:  # then the loop does not run, and asyncio stays unloaded
         return nullcontext()
     from .event_loop import engine_loop
 

@@ -21,10 +21,10 @@ C = TypeVar("C", bound=StepContext)
 class StepProtocol(Protocol[StepContextT]):
     """Any object that declares the fields it reads and writes, and turns a context into a context.
 
-    Nothing has to be inherited. `__call__` may be plain or `async`. Four further class attributes are optional:
-    `async_boundary` (False), `max_workers` (1), `lane` (None) and `lane_key` (None). A step that can work both ways
-    has a method `async def __call_async__(self, ctx)` besides `__call__`, and an attribute `awaited` that says when the
-    engine awaits it: "always", or "on_loop", which is where an event loop runs the foreground anyway.
+    Steps do not inherit from a base class. `__call__` may be plain or `async`. Four more class attributes are optional:
+    `async_boundary` (False), `max_workers` (1), `lane` (None) and `lane_key` (None). A step that works both ways also
+    has a method `async def __call_async__(self, ctx)`, and an attribute `awaited` that says when the engine awaits it:
+    "always", or "on_loop", that is, where an event loop runs the foreground anyway.
 
     Example:
         >>> class Shout:
@@ -50,9 +50,9 @@ class StepProtocol(Protocol[StepContextT]):
 
 @runtime_checkable
 class CompositeStep(Protocol[StepContextT]):
-    """A step that is made of steps: a nested pipeline or a branch.
+    """A step that consists of steps: a nested pipeline or a branch.
 
-    The engine asks it what lies inside, and awaits it where one of its inner steps is asynchronous.
+    The engine asks it what is inside, and awaits it if one of its inner steps is asynchronous.
     """
 
     @property
@@ -80,9 +80,9 @@ class CompositeStep(Protocol[StepContextT]):
         ...
 
     def call_within(self, mode: ExecutionMode, ctx: StepContextT) -> StepContextT:
-        """Call the step in this mode, which limits its inner steps.
+        """Call the step in this mode, which says how its inner steps are limited.
 
-        That a context has what the step requires is checked by the outermost pipeline, which knows what its own steps
+        It does not check that the context has the required fields: only the outermost pipeline knows what its steps
         provide.
         """
         ...
@@ -96,19 +96,19 @@ class ExecutionMode(Enum):
     """Where a composite step runs."""
 
     ALONE = "alone"
-    """In a pipeline that is called by itself, `pipeline(ctx)`: it runs through."""
+    """In a pipeline that is called directly, `pipeline(ctx)`: nothing is limited or cancelled."""
 
     FOREGROUND = "foreground"
-    """Before the boundary of a run: the run's token is looked at before each inner step."""
+    """Before the boundary of a run: the run's token is checked before each inner step."""
 
     CHILD = "child"
-    """In a branch before the boundary of a run: what has begun runs to its end, though the run is cancelled."""
+    """In a branch before the boundary of a run: it runs to its end even if the run is cancelled."""
 
     BACKGROUND = "background"
-    """Behind the boundary: an inner step takes a place of its class while a sample is inside it."""
+    """Behind the boundary: an inner step takes a slot of its class while a sample is inside it."""
 
     LANE = "lane"
-    """In a lane behind the boundary, which takes the place of the limits."""
+    """In a lane behind the boundary, which replaces the limits."""
 
     __hash__ = object.__hash__  # Enum's own is slow, and each call of a nested pipeline needs it
 
@@ -129,7 +129,7 @@ class ExecutionMode(Enum):
 
 
 def placed(step: PlannedStep[C], mode: ExecutionMode) -> PlannedStep[C]:
-    """Return a step so that, if it is a composite, its inner steps know the mode."""
+    """Return the step as it is called in a mode; only composites differ."""
     composite = step.composite
     if composite is None:
         return step
@@ -142,10 +142,10 @@ def placed(step: PlannedStep[C], mode: ExecutionMode) -> PlannedStep[C]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedStep(Generic[C]):
-    """A step with everything that the engine has to know of it.
+    """A step with everything that the engine has to know about it.
 
-    The engine awaits `call_async` where the step has one, else it calls `call`. Where an event loop runs the foreground
-    anyway, it awaits `call_on_loop` instead of occupying a thread.
+    The engine awaits `call_async` if the step has one, and otherwise calls `call`. Where an event loop runs the
+    foreground anyway, it awaits `call_on_loop` instead of occupying a thread.
     """
 
     step: StepProtocol[C]
@@ -167,7 +167,7 @@ class PlannedStep(Generic[C]):
 
     @property
     def label(self) -> str:
-        """How it is called in drawings and errors: a pipeline or a branch shows what is inside."""
+        """Its name in drawings and errors; that of a pipeline or a branch shows its steps."""
         return self.name if self.composite is None else repr(self.step)
 
     @property
@@ -242,8 +242,8 @@ def returned_context(returned: C, step_name: str) -> C:
         if inspect.iscoroutine(value):
             value.close()
         raise PipelineError(
-            f"step {step_name} returned a {type(value).__name__} that nothing awaits; declare it "
-            f"`async def __call__(self, ctx)` and return what it gives: `return await ...`"
+            f"step {step_name} returned a {type(value).__name__} instead of a context; declare the step as "
+            f"`async def __call__(self, ctx)` and await it there: `return await ...`"
         )
     raise PipelineError(
         f"step {step_name} returned {value_text(value)} instead of a context; end it with `return ctx.replace(...)`"
@@ -259,7 +259,7 @@ def _field_names(step: StepProtocol[C], name: str, attribute: str) -> frozenset[
         )
     if isinstance(declared, str):
         raise PipelineConfigError(
-            f"step {name} declares `{attribute}` as the text {declared!r}; write {{{declared!r}}}"
+            f"step {name} declares `{attribute}` as the string {declared!r}; write {{{declared!r}}}"
         )
     try:
         names = frozenset(declared)
@@ -293,7 +293,7 @@ def _twin(step: StepProtocol[C]) -> Callable[[C], Awaitable[C]]:
     twin: Callable[[C], Awaitable[C]] | None = getattr(step, "__call_async__", None)
     if twin is None:
         raise PipelineConfigError(
-            f"step {type(step).__name__} declares `awaited` and has no `async def __call_async__(self, ctx)`"
+            f"step {type(step).__name__} declares `awaited`, so it needs a method `async def __call_async__(self, ctx)`"
         )
     return twin
 
@@ -302,7 +302,7 @@ def _max_workers(step: StepProtocol[C], name: str) -> int:
     declared: object = getattr(step, "max_workers", 1)
     if not isinstance(declared, int) or isinstance(declared, bool) or declared < 1:
         raise PipelineConfigError(
-            f"step {name} declares max_workers = {declared!r}; it must be a whole number, 1 or more"
+            f"step {name} declares max_workers = {declared!r}; it must be a whole number of at least 1"
         )
     return declared
 
@@ -315,9 +315,9 @@ def _lane(step: StepProtocol[C], name: str) -> str | None:
 
 
 def _limit_owner(step: StepProtocol[C]) -> object:
-    """The class, whose steps share one limit; or the step, where it or a composite has a limit of its own.
+    """Return what the limit of a step belongs to: its class, or the step itself if it has a limit of its own.
 
-    A step that declares `shares_limit_with` shares the limit of that step.
+    Composites always have their own. A step that declares `shares_limit_with` shares the limit of that step.
     """
     other: StepProtocol[C] | None = getattr(step, "shares_limit_with", None)
     if other is not None:

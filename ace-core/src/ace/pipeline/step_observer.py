@@ -22,8 +22,7 @@ class StepObserver(Protocol):
     """Watches the steps of a pipeline on both sides of the boundary; it cannot change the context.
 
     A branch and a nested pipeline count as one step; a nested pipeline's own observer sees what is inside. The
-    methods are called where the step runs, so on several threads at once. An observer that raises is logged and
-    otherwise ignored.
+    methods are called on the thread of the step, so on several threads at once. Errors that they raise are logged.
 
     Example:
         >>> class PrintTimes:
@@ -36,24 +35,24 @@ class StepObserver(Protocol):
     """
 
     def step_started(self, step_name: str, ctx: StepContext, background: bool) -> None:
-        """Called when a step begins, not when it begins to wait for a place.
+        """Called when a step begins, after any wait for its limit or lane.
 
         Args:
             step_name: The step's class name.
-            ctx: The context that the step gets.
+            ctx: The context that the step receives.
             background: Whether the step is behind the boundary.
         """
 
     def step_ended(
         self, step_name: str, ctx: StepContext, background: bool, seconds: float, error: BaseException | None
     ) -> None:
-        """Called when a step has ended, well or not.
+        """Called when a step has returned or raised.
 
         Args:
             step_name: The step's class name.
-            ctx: The context that the step returned; if it raised, the one that it got.
+            ctx: The context that the step returned; if it raised, the one that it received.
             background: Whether the step is behind the boundary.
-            seconds: How long it took, the wait for a place not counted.
+            seconds: How long it took, without the wait for its limit or lane.
             error: What it raised, or None.
         """
 

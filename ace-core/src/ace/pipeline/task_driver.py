@@ -1,19 +1,18 @@
 """Running the foreground in tasks of an event loop: the driver of pipelines with asynchronous foreground steps.
 
 Who calls what, and on which thread: everything here runs on one event loop, the caller's in `run_async` and `astream`,
-the engine's in `run` and `stream`. What is plain (a step, an input that may block, the entry into a full background) is
-called on kept threads, with `call_in_thread`, and awaited.
+the engine's in `run` and `stream`. Plain code (a step, an input that may block, the entry into a full background) is
+called on cached threads, with `call_in_thread`, and awaited.
 
 Invariants:
 
-- The loop is never blocked. An input that is a list or a tuple is asked directly; any other is asked on a thread.
-- One task at a time draws (`Source.draw`), so the places in the input and the numbers in the run's order agree.
-- A task serves samples one after the other until a step sets a context variable; then a new task takes over, since the
-  next sample must not see the variable.
-- A step that cancels its own task ends its sample only: the cancellation is undone before the next one. The
-  cancellation of `drive` by the caller reaches all tasks, and `drive` returns when they have ended.
-- Each sample that was drawn either enters the background or is skipped in the run's order, as in
-  `ace.pipeline.thread_driver`.
+- The loop is never blocked. A list or a tuple is iterated on the loop, any other input on a thread.
+- One task at a time draws (`Source.draw`), so the positions in the input and the numbers in the run's order agree.
+- A task serves samples one after the other until a step sets a context variable; then a new task takes over, because
+  the next sample must not see the variable.
+- A step that cancels its own task ends only its sample: the cancellation is undone before the next one. If the caller
+  cancels `drive`, all tasks are cancelled, and `drive` returns when they have ended.
+- Each sample that was drawn either enters the background or is skipped in the run's order, as in `Run.process`.
 - A `SystemExit` never leaves a task, because that would end the loop; it is kept in `Run.failure`.
 """
 
@@ -39,14 +38,14 @@ C = TypeVar("C", bound=StepContext)
 
 @final
 class Source(Generic[C]):
-    """Hands out contexts one at a time, each with its place in the input and its number in the run's order.
+    """Draws contexts one at a time, each with its position in the input and its number in the run's order.
 
-    A list or a tuple never blocks, so it can be asked at once, unless the run limits how many samples are in flight.
-    Any other iterable is asked on a thread.
+    A list or a tuple never blocks, so it is drawn from directly, unless the run limits how many samples are in flight.
+    Any other iterable is advanced on a thread.
 
     Args:
         contexts: The input, plain or asynchronous.
-        run: The run. When it is stopped, nothing is drawn any more.
+        run: The run. When it is stopped, nothing more is drawn.
     """
 
     def __init__(self, contexts: Iterable[C] | AsyncIterable[C], run: Run[C]) -> None:
@@ -67,11 +66,11 @@ class Source(Generic[C]):
         self._drawn = 0
 
     def draw_at_once(self) -> tuple[int, int, C] | None:
-        """Return the next (place, number, context) of what is at hand, or None at the end."""
+        """Return the next (position, number, context) of an input that never blocks, or None at the end."""
         return None if self._run.stopped else self._numbered(next(self._at_hand, END))
 
     async def draw(self) -> tuple[int, int, C] | None:
-        """Return the next (place, number, context), or None at the end; wait while there is no room for it."""
+        """Return the next (position, number, context), or None at the end; wait until one more may be in flight."""
         async with self._drawing:
             if self._limit is not None and not seems_used_up(self._iterator):
                 await self._limit.enter_async()
@@ -102,8 +101,8 @@ class TaskDriver(Generic[C]):
     Args:
         run: The run.
         contexts: The input.
-        workers: How many samples to have in the foreground at once; a task is added whenever one has got a sample.
-        deliver: Called with each result and its place in the input; what it returns is awaited.
+        workers: How many samples to have in the foreground at once; a task is added when the last one has a sample.
+        deliver: Called with each result and its position in the input; what it returns is awaited.
     """
 
     def __init__(
@@ -122,10 +121,10 @@ class TaskDriver(Generic[C]):
         self._is_cancelled = False
 
     async def drive(self) -> None:
-        """Run until the input is used up or the run is stopped.
+        """Run until the input is exhausted or the run is stopped.
 
-        An error that belongs to no sample is left in `run.failure`, because a loop would end if a task raised
-        `SystemExit`.
+        An error that belongs to no sample is stored in `run.failure`, because a `SystemExit` in a task would end the
+        loop.
         """
         self._start_another()
         cancelled: asyncio.CancelledError | None = None
@@ -170,9 +169,9 @@ class TaskDriver(Generic[C]):
                 if delivery is not None:
                     await delivery
                 if place % _SAMPLES_PER_TURN == 0:
-                    await asyncio.sleep(0)  # steps that never wait must not keep the loop from everybody else
+                    await asyncio.sleep(0)  # steps that never wait must not starve the other tasks of the loop
                 if len(variables) != len(base) or (base and _differs(variables, base)):
-                    # A step has set a variable. The next sample must not see it, so it gets a new task.
+                    # A step has set a variable, which the next sample must not see, so that gets a new task.
                     self._start_worker()
                     return
         except BaseException as error:
@@ -210,15 +209,15 @@ class TaskDriver(Generic[C]):
                 job = run.succeed(index, result, ctx)
                 if job is not None and not job.background.enter_at_once(job):
                     await call_in_thread(partial(job.background.enter, job))
-        except BaseException:  # the run ends here; samples of other runs must not wait for this one's turn
+        except BaseException:  # the run ends here, but samples of other runs must not wait for this one
             run.skip(index)
             raise
         return result
 
     async def _forget_cancellation(self, task: asyncio.Task[None]) -> None:
-        """Undo the cancellation by a step of its own task, if the step continued: it must not reach the next sample."""
+        """Undo a step's cancellation of its own task, so that it does not reach the next sample."""
         try:
-            await asyncio.sleep(0)  # here it arrives, unless it has arrived in the step
+            await asyncio.sleep(0)  # it is raised here, unless it has been raised in the step
         except asyncio.CancelledError:
             if self._is_cancelled:
                 raise

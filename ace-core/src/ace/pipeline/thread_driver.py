@@ -1,21 +1,15 @@
-"""Running the foreground on threads: the driver of pipelines whose foreground steps are all plain.
+"""Running the foreground on several threads: the driver of pipelines whose foreground steps are all plain.
 
-Who calls what, and on which thread:
-
-- With one worker, and no event loop running there, the caller's thread does everything (`process_one_by_one`): it
-  draws, runs the steps, and takes the sample into the background, where it waits as long as that is full.
-- Otherwise the caller's thread calls `ThreadDriver.start` and waits for `on_end`. Each worker is a kept thread, which
-  draws a sample, runs its foreground, delivers its result, and draws the next.
+Who calls what, and on which thread: the caller's thread calls `ThreadDriver.start` and waits for `on_end`. Each worker
+is a cached thread, which draws a sample, runs its foreground with `Run.process`, delivers its result, and draws the
+next.
 
 Invariants:
 
-- One thread at a time draws from the input, under `_drawing`; the same lock makes the places in the input and the
-  numbers in the run's order agree.
-- A sample runs in a copy of the run's context variables, so it sees nothing that another sample has set.
-- Each sample that was drawn either enters the background or is skipped in the run's order, whatever is raised.
-  Otherwise the samples after it would wait for its turn indefinitely.
+- One thread at a time draws from the input, under `_drawing`; thanks to the same lock, the positions in the input and
+  the numbers in the run's order agree.
 - An error that belongs to no sample ends the run: it is kept in `Run.failure`, and no worker draws again.
-- `on_end` is called once, by the last worker, also if the input raised.
+- The last worker calls `on_end`, exactly once, also if the input raised.
 """
 
 from __future__ import annotations
@@ -28,9 +22,7 @@ from typing import Generic, TypeVar, final
 from .context import SampleResult, StepContext
 from .errors import log_problem
 from .in_flight import END, EndOfInput
-from .lane import LaneSegment
 from .run import Run
-from .segment import Position
 from .threads import threads
 
 C = TypeVar("C", bound=StepContext)
@@ -40,52 +32,15 @@ Deliver = Callable[[int, SampleResult[C]], None]
 logger = logging.getLogger(__name__)
 
 
-def process(run: Run[C], place: int, index: int, ctx: C) -> SampleResult[C]:
-    """Run the foreground of one sample on this thread, and hand the sample to the background."""
-    return run.variables.copy().run(_process, run, place, index, ctx)
-
-
-def _process(run: Run[C], place: int, index: int, ctx: C) -> SampleResult[C]:
-    position = Position()
-    result = run.begin(place, ctx, position)
-    try:
-        try:
-            if ctx.__class__ not in run.checked_classes:
-                run.check(ctx, position)
-            for part in run.plan.foreground:
-                if isinstance(part, LaneSegment):
-                    ctx = part.pass_through(ctx, position, run, index)
-                else:
-                    ctx = part.run(ctx, position, run.token, run.hooks)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:
-            run.fail(index, result, error, position)
-        else:
-            job = run.succeed(index, result, ctx)
-            if job is not None:
-                job.background.enter(job)
-    except BaseException:  # the run ends here; samples of other runs must not wait for this one's turn
-        run.skip(index)
-        raise
-    return result
-
-
-def process_one_by_one(run: Run[C], source: Iterator[C]) -> Iterator[SampleResult[C]]:
-    """Yield the results of a run on the caller's own thread."""
-    for place, ctx in enumerate(run.in_flight.let_in(source)):
-        yield process(run, place, run.number(), ctx)
-
-
 @final
 class ThreadDriver(Generic[C]):
     """Runs the foreground on up to `workers` threads, which pull from one iterator.
 
     Args:
         run: The run.
-        source: The contexts. It is only ever asked by one thread at a time, and only for what is run at once.
-        workers: How many threads to use at most; one is added whenever the last one has got a sample.
-        deliver: Called on a worker's thread with each result and its place in the input; may block.
+        source: The contexts. Only one thread at a time advances it, and each context is processed at once.
+        workers: The most threads to use; one is added when the last one has a sample.
+        deliver: Called on a worker's thread with each result and its position in the input; may block.
         on_end: Called once, when the last worker has ended.
     """
 
@@ -103,7 +58,7 @@ class ThreadDriver(Generic[C]):
         self._deliver = deliver
         self._on_end = on_end
         self._drawing = threading.Lock()
-        self._variables = run.variables.copy()  # the input's: one thread at a time draws
+        self._variables = run.variables.copy()  # in which the input is iterated, by one thread at a time
         self._counting = threading.Lock()
         self._drawn = 0
         self._started = 0
@@ -113,7 +68,7 @@ class ThreadDriver(Generic[C]):
         """Start the first worker and return.
 
         Raises:
-            RuntimeError: If the system has no thread left for it.
+            RuntimeError: If no thread can be started.
         """
         self._started = self._working = 1
         threads.start(self._work)
@@ -126,7 +81,7 @@ class ThreadDriver(Generic[C]):
                     has_follower = True
                     self._start_another()
                 place, index, ctx = drawn
-                self._deliver(place, process(self._run, place, index, ctx))
+                self._deliver(place, self._run.process(place, index, ctx))
         except BaseException as error:
             self._run.abort(error)
         with self._counting:
@@ -158,5 +113,5 @@ class ThreadDriver(Generic[C]):
         except RuntimeError:
             with self._counting:
                 self._working -= 1
-            message = "no thread left for worker %d; the run continues with fewer"
+            message = "no thread could be started for worker %d; the run continues with fewer"
             log_problem(logger, logging.WARNING, message, self._started)

@@ -1,7 +1,11 @@
-"""Threads that are kept for the next piece of work, and context variables that go with a sample from thread to thread.
+"""Cached threads, how they wait for each other, and context variables that follow a sample from thread to thread.
 
-Starting a thread costs some 30 microseconds and handing work to a waiting one some 5. So whatever in the engine
-needs a thread for a moment borrows one here. A thread that has had nothing to do for a while ends.
+Starting a thread takes some 30 microseconds, handing work to a waiting one some 5. So all code of the engine that needs
+a thread for a moment gets it here. A thread that has been idle for a while ends.
+
+Ctrl-C may interrupt the main thread at any moment, also while it waits. `threading.Condition`, and everything built on
+it, may then lose its lock or never release it. With `Event` and `Changes`, a waiting thread only ever acquires a lock
+of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import os
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import final
 
 from .errors import log_problem
@@ -21,10 +26,10 @@ logger = logging.getLogger(__name__)
 
 
 def adopt(context: contextvars.Context) -> None:
-    """Set here what was set in another context, in which a part of the sample's work ran meanwhile.
+    """Set the variables here that differ in another context, in which a part of the sample's work has run.
 
-    A context cannot be lent instead: it can be entered once at a time, and an event loop enters that of a task
-    whenever it likes.
+    The other thread cannot run in this context itself: a context can be entered only once at a time, and an event loop
+    may enter that of a task at any moment.
     """
     current = contextvars.copy_context()
     for variable, value in context.items():
@@ -38,22 +43,22 @@ _IDLE_SECONDS = 5.0
 
 
 def _no_report() -> None:
-    """Report to no one."""
+    """The default of `report`: do nothing."""
 
 
 @final
 class ThreadCache:
-    """Runs each piece of work on a thread of its own at once, and keeps the thread for the next.
+    """Runs each piece of work on a thread of its own at once, and keeps the thread for the next one.
 
-    The threads are daemons: what must not be lost at the interpreter's exit is waited for in
-    `interpreter_exit`, which a second Ctrl-C can then cut short.
+    The threads are daemons. `ace.pipeline.background` waits, at the interpreter's exit, for the work that must not be
+    lost; Ctrl-C ends that wait.
     """
 
     def __init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
-        """Start with no threads. A forked child calls it too: it has inherited none of the parent's."""
+        """Start with no threads. A forked child calls it too, because it does not inherit the parent's threads."""
         self._lock = threading.Lock()
         self._queue: SimpleQueue[tuple[Work, Work] | None] = SimpleQueue()
         self._ended: SimpleQueue[threading.Thread] = SimpleQueue()
@@ -64,12 +69,12 @@ class ThreadCache:
         """Run `work`, then `report`, on another thread, now. Neither must raise.
 
         Args:
-            work: What is to be done.
-            report: Reports that it is done, and does nothing else. It is called when the thread counts as
-                free already, so that work started in response gets the same thread again.
+            work: The work.
+            report: Reports that it is done, and does nothing else. The thread already counts as idle when it is called,
+                so that work started in response gets the same thread.
 
         Raises:
-            RuntimeError: If the system has no thread left to give.
+            RuntimeError: If no thread can be started.
         """
         with uninterrupted:
             with self._lock:
@@ -87,7 +92,7 @@ class ThreadCache:
                 ).start()
 
     def release(self) -> None:
-        """End the threads that have nothing to do, and wait until they are gone."""
+        """End the idle threads, and wait until they have ended."""
         with self._lock:
             count, self._idle = self._idle, 0
         for _ in range(count):
@@ -107,10 +112,10 @@ class ThreadCache:
                 self._idle += 1
             try:
                 report()
-            except Exception as error:  # a loop that its owner has closed: nothing waits there any more
+            except Exception as error:  # such as a loop that has been closed, so nothing waits on it
                 message = "the end of work of the pipeline engine could not be reported"
                 log_problem(logger, logging.ERROR, message, error=error)
-            del task, work, report  # what they hold must not live on while this thread waits
+            del task, work, report  # an idle thread must not keep their objects alive
             try:
                 task = self._queue.get(timeout=_IDLE_SECONDS)
             except Empty:
@@ -120,7 +125,7 @@ class ThreadCache:
         self._ended.put(threading.current_thread())
 
     def _retire(self) -> bool:
-        """Leave the idle threads, unless this one has just been assigned work, which is on the way."""
+        """Leave the idle threads, unless work for this one is already on its way. Returns whether it has left."""
         with self._lock:
             if self._idle == 0:
                 return False
@@ -129,6 +134,131 @@ class ThreadCache:
 
 
 threads = ThreadCache()
-"""The process's kept threads."""
+"""The cached threads of the process."""
 
 os.register_at_fork(after_in_child=threads._forget)
+
+
+@final
+class Event:
+    """Like `threading.Event`, for something that happens once. One thread may wait for it; any may set it.
+
+    Example:
+        >>> ended = Event()
+        >>> threading.Thread(target=ended.set).start()
+        >>> ended.wait()
+    """
+
+    __slots__ = ("_bell", "_is_set")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def set(self) -> None:
+        """Wake the waiting thread. Later calls have no effect; a signal handler may call it too."""
+        self._is_set = True
+        try:
+            self._bell.release()
+        except RuntimeError:  # another thread has just done it
+            return
+
+    def wait(self) -> None:
+        """Wait until it is set."""
+        while not self._is_set:
+            self._bell.acquire()
+
+    def wait_for(self, seconds: float) -> bool:
+        """Wait until it is set, at most this long. Returns whether it is set."""
+        return self._is_set or self._bell.acquire(timeout=seconds) or self._is_set
+
+
+@final
+class _Waiting:
+    """A thread that waits until something is true."""
+
+    __slots__ = ("_bell", "is_true", "is_woken")
+
+    def __init__(self, is_true: Callable[[], bool]) -> None:
+        self.is_true = is_true
+        self.is_woken = False
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def wake(self) -> None:
+        """Wake the thread. A second call does no harm, because the first one may have been interrupted."""
+        if self._bell.locked():
+            self._bell.release()
+        self.is_woken = True
+
+    def wait(self, end: float | None) -> bool:
+        """Wait until the thread is woken, or until `end`. Returns whether it was woken."""
+        if end is None:
+            return self._bell.acquire()
+        return self._bell.acquire(timeout=min(max(end - monotonic(), 0), threading.TIMEOUT_MAX))
+
+
+@final
+class Changes:
+    """Wakes threads that wait for a change of what a lock protects, like `threading.Condition`.
+
+    A change wakes only the threads whose predicate has become true; waking others would cost working threads the GIL.
+
+    Args:
+        lock: The lock.
+
+    Example:
+        >>> items: list[int] = []
+        >>> changes = Changes(threading.Lock())
+        >>> changes.wait_until(lambda: bool(items), timeout=0)
+        False
+        >>> with changes.lock:
+        ...     items.append(1)
+        ...     changes.tell()
+        >>> changes.wait_until(lambda: bool(items))
+        True
+    """
+
+    __slots__ = ("_waiters", "lock")
+
+    def __init__(self, lock: threading.Lock | threading.RLock) -> None:
+        self.lock = lock
+        self._waiters: list[_Waiting] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many threads wait. A thread that was interrupted counts until its predicate becomes true."""
+        return len(self._waiters)
+
+    def tell(self) -> None:
+        """Wake the threads whose predicate is true now. The lock must be held."""
+        if not self._waiters:
+            return
+        for waiter in tuple(self._waiters):
+            if waiter.is_true():
+                waiter.wake()
+        self._waiters = [waiter for waiter in self._waiters if not waiter.is_woken]
+
+    def wait_until(self, is_true: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Block until a predicate is true. The lock must not be held.
+
+        Args:
+            is_true: The predicate. It is called under the lock, now and by the code that makes each change, and must
+                have no side effects.
+            timeout: The maximum wait, in seconds; None waits indefinitely.
+
+        Returns:
+            Whether it became true in time.
+        """
+        end = None if timeout is None else monotonic() + timeout
+        while True:
+            with self.lock:
+                if is_true():
+                    return True
+                waiter = _Waiting(is_true)
+                self._waiters.append(waiter)
+            if not waiter.wait(end):
+                with self.lock:
+                    self._waiters = [each for each in self._waiters if each is not waiter]
+                    return is_true()

@@ -27,9 +27,9 @@ C = TypeVar("C", bound=StepContext)
 
 
 def suggesting_keywords(method: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method so that its error about an unknown keyword names the class of the object and the right keyword.
+    """Decorate a method so that its error for an unknown keyword names the class and suggests the right keyword.
 
-    Arguments are looked at only after a call has failed.
+    The arguments are inspected only after a call has failed.
 
     Args:
         method: The method.
@@ -61,7 +61,7 @@ def suggesting_keywords(method: Callable[P, R]) -> Callable[P, R]:
 
 
 def _problem(method: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> str | None:
-    import difflib  # takes long to import, and is needed for an error only
+    import difflib  # slow to import, and only needed for an error
 
     names = [
         each.name for each in inspect.signature(method).parameters.values() if each.kind is not each.VAR_POSITIONAL
@@ -80,7 +80,7 @@ _ALWAYS_THERE = frozenset({"sample", "metadata"})
 
 
 def required_from_outside(steps: Sequence[PlannedStep[C]]) -> dict[str, str]:
-    """Return the fields that no earlier step provides, each with the name of the first step that wants it."""
+    """Return the fields that no earlier step provides, each with the name of the first step that requires it."""
     wanted: dict[str, str] = {}
     provided: set[str] = set()
     for step in steps:
@@ -91,10 +91,10 @@ def required_from_outside(steps: Sequence[PlannedStep[C]]) -> dict[str, str]:
 
 
 def check_order(steps: Sequence[PlannedStep[C]]) -> None:
-    """Check that no step needs a field that only a later one provides.
+    """Check that no step requires a field that only a later one provides.
 
     Raises:
-        PipelineOrderError: If one does.
+        PipelineOrderError: If a step does.
     """
     provided: set[str] = set()
     for index, step in enumerate(steps):
@@ -109,22 +109,22 @@ def check_order(steps: Sequence[PlannedStep[C]]) -> None:
 
 
 def check_boundaries(steps: Sequence[PlannedStep[C]]) -> None:
-    """Check that there is one async boundary at most.
+    """Check that at most one step declares an async boundary, and that it does not split a lane.
 
     Raises:
-        PipelineConfigError: If there are two, or it cuts a lane in two.
+        PipelineConfigError: If two steps declare one, or it splits a lane.
     """
     declaring = [step for step in steps if step.async_boundary]
     if len(declaring) > 1:
         raise PipelineConfigError(
-            f"steps {declaring[0].name} and {declaring[1].name} both declare an async boundary; a pipeline has one: "
-            f"all behind the first is in the background already, so remove it from {declaring[1].name}"
+            f"steps {declaring[0].name} and {declaring[1].name} both declare an async boundary; a pipeline has only "
+            f"one, and all steps after the first boundary are in the background; remove it from {declaring[1].name}"
         )
     for before, step in pairwise(steps):
         if step.async_boundary and step.lane is not None and step.lane == before.lane:
             raise PipelineConfigError(
-                f"the async boundary at step {step.name} cuts lane {step.lane!r}, which {before.name} is in too; put "
-                f"the boundary on the first step of the lane, or give the two different lanes"
+                f"the async boundary at step {step.name} splits lane {step.lane!r}, which {before.name} is in too; put "
+                f"the boundary on the first step of the lane, or give the two steps different lanes"
             )
 
 
@@ -147,10 +147,10 @@ def warn_of_what_nesting_switches_off(step: PlannedStep[C], *, stacklevel: int) 
 
 
 def listed(steps: Iterable[StepProtocol[C]] | None) -> list[StepProtocol[C]]:
-    """Return the steps that a pipeline was given, in a list.
+    """Return the steps that a pipeline was given as a list.
 
     Raises:
-        PipelineConfigError: If it was given something else.
+        PipelineConfigError: If they are something else.
     """
     if steps is not None and not isinstance(steps, Iterable):
         raise PipelineConfigError(f"steps is {steps!r}; it must be a list of steps: Pipeline([step, ...])")
@@ -158,14 +158,14 @@ def listed(steps: Iterable[StepProtocol[C]] | None) -> list[StepProtocol[C]]:
 
 
 def listed_hooks(hooks: Iterable[PipelineHook] | None) -> tuple[PipelineHook, ...]:
-    """Return the hooks that a pipeline was given.
+    """Return the hooks that a pipeline was given as a tuple.
 
     Raises:
-        PipelineConfigError: If it was given something else.
+        PipelineConfigError: If they are something else.
     """
     given: object = hooks
     if isinstance(given, PipelineHook):
-        raise PipelineTypeError(f"hooks is one {type(given).__name__}; give a list of them: hooks=[hook]")
+        raise PipelineTypeError(f"hooks is a single {type(given).__name__}; pass a list of hooks: hooks=[hook]")
     if given is not None and not isinstance(given, Iterable):
         raise PipelineTypeError(f"hooks is {given!r}; it must be a list of hooks: Pipeline(steps, hooks=[hook])")
     all_hooks = tuple(hooks or ())
@@ -184,7 +184,7 @@ def check_settings(background_limit: object, step_observer: object) -> None:
         PipelineConfigError: If an argument is invalid.
     """
     if not isinstance(background_limit, int) or isinstance(background_limit, bool) or background_limit < 1:
-        raise PipelineConfigError(f"background_limit is {background_limit!r}; it must be a whole number, 1 or more")
+        raise PipelineConfigError(f"background_limit must be a whole number of at least 1, got {background_limit!r}")
     if step_observer is not None and not isinstance(step_observer, StepObserver):
         raise PipelineConfigError(
             f"step_observer {type(step_observer).__name__} lacks step_started or step_ended; see "
@@ -195,7 +195,7 @@ def check_settings(background_limit: object, step_observer: object) -> None:
 @final
 @dataclass(frozen=True, slots=True)
 class RunOptions(Generic[C]):
-    """What one call of `run`, `run_async`, `stream` or `astream` was given besides its input; see `Pipeline.run`."""
+    """The arguments of `run`, `run_async`, `stream` or `astream` other than the input; see `Pipeline.run`."""
 
     workers: int
     on_sample_done: OnSample[C] | None
@@ -205,7 +205,7 @@ class RunOptions(Generic[C]):
 
     @property
     def has_callbacks(self) -> bool:
-        """Whether something has to be called for each sample."""
+        """Whether a callback was given."""
         return self.on_sample_done is not None or self.on_sample_end is not None
 
 
@@ -213,12 +213,12 @@ def check_call(contexts: object, options: RunOptions[C], *, asynchronous: bool) 
     """Check the arguments of a run.
 
     Raises:
-        TypeError: If the contexts are none, or asynchronous where they must not be, or another argument is of the
-            wrong type.
-        ValueError: If there are no workers, or no sample may be in flight.
+        TypeError: If `contexts` is not an iterable of contexts, is asynchronous where that is not supported, or another
+            argument has the wrong type.
+        ValueError: If `workers` or `max_in_flight` is below 1.
     """
     if isinstance(contexts, StepContext):
-        raise TypeError("contexts is one context; give a list of them: run([ctx])")
+        raise TypeError("contexts is a single context; pass a list of contexts: run([ctx])")
     if isinstance(contexts, AsyncIterable) and not asynchronous:
         raise TypeError("contexts is an asynchronous iterable; use run_async or astream")
     if not isinstance(contexts, (Iterable, AsyncIterable)):
@@ -235,9 +235,9 @@ def check_call(contexts: object, options: RunOptions[C], *, asynchronous: bool) 
 
 def _check_count(name: str, count: object, or_none: str = "") -> None:
     if not isinstance(count, int) or isinstance(count, bool):
-        raise TypeError(f"{name} is {count!r}; it must be a whole number{or_none}")
+        raise TypeError(f"{name} must be a whole number{or_none}, got {count!r}")
     if count < 1:
-        raise ValueError(f"{name} is {count}; it must be 1 or more{or_none}")
+        raise ValueError(f"{name} must be at least 1{or_none}, got {count}")
 
 
 def _check_callback(name: str, callback: object) -> None:
@@ -246,12 +246,12 @@ def _check_callback(name: str, callback: object) -> None:
     if not callable(callback):
         raise TypeError(f"{name} is {callback!r}; it must be a function of one result, or None")
     if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(_call_of(callback)):
-        raise TypeError(f"{name} is asynchronous, so it would have to be awaited; give a plain function")
+        raise TypeError(f"{name} is asynchronous and would have to be awaited; pass a plain function")
 
 
 def _call_of(callback: object) -> object:
-    """Return the method that calls an object; an instance hides from `inspect` that it is asynchronous."""
-    return getattr(callback, "__call__", None)  # noqa: B004  (looked into, not asked whether it is there)
+    """Return the `__call__` of an object, because `inspect` does not look at it for instances."""
+    return getattr(callback, "__call__", None)  # noqa: B004  (it is inspected, not tested for)
 
 
 def check_timeout(timeout: object) -> None:
@@ -270,10 +270,10 @@ class InputCheck(Generic[C]):
     """Checks that a context has the fields that a pipeline needs from outside.
 
     Args:
-        wanted: The names of the fields, each with the step that wants it first.
+        wanted: The names of the fields, each with the first step that requires it.
 
     Attributes:
-        complete_classes: Classes whose contexts need no check, because an earlier one had all fields.
+        complete_classes: Classes whose instances need no check, because their fields include all required ones.
     """
 
     def __init__(self, wanted: Mapping[str, str]) -> None:
@@ -284,7 +284,7 @@ class InputCheck(Generic[C]):
         """Check a context before its first step.
 
         Raises:
-            PipelineError: If it lacks a field; `position` then names the step that wants it.
+            PipelineError: If it lacks a field; `position` then names the step that requires it.
         """
         cls: type[object] = type(ctx)
         if cls in self.complete_classes:
@@ -294,14 +294,14 @@ class InputCheck(Generic[C]):
                 position.step_name = step_name
                 if not isinstance(ctx, StepContext):
                     raise PipelineError(
-                        f"step {step_name} requires the field {field!r}, which {cls.__name__} lacks, as it is not "
-                        f"a context; wrap each sample in one: run([StepContext(sample), ...])"
+                        f"step {step_name} requires the field {field!r}, but {cls.__name__} is not a context; wrap "
+                        f"each sample in one: run([StepContext(sample), ...])"
                     )
                 raise PipelineError(
                     f"step {step_name} requires the field {field!r}, which {cls.__name__} lacks and no earlier step "
                     f"provides; add the field to {cls.__name__}, or put a step that provides it before {step_name}"
                 )
-        # Fields of a dataclass are on every instance: no need to look at the next one.
+        # Every instance of a dataclass has its fields, so further instances need no check.
         fields = {each.name for each in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
         if fields.issuperset(name for name, _ in self._wanted):
             self.complete_classes.add(cls)

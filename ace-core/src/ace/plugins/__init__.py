@@ -1,6 +1,6 @@
-"""Plugins: what other distributions give to ace. Nothing is imported before it is used.
+"""Plugins: extensions of ace in other distributions, imported on first use.
 
-Users ask for what a plugin gives by its name; authors write a hook module with `hookimpl` and specs.
+Users request what a plugin provides by the plugin's name; authors write a hook module with `hookimpl` and specs.
 """
 
 from __future__ import annotations

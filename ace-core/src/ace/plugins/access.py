@@ -1,4 +1,4 @@
-"""What plugins give, by name. One plugin is imported, and nothing of the others."""
+"""Access to what plugins provide, by name. Only the plugin of that name is imported."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ __all__ = [
 SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
 _KINDS: dict[type[Spec], str] = {
-    ExecuteStepSpec: "execute step",
-    TraceConverterSpec: "trace converter",
-    LLMClientSpec: "LLM client",
-    CommandSpec: "command",
+    ExecuteStepSpec: "an execute step",
+    TraceConverterSpec: "a trace converter",
+    LLMClientSpec: "an LLM client",
+    CommandSpec: "a command",
 }
 
 _lock = threading.Lock()
 
 
 def get_runner(name: str) -> Any:  # the class is the plugin's own; its constructors differ
-    """Return the runner class of a plugin, or one composed of its execute step and its trace converter.
+    """Return the runner class of a plugin, or one composed from its execute step and its trace converter.
 
     Args:
         name: The name of the plugin, with hyphens or underscores.
 
     Raises:
-        UnknownPluginError: There is no such plugin, or it gives no runner.
-        PluginError: It cannot be loaded; see `ace.plugins`.
+        UnknownPluginError: No plugin has this name, or it does not provide a runner.
+        PluginError: The plugin cannot be loaded; see `ace.plugins`.
     """
     plugin = catalogue().find(name).load()
     own = plugin.specs_of(RunnerSpec)
@@ -60,61 +60,61 @@ def get_runner(name: str) -> Any:  # the class is the plugin's own; its construc
         return _called_later(plugin, own[0])
     steps, converters = plugin.specs_of(ExecuteStepSpec), plugin.specs_of(TraceConverterSpec)
     if not steps or not converters:
-        raise _not_given(plugin, "runner, and no execute step with a trace converter, to compose one of them")
+        raise _not_given(plugin, "a runner, or an execute step and a trace converter from which to compose one")
     return _composed_runner(plugin.name, _called_later(plugin, steps[0]), _called_later(plugin, converters[0]))
 
 
 def get_execute_step(name: str) -> Callable[..., StepProtocol[Any]]:
-    """Return the class of the step with which a plugin runs its framework.
+    """Return the class of the step that runs the plugin's framework.
 
     Args:
         name: The name of the plugin, with hyphens or underscores.
 
     Raises:
-        UnknownPluginError: There is no such plugin, or it gives no such step.
-        PluginError: It cannot be loaded; see `ace.plugins`.
+        UnknownPluginError: No plugin has this name, or it does not provide such a step.
+        PluginError: The plugin cannot be loaded; see `ace.plugins`.
     """
     found: Callable[..., StepProtocol[Any]] = only(name, ExecuteStepSpec)
     return found
 
 
 def get_trace_converter(name: str) -> Callable[[], StepProtocol[Any]]:
-    """Return the class of the step with which a plugin turns its results into the standard trace dict.
+    """Return the class of the step that converts results of the plugin to the standard trace dict.
 
     Args:
         name: The name of the plugin, with hyphens or underscores.
 
     Raises:
-        UnknownPluginError: There is no such plugin, or it gives no converter.
-        PluginError: It cannot be loaded; see `ace.plugins`.
+        UnknownPluginError: No plugin has this name, or it does not provide a converter.
+        PluginError: The plugin cannot be loaded; see `ace.plugins`.
     """
     found: Callable[[], StepProtocol[Any]] = only(name, TraceConverterSpec)
     return found
 
 
 def get_llm_client(name: str) -> ModelClientFactory:
-    """Return what makes the LLM clients of a plugin; usually their class.
+    """Return the factory of a plugin's LLM clients, usually their class.
 
     Args:
         name: The name of the plugin, with hyphens or underscores.
 
     Raises:
-        UnknownPluginError: There is no such plugin, or it gives no LLM client.
-        PluginError: It cannot be loaded; see `ace.plugins`.
+        UnknownPluginError: No plugin has this name, or it does not provide an LLM client.
+        PluginError: The plugin cannot be loaded; see `ace.plugins`.
     """
     found: ModelClientFactory = only(name, LLMClientSpec)
     return found
 
 
 def only(name: str, kind: type[SomeSpec]) -> Any:
-    """Return what the one spec of a class of a plugin names.
+    """Return the target of a plugin's spec of one class.
 
     Args:
         name: The name of the plugin, with hyphens or underscores.
         kind: The class of the spec.
 
     Raises:
-        PluginError: There is no such plugin, it has no such spec, or it cannot be loaded.
+        PluginError: No plugin has this name, it has no such spec, or it cannot be loaded.
     """
     plugin = catalogue().find(name).load()
     specs = plugin.specs_of(kind)
@@ -127,27 +127,27 @@ def _called_later(plugin: LoadedPlugin, spec: Spec) -> Any:
     found = plugin.resolve(spec)
     if not callable(found):
         raise PluginLoadError(
-            f"{plugin.targets.owner}: {spec.target!r} must be a class or a function, and is a {type(found).__name__}"
+            f"{plugin.targets.owner}: {spec.target!r} must be a class or a function, got a {type(found).__name__}"
         )
     return found
 
 
 def _not_given(plugin: LoadedPlugin, what: str) -> UnknownPluginError:
     given = ", ".join(plugin.specs)
-    return UnknownPluginError(f"{plugin.targets.owner} gives no {what}; it gives: {given}")
+    return UnknownPluginError(f"{plugin.targets.owner} does not provide {what}; it provides: {given}")
 
 
 def _composed_runner(
     name: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
 ) -> type[IntegrationRunner]:
-    """Return the runner class of a plugin; the same one each time.
+    """Return the composed runner class of a plugin, which is created once.
 
     Args:
         name: The name of the plugin.
-        execute_step: The class of its execute step; it gets what `from_roles` is given beside the roles.
+        execute_step: The class of its execute step; it is called with the arguments of `from_roles` other than roles.
         to_trace: The class of its trace converter.
     """
-    with _lock:  # else two threads could be given two classes
+    with _lock:  # otherwise two threads could get two classes
         return _composed(name, execute_step, to_trace)
 
 
@@ -169,16 +169,16 @@ def _composed(
 
 @dataclass(frozen=True, slots=True)
 class _PluginCommand:
-    """A subcommand, as the help shows it."""
+    """A subcommand in the help of `ace`."""
 
     name: str
     """The name of the plugin."""
     summary: str
-    """One line."""
+    """A description of one line."""
 
 
 def plugin_commands() -> list[_PluginCommand]:
-    """Return the subcommands of all plugins, by name. No plugin is imported; their sources are read."""
+    """Return the subcommands of all plugins, by name. Plugins are not imported; only their sources are read."""
     return [
         _PluginCommand(plugin.installed.name, plugin.source.command_summary or plugin.installed.summary)
         for plugin in catalogue().giving("commands")
@@ -193,7 +193,7 @@ def load_command(name: str) -> Callable[..., Any]:
         name: The name of the plugin, with hyphens or underscores.
 
     Raises:
-        PluginError: It cannot be loaded; the text names plugin, distribution, version and cause.
+        PluginError: The plugin cannot be loaded; the message names plugin, distribution, version and cause.
     """
     found: Callable[..., Any] = only(name, CommandSpec)
     return found
@@ -201,14 +201,14 @@ def load_command(name: str) -> Callable[..., Any]:
 
 @contextmanager
 def temporary(plugin: object, *, name: str) -> Iterator[None]:
-    """Have a plugin in this process within a `with` block. It hides an installed one of the same name.
+    """Make a plugin available in this process during a `with` block. It hides an installed one of the same name.
 
     Args:
         plugin: A hook module, or another object with `ACE_API` and hooks.
-        name: Its name, as its entry point would have it.
+        name: The name of the plugin, as in an entry point.
 
     Raises:
-        PluginError: It is not right; the text says what is wrong.
+        PluginError: The plugin is invalid.
 
     Example:
         >>> from ace.plugins import RunnerSpec, get_runner, hookimpl

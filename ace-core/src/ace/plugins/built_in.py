@@ -1,4 +1,4 @@
-"""What comes with ace, through the hooks that strangers use."""
+"""The stores, clients and embedders of ace itself, provided through the same hooks as those of other plugins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACE_API = 1
 
 @hookimpl
 def ace_stores() -> Iterator[StoreSpec]:
-    """Give SQLite."""
+    """Yield SQLite."""
     yield StoreSpec(
         name="sqlite",
         target="ace.skillbook.sqlite_store:SqliteStore",
@@ -25,7 +25,7 @@ def ace_stores() -> Iterator[StoreSpec]:
 
 @hookimpl
 def ace_llm_clients() -> Iterator[LLMClientSpec]:
-    """Give the models on this machine: `local/` and a name of the catalogue, or the path of a GGUF file."""
+    """Yield the client for models on this machine: `local/` and a name of the catalogue or the path of a GGUF file."""
     yield LLMClientSpec(
         name="local",
         target="ace.providers.local.client:client_of_model_string",
@@ -35,11 +35,11 @@ def ace_llm_clients() -> Iterator[LLMClientSpec]:
 
 @hookimpl
 def ace_embedders() -> Iterator[EmbedderSpec]:
-    """Give the embedding models that LiteLLM knows, and word vectors that need no key."""
+    """Yield the embedding models that LiteLLM supports, and local word vectors, which do not need a key."""
     yield EmbedderSpec(
         name="litellm",
         target="ace.providers.embedders:LiteLLMEmbedder",
-        summary="Vectors of any embedding model that LiteLLM knows",
+        summary="Vectors of any embedding model that LiteLLM supports",
     )
     yield EmbedderSpec(
         name="local",

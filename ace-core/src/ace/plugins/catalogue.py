@@ -1,4 +1,4 @@
-"""The plugins of this process: what is installed or temporary, what is loaded, and what is wrong with it."""
+"""The plugins of this process: installed and temporary ones, whether they are loaded, and their problems."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _logger = logging.getLogger(__name__)
 
 @final
 class CataloguedPlugin:
-    """A plugin, loaded when it is first used. An error is kept, and raised each time.
+    """A plugin, loaded on first use. An error while loading is raised again on each later use.
 
     Args:
-        installed: Its metadata.
-        loaded: What it gives, if that is known already.
+        installed: The metadata of the plugin.
+        loaded: The loaded plugin, if it is loaded already.
     """
 
     def __init__(self, installed: InstalledPlugin, loaded: LoadedPlugin | None = None) -> None:
         self.installed = installed
         self.error: PluginError | None = installed.problem
         self.is_loading = False
-        """Whether its hook module is being imported, or its hooks are being called."""
+        """Whether its hook module is currently being imported, or its hooks are being called."""
         self._loaded = loaded
 
     @property
@@ -55,36 +55,36 @@ class CataloguedPlugin:
 
     @cached_property
     def source(self) -> HookSource | None:
-        """What is known of it without importing it."""
+        """The contents of its hook module as far as they are known without importing it."""
         from ace.plugins.hook_source import read_hook_source
 
         return read_hook_source(self.installed.module)
 
     @property
     def owner(self) -> str:
-        """The plugin and its distribution, for errors."""
+        """The names of the plugin and its distribution, for errors."""
         return f"plugin {self.installed.name!r} of {self.installed.origin}"
 
     @property
     def kinds(self) -> tuple[str, ...] | None:
-        """What it gives; None if that cannot be known without importing it."""
+        """The kinds of what it provides; None if they are not known without importing it."""
         if self._loaded is not None:
             return tuple(self._loaded.specs)
         return None if self.source is None or self.source.problem else self.source.kinds
 
     def may_give(self, kind: str) -> bool:
-        """Tell whether it can be that it gives something of a kind; nothing is imported for that."""
+        """Return whether it may provide something of a kind, without importing it."""
         if not self.installed.is_enabled or self.installed.problem is not None:
             return False
         return self.kinds is None or kind in self.kinds
 
     def loading_problem(self) -> PluginError | None:
-        """Return what will keep it from being loaded, as far as its metadata and its source tell."""
+        """Return the problem that prevents loading it, as far as its metadata and its source show one."""
         if self.error is not None or self.source is None or self._loaded is not None:
             return self.error
         if self.source.problem:
             return PluginLoadError(
-                f"{self.owner}: {self.source.problem}; fix or update it, or switch it off: "
+                f"{self.owner}: {self.source.problem}; fix or update it, or disable it: "
                 f"ACE_PLUGINS_DISABLED={self.installed.name}"
             )
         try:
@@ -94,13 +94,16 @@ class CataloguedPlugin:
         return None
 
     def known_problem(self) -> PluginError | None:
-        """Return what is wrong with it, as far as that can be known without importing it."""
+        """Return the first problem that is found without importing it."""
         from ace.plugins.hook_source import is_there
-        from ace.plugins.loading import check_requirements
+        from ace.plugins.loading import check_requirements, wrong_name
 
         problem = self.loading_problem()
         if problem is not None or self.source is None:
             return problem
+        for kind, name in self.source.names:
+            if name != self.installed.name:
+                return wrong_name(kind, name, self.installed.name, self.owner)
         try:
             check_requirements(self.source.requires, needed_by=self.owner)
         except PluginError as error:
@@ -115,7 +118,7 @@ class CataloguedPlugin:
         """Return the loaded plugin.
 
         Raises:
-            PluginError: It cannot be loaded.
+            PluginError: The plugin cannot be loaded.
         """
         from ace.plugins.loading import load
 
@@ -123,13 +126,13 @@ class CataloguedPlugin:
             if self._loaded is not None:
                 return self._loaded
             if self.error is not None:
-                raise self.error.with_traceback(None)  # else it would grow with each call
+                raise self.error.with_traceback(None)  # otherwise its traceback would grow with each call
             if self.is_loading:
-                raise PluginLoadError(f"{self.owner}: it requests itself while it is being loaded; do that later")
+                raise PluginLoadError(f"{self.owner}: it uses itself while it is being loaded; do that later")
             self.is_loading = True
             try:
                 problem = self.loading_problem()
-                if problem is not None:  # what cannot work is not even imported
+                if problem is not None:  # do not import a plugin that cannot work
                     raise problem
                 self._loaded = load(self.installed)
             except PluginError as error:
@@ -142,11 +145,11 @@ class CataloguedPlugin:
 
 @final
 class Catalogue:
-    """All plugins that are installed, and those of `temporary`.
+    """All installed plugins, and those of `temporary`.
 
     Args:
-        discovery: What is installed.
-        damaged: Sentences on distributions that could not be read.
+        discovery: The installed plugins.
+        damaged: Warnings about distributions whose metadata could not be read.
     """
 
     def __init__(self, discovery: Discovery, damaged: Sequence[str] = ()) -> None:
@@ -155,24 +158,24 @@ class Catalogue:
         self._temporary: list[CataloguedPlugin] = []
 
     def plugins(self) -> list[CataloguedPlugin]:
-        """Return all of them; a temporary one hides those of its name that were there before."""
+        """Return all plugins; a temporary plugin hides earlier ones of the same name."""
         newest: dict[str, CataloguedPlugin] = {}
         for plugin in self._temporary:
             newest.setdefault(plugin.installed.name, plugin)
         return [*newest.values(), *(plugin for plugin in self._installed if plugin.installed.name not in newest)]
 
     def giving(self, kind: str) -> list[CataloguedPlugin]:
-        """Return those that give something of a kind, and those of which that cannot be known yet."""
+        """Return the plugins that provide something of a kind, and those for which this is not known yet."""
         return [plugin for plugin in self.plugins() if plugin.may_give(kind)]
 
     def named(self, name: str | None) -> list[CataloguedPlugin]:
-        """Return all plugins, or those of one name.
+        """Return the plugins of a name; all plugins if the name is None.
 
         Args:
             name: The name, with hyphens or underscores.
 
         Raises:
-            UnknownPluginError: There is none of this name.
+            UnknownPluginError: No plugin has this name.
         """
         if name is None:
             return self.plugins()
@@ -186,8 +189,8 @@ class Catalogue:
         """Return the plugin of a name, written with hyphens or underscores.
 
         Raises:
-            UnknownPluginError: There is none, or it is switched off.
-            PluginConflictError: Several distributions claim the name.
+            UnknownPluginError: No plugin has this name, or it is disabled.
+            PluginConflictError: Several distributions provide a plugin of this name.
         """
         found = self.named(name)
         enabled = [plugin for plugin in found if plugin.installed.is_enabled]
@@ -201,7 +204,7 @@ class Catalogue:
 
     @contextmanager
     def including(self, plugin: CataloguedPlugin) -> Iterator[None]:
-        """Have one more plugin within a `with` block."""
+        """Add a plugin during a `with` block."""
         self._temporary.insert(0, plugin)
         try:
             yield
@@ -215,9 +218,9 @@ class Catalogue:
         known = sorted({plugin.installed.name for plugin in self.plugins()})
         near = difflib.get_close_matches(wanted, known, n=1)
         if near:
-            return f"there is no plugin {name!r}; did you mean {near[0]!r}?"
+            return f"no such plugin: {name!r}; did you mean {near[0]!r}?"
         listed = ", ".join(map(repr, known)) or "none"
-        return f"there is no plugin {name!r}; installed are: {listed}"
+        return f"no such plugin: {name!r}; installed are: {listed}"
 
 
 _lock = threading.Lock()
@@ -225,8 +228,8 @@ _catalogue: Catalogue | None = None
 
 
 def catalogue() -> Catalogue:
-    """Return the plugins of this process, as the environment was when they were first asked for."""
-    global _catalogue  # one for the process, made when it is first needed
+    """Return the plugins of this process. The environment is read on the first call."""
+    global _catalogue  # one for the process, created on the first call
     with _lock:
         if _catalogue is None:
             from ace.plugins.discovery import read_entry_points
@@ -240,31 +243,31 @@ def catalogue() -> Catalogue:
 
 def _switched_off(plugin: InstalledPlugin) -> str:
     return (
-        f"plugin {plugin.name!r} of {plugin.origin} is switched off by ACE_PLUGINS or ACE_PLUGINS_DISABLED; "
+        f"plugin {plugin.name!r} of {plugin.origin} is disabled by ACE_PLUGINS or ACE_PLUGINS_DISABLED; "
         "change them to use it"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginInfo:
-    """What is known of a plugin."""
+    """A description of a plugin."""
 
     name: str
     """The name of its entry point."""
     kinds: tuple[str, ...]
-    """What it gives, such as `runners`; empty if that cannot be known without importing it."""
+    """The kinds of what it provides, such as `runners`; empty if they are not known without importing it."""
     distribution: str
-    """The distribution that it comes with."""
+    """The distribution that contains it."""
     version: str
     """The version of that distribution."""
     api: int | None
-    """Its `ACE_API`; None if that is not known."""
+    """Its `ACE_API`; None if it is not known."""
     status: str
     """`ok`, `not loaded`, `disabled`, `conflict`, `incompatible`, `missing framework` or `error`."""
     summary: str
-    """One line on it."""
+    """A description of one line."""
     problem: str = ""
-    """What is wrong with it."""
+    """The problem that prevents its use; empty if there is none."""
 
 
 _STATUSES: Sequence[tuple[type[PluginError], str]] = (
@@ -275,13 +278,13 @@ _STATUSES: Sequence[tuple[type[PluginError], str]] = (
 
 
 def list_plugins(name: str | None = None) -> list[PluginInfo]:
-    """Return what is installed, by name. Metadata and source are read, nothing is imported.
+    """Return the installed plugins, sorted by name. Only metadata and sources are read; plugins are not imported.
 
     Args:
-        name: Only the plugins of this name; several have it where they conflict.
+        name: Only return plugins of this name; there are several if they conflict.
 
     Raises:
-        UnknownPluginError: There is no plugin of this name.
+        UnknownPluginError: No plugin has this name.
 
     Example:
         >>> isinstance(list_plugins(), list)
@@ -291,11 +294,11 @@ def list_plugins(name: str | None = None) -> list[PluginInfo]:
 
 
 def described(plugin: CataloguedPlugin, error: PluginError | None = None) -> PluginInfo:
-    """Return what is known of one plugin.
+    """Describe one plugin.
 
     Args:
-        plugin: The plugin.
-        error: What has been found to be wrong with it.
+        plugin: The plugin to describe.
+        error: A problem that was found by other means.
     """
     installed = plugin.installed
     source = plugin.source

@@ -1,8 +1,8 @@
-"""Loads plugins in processes of their own, and imports everything that they name, to find out what is wrong with them.
+"""Checks plugins: loads each in a separate process and imports all targets that it names.
 
-`check_plugins` starts one process for each plugin, since a plugin may end the process that imports it, or hang. That
-process runs `report_on`, which appends what it does and what it finds to a file, one JSON object to a line: if it
-does not reach the end, the last line says what it was doing.
+`check_plugins` starts one process per plugin, because a plugin may end the process that imports it, or hang. The
+process runs `report_on`, which appends its progress and its findings to a file as JSON Lines; if it does not finish,
+the last line says what it was doing.
 """
 
 from __future__ import annotations
@@ -53,34 +53,34 @@ Doing = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class PluginProblem:
-    """Something that is wrong with a plugin."""
+    """A problem of a plugin."""
 
     text: str
-    """Who it is about, what is wrong, and what to do."""
+    """The names of the plugin and its distribution, the problem, and what to do about it."""
     traceback: str = ""
-    """Where the plugin raised, without the frames of the import system; empty if it did not raise."""
+    """The traceback of the plugin's error, without the frames of the import system; empty if it did not raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedPlugin:
-    """A plugin and what is wrong with it."""
+    """A plugin and its problems."""
 
     info: PluginInfo
     problems: tuple[PluginProblem, ...]
 
 
 def check_plugins(name: str | None = None, *, timeout: float = 60.0) -> list[CheckedPlugin]:
-    """Load plugins, import every target, and check what can be checked without running them.
+    """Load plugins, import every target, and check everything that can be checked without running them.
 
     Args:
-        name: Only the plugins of this name.
-        timeout: Seconds that each plugin may take.
+        name: Only check plugins of this name.
+        timeout: The maximum time for each plugin, in seconds.
 
     Returns:
-        What is known of each, and what is wrong with it. One that is switched off is not imported.
+        Each plugin with its problems. A disabled plugin is not imported.
 
     Raises:
-        UnknownPluginError: There is no plugin of this name.
+        UnknownPluginError: No plugin has this name.
     """
     plugins = catalogue().named(name)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -88,7 +88,7 @@ def check_plugins(name: str | None = None, *, timeout: float = 60.0) -> list[Che
 
 
 def foreign_providers_of_ace() -> list[str]:
-    """Return the distributions, other than ace-core, that bring an import package `ace` too."""
+    """Return the distributions other than ace-core that also contain an import package `ace`."""
     from importlib_metadata import packages_distributions
 
     return sorted(set(packages_distributions().get("ace", ())) - {"ace-core"})
@@ -115,7 +115,7 @@ def _checked(plugin: CataloguedPlugin, timeout: float) -> CheckedPlugin:
 
 
 def _run_apart(name: str, report: Path, timeout: float) -> str:
-    """Run `report_on` in a process of its own. Returns how that process ended, for the case that it did too early."""
+    """Run `report_on` in a separate process, and describe how that process ended, in case it did so too early."""
     command = [
         sys.executable,
         "-c",
@@ -142,11 +142,11 @@ def _run_apart(name: str, report: Path, timeout: float) -> str:
 
 
 def report_on(name: str, report: str) -> None:
-    """Check one plugin in this process, which may not survive it.
+    """Check one plugin in this process, which the plugin may end.
 
     Args:
         name: The name of the plugin.
-        report: The file that takes the findings.
+        report: The file to which the findings are appended.
     """
     [plugin] = [each for each in catalogue().named(name) if each.installed.is_enabled]
     with Path(report).open("a", encoding="utf-8") as file:
@@ -163,7 +163,7 @@ def _note(file: TextIO, **line: object) -> None:
 
 
 def _where(error: BaseException | None) -> str:
-    """Return the traceback of what a plugin raised, from the plugin's first own frame."""
+    """Return the traceback of a plugin's error, beginning with the plugin's own frames."""
     if error is None:
         return ""
     told = traceback.TracebackException.from_exception(error)
@@ -178,14 +178,11 @@ def _is_ours(filename: str) -> bool:
 
 
 def problems_of(plugin: CataloguedPlugin, doing: Doing = lambda what: None) -> Iterator[PluginError]:
-    """Load one plugin in this process, import every target of it, and check what the specs declare.
+    """Load one plugin in this process, import all its targets, and yield its problems.
 
     Args:
-        plugin: The plugin.
-        doing: Told what comes next.
-
-    Returns:
-        What is wrong with it.
+        plugin: The plugin to check.
+        doing: Called with a description of each next step.
     """
     doing("importing its hook module")
     modules = set(sys.modules)
@@ -209,15 +206,12 @@ def problems_of(plugin: CataloguedPlugin, doing: Doing = lambda what: None) -> I
 def resolution_problems(
     loaded: LoadedPlugin, doing: Doing = lambda what: None, lost: set[str] | None = None
 ) -> Iterator[PluginError]:
-    """Import every target of a loaded plugin.
+    """Import every target of a loaded plugin, and yield the problems.
 
     Args:
-        loaded: The plugin.
-        doing: Told what comes next.
-        lost: Takes the references that could not be imported.
-
-    Returns:
-        What is wrong.
+        loaded: The plugin to check.
+        doing: Called with a description of each next step.
+        lost: The set to which references are added that could not be imported.
     """
     for spec in _specs(loaded):
         for reference in dict.fromkeys(_references(spec)):
@@ -253,7 +247,7 @@ def _references(spec: Spec) -> Iterator[str]:
 
 
 def _imported_frameworks(plugin: LoadedPlugin, imported: set[str]) -> Iterator[PluginError]:
-    """Find the frameworks that the hook module imported; commands that do not use them would pay for the import."""
+    """Yield the frameworks that the hook module imports, which delays commands that do not use them."""
     from importlib_metadata import packages_distributions
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
@@ -272,19 +266,16 @@ def _imported_frameworks(plugin: LoadedPlugin, imported: set[str]) -> Iterator[P
             if canonicalize_name(distribution) in required:
                 yield PluginLoadError(
                     f"{plugin.targets.owner}: its hook module imports {package!r}, which comes with {distribution!r}; "
-                    "import it in the modules that the specs name, which are imported when they are used"
+                    "import it in the modules that the specs name, which are imported on first use"
                 )
 
 
 def declared_problems(plugin: LoadedPlugin, spec: Spec) -> Iterator[PluginError]:
-    """Check that what a spec names is of the kind that the spec declares. Nothing of it is called.
+    """Check that the target of a spec is of the declared kind, without calling it, and yield the problems.
 
     Args:
-        plugin: The plugin.
-        spec: One of its specs; what it names can be imported.
-
-    Returns:
-        What is wrong.
+        plugin: The plugin to check.
+        spec: One of its specs, whose target can be imported.
     """
     target = plugin.resolve(spec)
     for problem in _CHECKS[type(spec)](plugin, spec, target):
@@ -293,12 +284,12 @@ def declared_problems(plugin: LoadedPlugin, spec: Spec) -> Iterator[PluginError]
 
 def _step_problems(plugin: LoadedPlugin, spec: ExecuteStepSpec, target: Any) -> Iterator[str]:
     yield from _not_callable(target)
-    if not isinstance(target, type):  # a function that makes the step; what it returns is not known
+    if not isinstance(target, type):  # a function that creates the step; the type of its result is not known
         return
     is_async = inspect.iscoroutinefunction(target.__call__)
     if is_async != spec.is_async:
         found = "async def" if is_async else "def"
-        yield f"has a __call__ that is written with {found!r}, and its spec says is_async={spec.is_async}"
+        yield f"has a __call__ defined with {found!r}, but its spec has is_async={spec.is_async}"
     yield from _unknown_fields(target, frozenset())
 
 
@@ -331,7 +322,7 @@ def _unknown_fields(step: object, provided: frozenset[str]) -> Iterator[str]:
     required = getattr(step, "requires", None)
     if isinstance(required, set | frozenset | list | tuple):
         for name in sorted(str(each) for each in required if each not in known):
-            yield f"requires {name!r}, which no context has and no earlier step provides"
+            yield f"requires {name!r}, which is not a field of the context and is not provided by an earlier step"
 
 
 def _runner_problems(plugin: LoadedPlugin, spec: RunnerSpec, target: Any) -> Iterator[str]:
@@ -359,7 +350,7 @@ def _command_problems(plugin: LoadedPlugin, spec: CommandSpec, target: Any) -> I
     try:
         app.default(target)
         app.assemble_argument_collection()
-    except Exception as error:  # of cyclopts, which has no class of its own for a parameter that it cannot take
+    except Exception as error:  # cyclopts has no common class for the errors of unsupported parameters
         yield f"is not a command that can be called: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
@@ -369,7 +360,7 @@ def _observer_problems(plugin: LoadedPlugin, spec: ObserverSpec, target: Any) ->
     if isinstance(target, type):
         yield "is a class; an observer is called with each event, so name a function or an instance"
     elif inspect.iscoroutinefunction(target):
-        yield "is written with 'async def'; an observer is called and not awaited"
+        yield "is defined with 'async def', but an observer is called and not awaited"
 
 
 def _store_problems(plugin: LoadedPlugin, spec: StoreSpec, target: Any) -> Iterator[str]:
@@ -391,7 +382,7 @@ def _embedder_problems(plugin: LoadedPlugin, spec: EmbedderSpec, target: Any) ->
 
 def _not_callable(target: object) -> Iterator[str]:
     if not callable(target):
-        yield f"must be a class or a function, and is a {type(target).__name__}"
+        yield f"must be a class or a function, got a {type(target).__name__}"
 
 
 def _lacks(target: type, names: Any) -> Iterator[str]:
@@ -401,7 +392,7 @@ def _lacks(target: type, names: Any) -> Iterator[str]:
 
 
 def _does_not_take(target: Any, what: str, *arguments: object, **settings: object) -> Iterator[str]:
-    """Say if a callable cannot be called with these arguments; one whose signature is not known is believed."""
+    """Yield a problem if a callable cannot be called with these arguments; accept it if its signature is unknown."""
     if not callable(target):
         return
     try:

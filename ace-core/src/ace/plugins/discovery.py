@@ -1,4 +1,4 @@
-"""Finds the plugins that are installed, and which of them the environment allows. Nothing is imported."""
+"""Finds the installed plugins, and those that the environment enables, without importing them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def normalised(name: str) -> str:
-    """Return the name of a plugin or a distribution in the form in which names are compared.
+    """Normalise the name of a plugin or a distribution for comparison.
 
     Example:
         >>> normalised(" Browser_Use ")
@@ -37,13 +37,13 @@ def normalised(name: str) -> str:
 
 
 def is_strict(environ: Mapping[str, str]) -> bool:
-    """Tell whether what is wrong with any plugin is raised (`ACE_PLUGINS_STRICT=1`)."""
+    """Return whether the problems of any plugin are raised as errors (`ACE_PLUGINS_STRICT=1`)."""
     return environ.get("ACE_PLUGINS_STRICT", "").strip().lower() in ("1", "true", "yes", "on")
 
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """The plugins that are wanted, by names of plugins or distributions.
+    """The enabled plugins, by names of plugins or distributions.
 
     Example:
         >>> chosen = _Selection.of({"ACE_PLUGINS_DISABLED": "ace-langchain, nonsense"})
@@ -54,7 +54,7 @@ class _Selection:
     """
 
     only: tuple[str, ...] | None
-    """`ACE_PLUGINS`: None allows all of them, an empty one none."""
+    """`ACE_PLUGINS`: None enables all plugins, an empty value none."""
     disabled: tuple[str, ...]
     """`ACE_PLUGINS_DISABLED`."""
 
@@ -65,11 +65,11 @@ class _Selection:
         return cls(None if only is None else _names(only), _names(environ.get("ACE_PLUGINS_DISABLED", "")))
 
     def allows(self, name: str, distribution: str) -> bool:
-        """Tell whether a plugin may be imported.
+        """Return whether a plugin may be imported.
 
         Args:
-            name: Its name.
-            distribution: The distribution that it comes with.
+            name: The name of the plugin.
+            distribution: The distribution that contains it.
         """
         own = {normalised(name), normalised(distribution)}
         if own & set(map(normalised, self.disabled)):
@@ -77,10 +77,10 @@ class _Selection:
         return self.only is None or bool(own & set(map(normalised, self.only)))
 
     def unmatched(self, known: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return the names that mean nothing here, each after the variable that holds it.
+        """Return pairs of a variable and a name in it that does not match any plugin or distribution.
 
         Args:
-            known: Names of plugins, each with its distribution.
+            known: The names of the plugins, each with its distribution.
         """
         names = {normalised(name) for pair in known for name in pair}
         wanted = [("ACE_PLUGINS", name) for name in self.only or ()]
@@ -93,14 +93,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 BUILT_IN_NAMES: Final = ("ace", "litellm", "local", "sqlite")
-"""What ace itself gives under these names, no plugin can give."""
+"""The names that ace uses itself; a plugin cannot use them."""
 RESERVED: Final = {
     "browser_use": "ace-browser-use",
     "claude_code": "ace-claude-code",
     "langchain": "ace-langchain",
     "openclaw": "ace-openclaw",
 }
-"""Names of integrations, each with the one distribution that may use it."""
+"""The names of integrations, each with the only distribution that may use it."""
 _OWNERS: Final = {normalised(name): owner for name, owner in RESERVED.items()} | dict.fromkeys(
     BUILT_IN_NAMES, "ace-core"
 )
@@ -120,7 +120,7 @@ class _Distribution(Protocol):
 
 
 class EntryPointLike(Protocol):
-    """What is read of an entry point; those of `importlib_metadata` have it."""
+    """The attributes of an entry point that are used; those of `importlib_metadata` have them."""
 
     @property
     def name(self) -> str:
@@ -132,54 +132,54 @@ class EntryPointLike(Protocol):
 
     @property
     def dist(self) -> _Distribution | None:
-        """The distribution that it comes with."""
+        """The distribution that contains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledPlugin:
-    """A plugin as its metadata describes it."""
+    """The metadata of a plugin."""
 
     name: str
     """The name of its entry point."""
     module: str
     """Its hook module."""
     distribution: str
-    """The distribution that it comes with."""
+    """The distribution that contains it."""
     version: str
     """The version of that distribution."""
     summary: str = ""
-    """What the distribution says of itself."""
+    """The summary of the distribution."""
     is_enabled: bool = True
     """Whether it may be imported."""
     problem: PluginError | None = None
-    """Why it cannot be imported, as far as the metadata tell."""
+    """Why it cannot be imported, as far as the metadata show it."""
 
     @property
     def origin(self) -> str:
-        """The distribution with its version, for errors."""
+        """The name and the version of the distribution, for errors."""
         return f"{self.distribution} {self.version}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """All plugins that are installed."""
+    """All installed plugins."""
 
     plugins: tuple[InstalledPlugin, ...]
-    """By name, then by distribution. Several have one name where they conflict."""
+    """The plugins, sorted by name and distribution. Conflicting plugins have the same name."""
     warnings: tuple[str, ...]
-    """Sentences for the user."""
+    """Warnings for the user."""
 
 
 def discover(entry_points: Iterable[EntryPointLike], environ: Mapping[str, str]) -> Discovery:
-    """Find out what is installed, what of it is wanted, and what claims each other's names.
+    """Find the installed plugins, whether they are enabled, and whether their names conflict.
 
     Args:
-        entry_points: Those of the group `ace.plugins`.
-        environ: Environment variables.
+        entry_points: The entry points of the group `ace.plugins`.
+        environ: The environment variables.
 
     Example:
         >>> discover([], {"ACE_PLUGINS": "acme"}).warnings
-        ("ACE_PLUGINS names 'acme', and there is no plugin or distribution of that name",)
+        ("ACE_PLUGINS names 'acme', but no plugin or distribution has that name",)
     """
     selection = _Selection.of(environ)
     found = [
@@ -191,14 +191,13 @@ def discover(entry_points: Iterable[EntryPointLike], environ: Mapping[str, str])
     return Discovery(
         tuple(replace(plugin, problem=_problem(plugin, found)) for plugin in found),
         tuple(
-            f"{variable} names {name!r}, and there is no plugin or distribution of that name"
-            for variable, name in unmatched
+            f"{variable} names {name!r}, but no plugin or distribution has that name" for variable, name in unmatched
         ),
     )
 
 
 def _each_once(entry_points: Iterable[EntryPointLike]) -> Iterator[InstalledPlugin]:
-    """Skip entry points that repeat because a distribution is on the path twice; the first one is imported."""
+    """Skip duplicate entry points of a distribution that is on the path twice; Python imports the first one."""
     seen: set[tuple[str, str]] = set()
     for entry_point in entry_points:
         distribution = entry_point.dist
@@ -218,7 +217,7 @@ def _each_once(entry_points: Iterable[EntryPointLike]) -> Iterator[InstalledPlug
 def _problem(plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]) -> PluginError | None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", plugin.name):
         return PluginLoadError(
-            f"plugin {plugin.name!r} of {plugin.origin}: the name of the entry point must be written [a-z][a-z0-9_]*"
+            f"plugin {plugin.name!r} of {plugin.origin}: the name of the entry point must match [a-z][a-z0-9_]*"
         )
     name = normalised(plugin.name)  # users write hyphens or underscores, so `a_b` and `a__b` are one name
     owner = _OWNERS.get(name)
@@ -239,13 +238,13 @@ def _conflict(name: str, claimants: Sequence[InstalledPlugin]) -> PluginConflict
     who = " and ".join(plugin.origin for plugin in claimants)
     disabled = claimants[-1].distribution
     return PluginConflictError(
-        f"plugin {name!r} is claimed by {who}, so neither is imported; "
-        f"uninstall one of them, or switch one off: ACE_PLUGINS_DISABLED={disabled}"
+        f"plugin {name!r} is provided by {who}, so none of them is imported; "
+        f"uninstall or disable one: ACE_PLUGINS_DISABLED={disabled}"
     )
 
 
 def read_entry_points() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
-    """Return the entry points of plugins, and a sentence on each distribution whose own cannot be read."""
+    """Return the entry points of plugins, and a warning for each distribution whose metadata cannot be read."""
     from importlib_metadata import entry_points  # seldom needed by what else is read here, and slow to import
 
     try:
@@ -253,7 +252,7 @@ def read_entry_points() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
         for entry_point in found:
             _check(entry_point)
     except Exception:
-        # Damaged metadata raise all kinds of errors, and do not say whose they are.
+        # Damaged metadata raise errors of many types, which do not name the distribution.
         return _read_one_by_one()
     return found, ()
 
@@ -271,7 +270,7 @@ def _read_one_by_one() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
             own: list[EntryPointLike] = list(distribution.entry_points.select(group=ENTRY_POINT_GROUP))
             for entry_point in own:
                 _check(entry_point)
-            if name not in seen:  # of one that is on the path twice, the first is imported
+            if name not in seen:  # Python imports the first one of a distribution that is on the path twice
                 found += own
             seen.add(name)
         except Exception:
@@ -288,6 +287,6 @@ def _check(entry_point: EntryPointLike) -> None:
 def _warning(distribution: Distribution) -> str:
     try:
         who = distribution.name
-    except Exception:  # the name may be what cannot be read
+    except Exception:  # the name itself may be unreadable
         who = f"a distribution in {str(distribution.locate_file(''))!r}"
-    return f"the plugins of {who} are skipped, since its metadata is damaged; install it again"
+    return f"the plugins of {who} are skipped, because its metadata is damaged; reinstall it"

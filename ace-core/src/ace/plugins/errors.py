@@ -1,4 +1,4 @@
-"""What can be wrong with a plugin. Each error says who it is about, and what to do next."""
+"""Errors about plugins. Each message names the plugin and its distribution, and says what to do."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = [
 
 
 class PluginError(Exception):
-    """Something is wrong with a plugin."""
+    """The base class of errors about plugins."""
 
 
 class UnknownPluginError(PluginError, LookupError):
-    """No plugin has this name, or the one that has it does not give what is wanted."""
+    """No plugin has this name, it is disabled, or it does not provide what was requested."""
 
 
 class PluginConflictError(PluginError):
-    """Two distributions claim one name, or one claims a name that is reserved for another."""
+    """Several distributions provide a plugin of the same name, or the name is reserved for another distribution."""
 
 
 class PluginLoadError(PluginError):
-    """A plugin could not be loaded, what it declares is wrong, or what it names does not exist."""
+    """A plugin could not be loaded, or its specs are invalid or name a target that does not exist."""
 
 
 class PluginApiError(PluginLoadError):
@@ -33,4 +33,4 @@ class PluginApiError(PluginLoadError):
 
 
 class MissingFrameworkError(PluginError, ImportError):
-    """A plugin needs a distribution that is not installed, or another version of it."""
+    """A plugin requires a distribution that is not installed, or another version of it."""

@@ -1,10 +1,10 @@
-"""Reads from the source of a hook module what can be known without importing it."""
+"""Reads the source of a hook module, to describe the plugin without importing it."""
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 
@@ -15,30 +15,32 @@ __all__ = ["HookSource", "is_there", "read_hook_source"]
 
 @dataclass(frozen=True, slots=True)
 class HookSource:
-    """What the source of a hook module says."""
+    """The contents of a hook module, read from its source."""
 
     kinds: tuple[str, ...]
-    """What the plugin gives, such as `runners`."""
+    """The kinds of what the plugin provides, such as `runners`."""
     api: int | None
-    """Its `ACE_API`; None if it is missing or not a plain number."""
+    """Its `ACE_API`; None if it is missing or not a number literal."""
     requires: tuple[str, ...]
-    """The requirements of its specs that are written as plain texts."""
+    """The requirements of its specs that are string literals."""
     command_summary: str | None
-    """The summary of its command; None if it has none, or it is not a plain text."""
+    """The summary of its command; None if it does not have one, or if it is not a string literal."""
     problem: str = ""
-    """Why the plugin cannot be loaded, as far as the source tells; empty if it tells of nothing."""
+    """Why the plugin cannot be loaded, as far as the source shows it; empty otherwise."""
     targets: tuple[str, ...] = ()
-    """What its specs name, as far as it is written as plain texts: `ace_acme.runner:Acme`."""
+    """The targets of its specs that are string literals, such as `ace_acme.runner:Acme`."""
+    names: tuple[tuple[str, str], ...] = ()
+    """The kinds and names of its specs whose name is a string literal, such as `("runners", "acme")`."""
 
 
 def read_hook_source(module: str) -> HookSource | None:
-    """Read a hook module without importing it, nor the package that it is in.
+    """Read a hook module without importing it or its package.
 
     Args:
-        module: Its name, with or without an attribute: `ace_acme.plugin`.
+        module: The name of the module, with or without an attribute, such as `ace_acme.plugin`.
 
     Returns:
-        What it says; None if it has no source, as a compiled module.
+        Its contents; None if it has no source, such as a compiled module.
     """
     name = module.partition(":")[0].strip()
     try:
@@ -49,32 +51,35 @@ def read_hook_source(module: str) -> HookSource | None:
     except SyntaxError as error:  # the source is not in the encoding that it declares
         return _unusable(f"its hook module {name!r} cannot be read: {error.msg}")
     except (AttributeError, ImportError, ValueError):
-        # It may be importable all the same; here it only means that nothing is known.
+        # The module may be importable anyway; this only means that nothing is known about it.
         return None
     if source is None:
         return None
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
-        where = f" in line {error.lineno}" if error.lineno else ""  # of a null byte, no line is known
+        where = f" in line {error.lineno}" if error.lineno else ""  # unknown for a null byte
         return _unusable(f"its hook module {name!r} has a syntax error{where}: {error.msg}")
     except (ValueError, RecursionError, MemoryError):
         return _unusable(f"its hook module {name!r} is nested too deeply to be parsed")
-    kinds = {kind for kind in HOOKS if any(_is_hook(node, f"ace_{kind}") for node in ast.walk(tree))}
+    nodes = list(ast.walk(tree))
+    hooks = [node.name for node in nodes if isinstance(node, ast.FunctionDef) and _is_hook(node)]
+    calls = _calls(nodes)
     return HookSource(
-        kinds=tuple(kind for kind in HOOKS if kind in kinds),
+        kinds=tuple(kind for kind in HOOKS if f"ace_{kind}" in hooks),
         api=_api(tree),
-        requires=_requirements(tree),
-        command_summary=_command_summary(tree),
-        problem=_problem(tree),
-        targets=_targets(tree),
+        requires=_requirements(tree, calls),
+        command_summary=_command_summary(calls),
+        problem=_problem(tree, hooks),
+        targets=_targets(calls),
+        names=tuple((kind, text) for kind, spec in HOOKS.items() for text in _texts(calls[spec], "name")),
     )
 
 
 def is_there(reference: str) -> bool:
-    """Tell whether a spec's reference can name something, without importing anything.
+    """Return whether the target of a spec may exist, without importing anything.
 
-    Only a module that is surely missing, or that surely does not define the name, gives False.
+    The result is False only if the module is certainly missing, or certainly does not define the name.
 
     Args:
         reference: `package.module:attribute`.
@@ -102,12 +107,10 @@ def _unusable(problem: str) -> HookSource:
     return HookSource(kinds=(), api=None, requires=(), command_summary=None, problem=problem)
 
 
-def _problem(tree: ast.Module) -> str:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef) or not node.name.startswith("ace_"):
-            continue
-        if _is_hook(node, node.name) and node.name.removeprefix("ace_") not in HOOKS:
-            return unknown_hook(node.name)
+def _problem(tree: ast.Module, hooks: Iterable[str]) -> str:
+    for name in hooks:
+        if name.removeprefix("ace_") not in HOOKS:
+            return unknown_hook(name)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and not node.decorator_list and node.name.removeprefix("ace_") in HOOKS:
             return undecorated_hook(node.name)
@@ -115,7 +118,7 @@ def _problem(tree: ast.Module) -> str:
 
 
 def _defined_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that a module may define, `*` for those of a star import, wherever in the module."""
+    """Yield the names that are assigned or imported anywhere in a module; `*` for those of a star import."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
@@ -126,7 +129,7 @@ def _defined_names(tree: ast.AST) -> Iterator[str]:
 
 
 def _found(name: str) -> ModuleSpec | None:
-    """Find a module as the import system would, but import no package on the way."""
+    """Find a module as the import system does, but without importing its parent packages."""
     folders = None
     spec: ModuleSpec | None = None
     parts = name.split(".")
@@ -140,17 +143,29 @@ def _found(name: str) -> ModuleSpec | None:
 
 def _asked_of_finders(name: str, folders: list[str] | None) -> ModuleSpec | None:
     for finder in sys.meta_path:
-        find_spec = getattr(finder, "find_spec", None)  # the import system passes over finders without it, too
+        find_spec = getattr(finder, "find_spec", None)  # the import system skips finders without it, too
         spec: ModuleSpec | None = None if find_spec is None else find_spec(name, folders)
         if spec is not None:
             return spec
     return None
 
 
-def _is_hook(node: ast.AST, name: str) -> bool:
-    if not isinstance(node, ast.FunctionDef) or node.name != name:
+def _is_hook(function: ast.FunctionDef) -> bool:
+    if not function.name.startswith("ace_"):
         return False
-    return any(ast.unparse(decorator).partition("(")[0].endswith("hookimpl") for decorator in node.decorator_list)
+    return any(ast.unparse(decorator).partition("(")[0].endswith("hookimpl") for decorator in function.decorator_list)
+
+
+def _calls(nodes: Iterable[ast.AST]) -> Mapping[str, Sequence[ast.Call]]:
+    """Return the calls of specs, by the name of the spec."""
+    calls: dict[str, list[ast.Call]] = {spec: [] for spec in HOOKS.values()}
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            function = node.func
+            name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+            if name in calls:
+                calls[name].append(node)
+    return calls
 
 
 def _api(tree: ast.Module) -> int | None:
@@ -162,7 +177,7 @@ def _api(tree: ast.Module) -> int | None:
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[ast.Assign | ast.AnnAssign, ast.Name]]:
-    """Yield the statements that give a name of the module a value."""
+    """Yield the statements that assign a module-level name."""
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
             yield from ((statement, target) for target in statement.targets if isinstance(target, ast.Name))
@@ -170,38 +185,39 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[ast.Assign | ast.AnnAssign,
             yield statement, statement.target
 
 
-def _requirements(tree: ast.Module) -> tuple[str, ...]:
-    """Return the texts in `requires=` of all specs, each once; they may be given by a name of the module."""
+def _requirements(tree: ast.Module, calls: Mapping[str, Sequence[ast.Call]]) -> tuple[str, ...]:
+    """Return the literals in `requires=` of all specs, without duplicates, directly or by a module-level name."""
     found: dict[str, None] = {}
     named = {name.id: statement.value for statement, name in _assignments(tree)}
     for spec in HOOKS.values():
-        for value in _arguments(tree, spec, "requires"):
+        for value in _arguments(calls[spec], "requires"):
             given = named.get(value.id) if isinstance(value, ast.Name) else value
             texts = given.elts if isinstance(given, ast.Tuple) else []
             found |= {text.value: None for text in texts if isinstance(text, ast.Constant) and type(text.value) is str}
     return tuple(found)
 
 
-def _targets(tree: ast.Module) -> tuple[str, ...]:
-    """Return the references in all specs that are written as plain texts, each once."""
+def _targets(calls: Mapping[str, Sequence[ast.Call]]) -> tuple[str, ...]:
+    """Return the targets of all specs that are string literals, without duplicates."""
     found: dict[str, None] = {}
     for spec in HOOKS.values():
         for argument in ("target", "produces", "accepts", "recognises", "parts"):
-            for value in _arguments(tree, spec, argument):
-                if isinstance(value, ast.Constant) and isinstance(value.value, str) and ":" in value.value:
-                    found[value.value] = None
+            found |= {text: None for text in _texts(calls[spec], argument) if ":" in text}
     return tuple(found)
 
 
-def _command_summary(tree: ast.Module) -> str | None:
-    for value in _arguments(tree, "CommandSpec", "summary"):
+def _command_summary(calls: Mapping[str, Sequence[ast.Call]]) -> str | None:
+    return next(_texts(calls["CommandSpec"], "summary"), None)
+
+
+def _texts(calls: Iterable[ast.Call], argument: str) -> Iterator[str]:
+    """Yield what one argument is given in calls, where that is written as a plain text."""
+    for value in _arguments(calls, argument):
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            return value.value
-    return None
+            yield value.value
 
 
-def _arguments(tree: ast.Module, function: str, argument: str) -> Iterator[ast.expr]:
-    """Yield what one argument is given in all calls of a function."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == function:
-            yield from (keyword.value for keyword in node.keywords if keyword.arg == argument)
+def _arguments(calls: Iterable[ast.Call], argument: str) -> Iterator[ast.expr]:
+    """Yield the expressions passed as one argument in several calls."""
+    for call in calls:
+        yield from (keyword.value for keyword in call.keywords if keyword.arg == argument)

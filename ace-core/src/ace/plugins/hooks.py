@@ -1,4 +1,4 @@
-"""The hooks: what a plugin can give. None takes an argument, all return data; see `ace.plugins.specs`."""
+"""The hooks: what a plugin can provide. They take no arguments and return data; see `ace.plugins.specs`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _hookspec = pluggy.HookspecMarker("ace")
 
 @_hookspec
 def ace_execute_steps() -> Iterable[ExecuteStepSpec]:
-    """Give the step that runs tasks with a framework.
+    """Provide the step that runs tasks with a framework.
 
     Example:
         @hookimpl
@@ -49,7 +49,7 @@ def ace_execute_steps() -> Iterable[ExecuteStepSpec]:
 
 @_hookspec
 def ace_trace_converters() -> Iterable[TraceConverterSpec]:
-    """Give the step that turns the framework's result, or a stored record, into the standard trace dict.
+    """Provide the step that converts a result of the framework, or a stored record, to the standard trace dict.
 
     Example:
         @hookimpl
@@ -66,7 +66,7 @@ def ace_trace_converters() -> Iterable[TraceConverterSpec]:
 
 @_hookspec
 def ace_runners() -> Iterable[RunnerSpec]:
-    """Give a runner class of your own, where the one composed of the two steps is not enough.
+    """Provide a runner class, if the runner composed of the two steps is not enough.
 
     Example:
         @hookimpl
@@ -78,7 +78,7 @@ def ace_runners() -> Iterable[RunnerSpec]:
 
 @_hookspec
 def ace_llm_clients() -> Iterable[LLMClientSpec]:
-    """Give a client of a language model; `acme/large` in any model string then reaches it with `"large"`.
+    """Provide a language model client; a model string `acme/large` then calls it with `"large"`.
 
     Example:
         @hookimpl
@@ -90,7 +90,7 @@ def ace_llm_clients() -> Iterable[LLMClientSpec]:
 
 @_hookspec
 def ace_commands() -> Iterable[CommandSpec]:
-    """Give a subcommand, here `ace acme`; a parameter of the type `ace.cli.CommandContext` gives it the settings.
+    """Provide a subcommand such as `ace acme`; a parameter of type `ace.cli.CommandContext` receives the settings.
 
     Example:
         @hookimpl
@@ -102,7 +102,7 @@ def ace_commands() -> Iterable[CommandSpec]:
 
 @_hookspec
 def ace_observers() -> Iterable[ObserverSpec]:
-    """Give a callable that is told every event of runs, samples, steps, model calls and skills.
+    """Provide a callable that receives every event of runs, samples, steps, model calls and skills.
 
     Example:
         @hookimpl
@@ -114,7 +114,7 @@ def ace_observers() -> Iterable[ObserverSpec]:
 
 @_hookspec
 def ace_stores() -> Iterable[StoreSpec]:
-    """Give a store, an `ace.skillbook.SkillbookStore`; `Skillbook.open` and `--skillbook` then take `acme://team/skills`.
+    """Provide an `ace.skillbook.SkillbookStore`; `Skillbook.open` and `--skillbook` then accept `acme://team/skills`.
 
     Example:
         @hookimpl
@@ -126,7 +126,7 @@ def ace_stores() -> Iterable[StoreSpec]:
 
 @_hookspec
 def ace_embedders() -> Iterable[EmbedderSpec]:
-    """Give what turns texts into vectors; `DeduplicationConfig(embedding_provider="acme")` then uses it.
+    """Provide an embedding model; `DeduplicationConfig(embedding_provider="acme")` then uses it.
 
     Example:
         @hookimpl
@@ -146,7 +146,7 @@ HOOKS: Final = {
     "stores": "StoreSpec",
     "embedders": "EmbedderSpec",
 }
-"""The kinds of what a plugin can give, each with its spec; the hook of `runners` is `ace_runners`."""
+"""The kinds of things that a plugin can provide, each with its spec; the hook of `runners` is `ace_runners`."""
 
 
 def hook_names() -> str:
@@ -155,10 +155,7 @@ def hook_names() -> str:
 
 
 def unknown_hook(name: str) -> str:
-    """Say that a function is marked as a hook and is not one.
-
-    Args:
-        name: The name of the function.
+    """Return the error for a function that is marked as a hook, but is not one.
 
     Example:
         >>> print(unknown_hook("ace_runner"))
@@ -172,9 +169,5 @@ def unknown_hook(name: str) -> str:
 
 
 def undecorated_hook(name: str) -> str:
-    """Say that a function has the name of a hook and lacks the decorator.
-
-    Args:
-        name: The name of the function.
-    """
+    """Return the error for a function that has the name of a hook, but not the decorator."""
     return f"{name} is not marked as a hook; write @hookimpl above it"

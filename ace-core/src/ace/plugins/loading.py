@@ -1,7 +1,7 @@
-"""Loads one plugin: imports its hook module, calls its hooks, checks what they yield, and imports that when it is used.
+"""Loads one plugin: imports its hook module, calls its hooks and checks their specs, whose targets are imported later.
 
-All code of plugins runs inside of `_plugin_code`, which attributes its errors to the plugin. It runs under
-`loading_lock` where plugins are loaded and registered, on the thread that first needs the plugin.
+All code of plugins runs inside `_plugin_code`, which attributes its errors to the plugin. Plugins are loaded and
+registered with `loading_lock` held, on the thread that first uses them.
 """
 
 from __future__ import annotations
@@ -33,37 +33,38 @@ __all__ = [
     "load",
     "load_hooks",
     "loading_lock",
+    "wrong_name",
 ]
 
 _logger = logging.getLogger(__name__)
 
 loading_lock: Final = threading.RLock()
-"""Held while plugins are loaded and registered. It is one lock for all, so that no two threads wait for each other: a
-plugin that is being loaded may look into a registry, and a registry that is looked into loads plugins."""
+"""Held while plugins are loaded and registered. A single lock avoids deadlocks: a plugin that is being loaded may use a
+registry, and using a registry loads plugins."""
 
 SLOW_AFTER: Final = 5.0
-"""Seconds after which the user is told which plugin the program is waiting for."""
+"""The time after which a warning names the plugin that the program is waiting for, in seconds."""
 
 CURRENT_API: Final = 1
-"""The number that a hook module written today states as `ACE_API`."""
+"""The current value of `ACE_API`."""
 ACCEPTED_API: Final = (1,)
-"""The numbers that are understood: the current one and the one before it, once there is one."""
+"""The supported values of `ACE_API`: the current one and, later, the previous one."""
 
 SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
 
 @contextlib.contextmanager
 def _plugin_code(failure: str, doing: str, hint: str = "") -> Iterator[None]:
-    """Import a module of a plugin, or call one of its hooks, inside the block.
+    """A context in which a module of a plugin is imported, or one of its hooks is called.
 
-    A plugin may raise anything, `GeneratorExit` and exceptions derived from `BaseException` included; all of it
-    becomes a `PluginLoadError`. `KeyboardInterrupt` is raised as it is, since the user may have pressed Ctrl-C, with a
-    note that says what was interrupted.
+    Any exception, including `GeneratorExit` and others derived from `BaseException`, becomes a `PluginLoadError`. Only
+    `KeyboardInterrupt` is raised unchanged, because the user may have pressed Ctrl-C, with a note that says what was
+    interrupted.
 
     Args:
-        failure: Begins the error: who failed, and at what.
-        doing: What happens in the block, for the messages about a slow plugin and an interrupted one.
-        hint: Ends the error.
+        failure: The beginning of the error: the plugin, and what failed.
+        doing: A description of the block, for messages about slow or interrupted plugins.
+        hint: The end of the error.
 
     Raises:
         PluginLoadError: The block raised.
@@ -95,14 +96,14 @@ def _plugin_code(failure: str, doing: str, hint: str = "") -> Iterator[None]:
 
 
 def check_api(api: object, owner: str) -> None:
-    """Check the number that a hook module states as `ACE_API`.
+    """Check the `ACE_API` of a hook module.
 
     Args:
-        api: What it states; None if it states nothing.
-        owner: The plugin and its distribution, for errors.
+        api: The value; None if the module does not have one.
+        owner: The names of the plugin and its distribution, for errors.
 
     Raises:
-        PluginApiError: This ace-core does not understand it.
+        PluginApiError: This version of ace-core does not support the value.
 
     Example:
         >>> check_api(CURRENT_API, "plugin 'acme' of ace-acme 1.0")
@@ -110,7 +111,7 @@ def check_api(api: object, owner: str) -> None:
     if type(api) is int and api in ACCEPTED_API:
         return
     if api is None:
-        said, fix = "its hook module states no ACE_API", f"write ACE_API = {CURRENT_API} into it"
+        said, fix = "its hook module has no ACE_API", f"add ACE_API = {CURRENT_API}"
     elif type(api) is not int:
         said, fix = f"ACE_API must be a whole number, got {api!r}", f"write ACE_API = {CURRENT_API}"
     elif api > CURRENT_API:
@@ -121,15 +122,15 @@ def check_api(api: object, owner: str) -> None:
 
 
 def check_requirements(requires: Iterable[str], *, needed_by: str) -> None:
-    """Compare requirements with what is installed; nothing is imported.
+    """Compare requirements with the installed distributions, without importing them.
 
     Args:
         requires: PEP 508 requirements.
-        needed_by: Who needs them, for the error: a plugin and its distribution.
+        needed_by: The names of the plugin and its distribution, for errors.
 
     Raises:
-        MissingFrameworkError: One of them is not met.
-        PluginLoadError: One of them is not written as it must be.
+        MissingFrameworkError: A requirement is not met.
+        PluginLoadError: A requirement does not follow PEP 508.
 
     Example:
         >>> check_requirements(["pluggy>=1"], needed_by="plugin 'acme'")
@@ -146,7 +147,7 @@ installed; run: pip install 'pluggy>=99'
         try:
             requirement = Requirement(text)
             is_needed = requirement.marker is None or requirement.marker.evaluate()
-        except ValueError as error:  # of the requirement or of its marker
+        except ValueError as error:  # in the requirement or in its marker
             raise PluginLoadError(f"{needed_by}: a requirement must follow PEP 508, got {text!r}") from error
         if not is_needed:
             continue
@@ -165,10 +166,10 @@ installed; run: pip install 'pluggy>=99'
 
 @final
 class _Targets:
-    """What the specs of one plugin name, as far as it is imported.
+    """The imported targets of one plugin's specs.
 
     Args:
-        owner: The plugin and its distribution, for errors.
+        owner: The names of the plugin and its distribution, for errors.
     """
 
     def __init__(self, owner: str) -> None:
@@ -177,15 +178,15 @@ class _Targets:
         self._lock = threading.RLock()
 
     def resolve(self, reference: str, requires: tuple[str, ...] = ()) -> object:
-        """Return what a reference names. One that failed is tried again: what was missing may be there by then.
+        """Import the target of a reference. An import that failed is tried again on the next call.
 
         Args:
             reference: `package.module:attribute`.
-            requires: What it needs.
+            requires: The requirements of the target.
 
         Raises:
-            MissingFrameworkError: Something that it needs is not installed.
-            PluginLoadError: It could not be imported, or is not there.
+            MissingFrameworkError: A requirement is not installed.
+            PluginLoadError: The target could not be imported, or does not exist.
         """
         with self._lock:
             if reference not in self._found:
@@ -230,11 +231,11 @@ class _Targets:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPlugin:
-    """A plugin whose hooks have been called. None of its targets has to be imported."""
+    """A plugin whose hooks have been called. Its targets need not be imported yet."""
 
     name: str
     specs: Mapping[str, tuple[Spec, ...]]
-    """What it gives, by kind."""
+    """Its specs, by kind."""
     targets: _Targets
 
     def specs_of(self, kind: type[SomeSpec]) -> list[SomeSpec]:
@@ -242,37 +243,31 @@ class LoadedPlugin:
         return [spec for found in self.specs.values() for spec in found if isinstance(spec, kind)]
 
     def resolve(self, spec: Spec) -> Any:
-        """Return what a spec of this plugin names, see `Targets.resolve`."""
+        """Import the target of a spec of this plugin."""
         return self.targets.resolve(spec.target, spec.requires)
 
 
 def load(plugin: InstalledPlugin) -> LoadedPlugin:
-    """Import the hook module of a plugin, and load what it gives.
-
-    Args:
-        plugin: An installed plugin.
+    """Import the hook module of an installed plugin, and call its hooks.
 
     Raises:
-        PluginError: It cannot be loaded; the text says why.
+        PluginError: The plugin cannot be loaded.
     """
     return load_hooks(import_hooks(plugin), plugin.name, _owner(plugin))
 
 
 def import_hooks(plugin: InstalledPlugin) -> object:
-    """Import the hook module of a plugin; none of its hooks is called.
-
-    Args:
-        plugin: An installed plugin.
+    """Import the hook module of an installed plugin, without calling its hooks.
 
     Raises:
-        PluginError: It cannot be imported; the text says why.
+        PluginError: The module cannot be imported.
     """
     module, _, attributes = plugin.module.partition(":")
     owner = _owner(plugin)
     with _plugin_code(
         f"{owner}: its hook module {plugin.module!r} cannot be imported",
         f"importing the hook module of {owner}",
-        f"; uninstall or update it, or switch it off: ACE_PLUGINS_DISABLED={plugin.name}",
+        f"; uninstall or update it, or disable it: ACE_PLUGINS_DISABLED={plugin.name}",
     ):
         hook_module: object = import_module(module)
         for attribute in filter(None, attributes.split(".")):
@@ -285,16 +280,16 @@ def _owner(plugin: InstalledPlugin) -> str:
 
 
 def load_hooks(hook_module: object, name: str, owner: str, *, own_names: bool = True) -> LoadedPlugin:
-    """Call the hooks of a module or another object that has them, in a plugin manager of its own.
+    """Call the hooks of a module or another object in a separate plugin manager.
 
     Args:
-        hook_module: The object.
+        hook_module: The object that has the hooks.
         name: The name of the plugin.
-        owner: The plugin and its distribution, for errors.
+        owner: The names of the plugin and its distribution, for errors.
         own_names: Whether all specs must have the name of the plugin.
 
     Raises:
-        PluginError: A hook or a spec is wrong.
+        PluginError: A hook or a spec is invalid.
     """
     check_api(getattr(hook_module, "ACE_API", None), owner)
     _check_decorators(hook_module, owner)
@@ -332,13 +327,13 @@ def _check_decorators(hook_module: object, owner: str) -> None:
 
 
 def _yielded(manager: pluggy.PluginManager, kind: str, owner: str) -> tuple[Spec, ...]:
-    """Call one hook and check what it yields."""
+    """Call one hook and check its specs."""
     wanted: type[Spec] = getattr(specs, HOOKS[kind])
     with _plugin_code(f"{owner}: ace_{kind} failed", f"calling ace_{kind} of {owner}"):
         found = [spec for result in getattr(manager.hook, f"ace_{kind}")() for spec in _iterable(result, kind, wanted)]
     for spec in found:
         if type(spec) is not wanted:
-            raise PluginLoadError(f"{owner}: ace_{kind} must yield {wanted.__name__}, and yielded {spec!r}")
+            raise PluginLoadError(f"{owner}: ace_{kind} must yield {wanted.__name__}, got {spec!r}")
     return tuple(found)
 
 
@@ -348,12 +343,24 @@ def _iterable(result: object, kind: str, wanted: type[Spec]) -> Iterable[Any]:
     return result
 
 
+def wrong_name(kind: str, given: str, wanted: str, owner: str) -> PluginLoadError:
+    """Return the error of a spec that has another name than its entry point.
+
+    Args:
+        kind: The kind of the spec, such as `runners`.
+        given: Its name.
+        wanted: The name of the entry point.
+        owner: The plugin and its distribution.
+    """
+    return PluginLoadError(
+        f"{owner}: ace_{kind} yields the name {given!r}; it must be the name of the entry point, {wanted!r}"
+    )
+
+
 def _check_names(given: Mapping[str, tuple[Spec, ...]], name: str, owner: str) -> None:
     for kind, found in given.items():
         wrong = next((spec for spec in found if spec.name != name), None)
         if wrong is not None:
-            raise PluginLoadError(
-                f"{owner}: ace_{kind} yields the name {wrong.name!r}; it must be the name of the entry point, {name!r}"
-            )
+            raise wrong_name(kind, wrong.name, name, owner)
         if len(found) > 1:
             raise PluginLoadError(f"{owner}: ace_{kind} yields {name!r} {len(found)} times; one is enough")

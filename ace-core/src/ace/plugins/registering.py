@@ -1,4 +1,4 @@
-"""Puts what plugins give into the registries of the lower layers, which ask for it when they are looked into."""
+"""Registers what plugins provide in the registries of the lower layers, when these are used."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ _built_in: LoadedPlugin | None = None
 _built_in_kinds: set[str] = set()
 
 _HEAD_SIZE: Final = 64 * 1024
-"""How many bytes of a file a recogniser gets to see."""
+"""The number of bytes of a file that are passed to a recogniser."""
 
 
 def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
-    """Register what plugins give of one kind, as far as that has not been done.
+    """Register what plugins provide of one kind, unless that has been done already.
 
     Args:
-        kind: Such as `trace_converters`.
-        name: Only of the plugin with this name, if there is one.
-        built_in: Only what comes with ace.
+        kind: The kind, such as `trace_converters`.
+        name: Only register the plugin of this name, if it exists.
+        built_in: Only register what is part of ace.
 
     Raises:
-        PluginError: The plugin of this name cannot be loaded. (Others are skipped, with one warning each, except
-            under `ACE_PLUGINS_STRICT=1`.)
+        PluginError: The plugin of this name cannot be loaded. (Without a name, such plugins are skipped with a warning,
+            except with `ACE_PLUGINS_STRICT=1`.)
     """
     global _working
     if (kind, name, built_in) in _done:
         return
     with loading_lock:
-        if _working:  # a plugin that is being loaded looks into a registry
+        if _working:  # a plugin that is being loaded uses a registry
             return
         _working = True
         try:
@@ -62,11 +62,7 @@ def fill(kind: str, *, name: str | None = None, built_in: bool = False) -> None:
 
 
 def forget(plugin: CataloguedPlugin) -> None:
-    """Take what a plugin gave out of the registries, and look anew at the next question.
-
-    Args:
-        plugin: The plugin.
-    """
+    """Remove what a plugin provided from the registries, and search the plugins again on their next use."""
     with loading_lock:
         for undo in _undo.pop(plugin, []):
             undo()
@@ -89,12 +85,12 @@ def _register_built_in(kind: str) -> None:
 
 
 def _register_installed(kind: str, name: str | None) -> bool:
-    """Register what installed plugins give. Returns whether all have been asked: one that is being loaded is not."""
+    """Register what installed plugins provide; return whether none was skipped because it is being loaded."""
     from ace.plugins.catalogue import catalogue
 
     plugins = catalogue()
     if name in {plugin.installed.name for plugin in plugins.plugins() if plugin.installed.is_enabled}:
-        plugins.find(str(name))  # raises where the name is in conflict
+        plugins.find(str(name))  # raises if the name is in conflict
     is_complete = True
     for plugin in plugins.giving(kind):
         if (kind, plugin) in _tried or name not in (None, plugin.installed.name):
@@ -108,7 +104,7 @@ def _register_installed(kind: str, name: str | None) -> bool:
         except PluginError as error:
             if name is not None or is_strict(os.environ):
                 raise
-            if (plugin, str(error)) not in _warned:  # it is asked once for each kind
+            if (plugin, str(error)) not in _warned:  # this is called for each kind
                 _warned.add((plugin, str(error)))
                 _logger.warning("%s", error)
         _tried.add((kind, plugin))
@@ -116,7 +112,7 @@ def _register_installed(kind: str, name: str | None) -> bool:
 
 
 def _register(plugin: LoadedPlugin, spec: Spec) -> Callable[[], None]:
-    """Put one spec into its registry; return the function that removes it again."""
+    """Add one spec to its registry; return the function that removes it."""
     try:
         return _REGISTRARS[type(spec)](plugin, spec)
     except ValueError as error:
@@ -131,7 +127,7 @@ def _register_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> Calla
 
 
 def _register_client(plugin: LoadedPlugin, spec: LLMClientSpec) -> Callable[[], None]:
-    from ace.protocols.model_prefixes import register_model_prefix, unregister_model_prefix
+    from ace.protocols.llm import register_model_prefix, unregister_model_prefix
 
     register_model_prefix(spec.name, lambda model, **settings: plugin.resolve(spec)(model, **settings))
     return lambda: unregister_model_prefix(spec.name)
@@ -175,12 +171,7 @@ _REGISTRARS: dict[type[Spec], Callable[[LoadedPlugin, Any], Callable[[], None]]]
 
 
 def _trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceConverter:
-    """Return a converter that imports what it needs when it is first used.
-
-    Args:
-        plugin: The plugin.
-        spec: One of its specs.
-    """
+    """Return a converter that imports its target on first use."""
     from ace.protocols.trace_converters import TraceConverter
 
     def recognises(trace: object) -> float:
@@ -197,7 +188,7 @@ def _trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceCon
         converted = plugin.resolve(spec)()(ACEStepContext(sample=trace, trace=trace)).trace
         if not isinstance(converted, Mapping):
             raise TypeError(
-                f"{plugin.targets.owner}: {spec.target!r} must put the standard trace dict on ctx.trace, "
+                f"{plugin.targets.owner}: {spec.target!r} must set ctx.trace to the standard trace dict, "
                 f"not a {type(converted).__name__}"
             )
         return converted
@@ -213,7 +204,7 @@ def _trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceCon
 
 
 def _head_of(path: Path) -> bytes:
-    """Return the beginning of a file; empty if it cannot be read, which the reader of the file reports."""
+    """Return the beginning of a file; empty if it cannot be read, which is reported later."""
     try:
         with path.open("rb") as file:
             return file.read(_HEAD_SIZE)
@@ -222,5 +213,5 @@ def _head_of(path: Path) -> bytes:
 
 
 def _class_names(value: object) -> list[str]:
-    """Return the classes of a value, as a spec writes them; nothing has to be imported to compare them."""
+    """Return the names of the classes of a value in the format of specs, to compare them without imports."""
     return [f"{kind.__module__}:{kind.__qualname__}" for kind in type(value).__mro__]

@@ -1,4 +1,4 @@
-"""What hooks yield: data that tells what a plugin gives and where it is. No spec holds a type of a framework."""
+"""The specs that hooks yield: they describe what a plugin provides by names, without importing any framework."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ _TARGET: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """What all specs have.
+    """The common fields of all specs.
 
     Raises:
-        ValueError: A name, a target, a class or a requirement is not written as it must be.
+        ValueError: A name, a target, a class or a requirement has the wrong format.
 
     Example:
         >>> RunnerSpec(name="acme", target="ace_acme.runner")
         Traceback (most recent call last):
         ...
-        ValueError: RunnerSpec 'acme': target is written 'package.module:attribute', not 'ace_acme.runner'
+        ValueError: RunnerSpec 'acme': target must be written as 'package.module:attribute', got 'ace_acme.runner'
     """
 
     name: str
-    """The name of the plugin, that of its entry point: `[a-z][a-z0-9_]*`."""
+    """The name of the plugin, which is that of its entry point: `[a-z][a-z0-9_]*`."""
     target: str
-    """What is given, as `package.module:attribute`. It is imported when it is first used."""
+    """The object that is provided, as `package.module:attribute`. It is imported on first use."""
     summary: str = ""
-    """One line for lists and help."""
+    """A description of one line, for lists and help."""
     requires: tuple[str, ...] = ()
-    """The distributions that the target needs, as PEP 508 requirements. They are checked before it is imported."""
+    """The distributions that the target requires, as PEP 508 requirements. They are checked before it is imported."""
 
     def __post_init__(self) -> None:
         if not _is_written(_NAME, self.name):
@@ -57,23 +57,23 @@ class Spec:
 
     def _check_reference(self, field: str, reference: str) -> None:
         if not _is_written(_TARGET, reference):
-            raise self._wrong(field, "'package.module:attribute'", reference)
+            raise self._wrong(field, "written as 'package.module:attribute'", reference)
 
     def _check_texts(self, field: str, texts: object) -> None:
         if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
-            raise self._wrong(field, "as a tuple of texts", texts)
+            raise self._wrong(field, "a tuple of strings", texts)
 
     def _check_requirement(self, requirement: str) -> None:
-        # Imported here: most specs require nothing, and every hook module loads this one.
+        # Imported here, because every hook module imports this one and most specs have no requirements.
         from packaging.requirements import InvalidRequirement, Requirement
 
         try:
             Requirement(requirement)
         except InvalidRequirement as error:
-            raise self._wrong("a requirement", "as in PEP 508", requirement) from error
+            raise self._wrong("a requirement", "written as in PEP 508", requirement) from error
 
     def _wrong(self, field: str, form: str, value: object) -> ValueError:
-        return ValueError(f"{type(self).__name__} {self.name!r}: {field} is written {form}, not {value!r}")
+        return ValueError(f"{type(self).__name__} {self.name!r}: {field} must be {form}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,20 +93,20 @@ class ExecuteStepSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceConverterSpec(Spec):
-    """A step without arguments that turns a framework's result, or a stored record, into the standard trace dict."""
+    """A step without arguments that converts a framework's result, or a stored record, to the standard trace dict."""
 
     accepts: str | None = None
-    """The class of the result, as `package.module:Class`. Instances of it are this plugin's, for sure."""
+    """The class of the result, as `package.module:Class`. Its instances are always converted by this plugin."""
     recognises: str | None = None
-    """A light function, as `package.module:function`, that needs no framework. It takes a record of any type, or the
-    first 64 KiB of a file as bytes, and returns a score from 0 (not mine) to 1 (surely mine). The higher one wins.
-    Of a file that it claims, the step then gets the `Path`."""
+    """A function, as `package.module:function`, which must not import the framework. It is called with a record of any
+    type, or with the first 64 KiB of a file as bytes, and returns a score from 0 (not supported) to 1 (certain). The
+    plugin with the highest score is used. For a file, the step then gets the `Path`."""
     parts: str | None = None
-    """For files that hold several traces: a light function, as `package.module:function`. `ace learn` calls it with
-    the value of each line of a file that `recognises` claims, or with that of the whole JSON document. It returns the
-    records in the value as pairs `(key, record)`. Records of one file with the same key are one trace, which the step
-    gets as a list (a single record as it is); one with the key None is a trace of its own. Without this function, a
-    file is one trace."""
+    """For files that contain several traces: a function, as `package.module:function`, which must not import the
+    framework. `ace learn` calls it with the value of each line of a file that `recognises` claims, or with that of the
+    whole JSON document. It returns the records in the value as pairs `(key, record)`. Records of one file with the same
+    key are one trace, which the step gets as a list (a single record is not wrapped in a list); a record with the key
+    None is a separate trace. Without this function, a file is one trace."""
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)
@@ -120,12 +120,12 @@ class TraceConverterSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSpec(Spec):
-    """A runner class. A plugin without one, but with both steps, gets one that is composed of them."""
+    """A runner class. For a plugin with both steps but without a runner, one is composed from the steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMClientSpec(Spec):
-    """A client of a language model, reached as `name/...` in any model string.
+    """A client of a language model, selected by model strings of the form `name/...`.
 
     The target is called with the rest of the model string and with settings such as `max_tokens`.
     """
@@ -133,25 +133,25 @@ class LLMClientSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSpec(Spec):
-    """A subcommand of `ace`: a typed function or a cyclopts `App`. Users see and type hyphens for underscores.
+    """A subcommand of `ace`: a typed function or a cyclopts `App`. Underscores in its name become hyphens.
 
-    Written with plain texts, its name and summary are read without importing anything.
+    If its name and summary are string literals, the help shows them without importing the hook module.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverSpec(Spec):
-    """A callable that is told the events of runs, samples, steps, model calls and skills."""
+    """A callable that receives the events of runs, samples, steps, model calls and skills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSpec(Spec):
-    """A store of skillbooks. The target is called with the location that the user gave."""
+    """A store of skillbooks. The target is called with the location."""
 
     schemes: tuple[str, ...] = ()
-    """The beginnings of locations that are this store's: `("acme",)` for `acme://...`."""
+    """The URL schemes of the store's locations: `("acme",)` for `acme://...`."""
     suffixes: tuple[str, ...] = ()
-    """The endings of files that are this store's, such as `(".acme",)`."""
+    """The suffixes of the store's files, such as `(".acme",)`."""
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)
@@ -171,9 +171,9 @@ class StoreSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderSpec(Spec):
-    """What turns texts into vectors, reached as `embedding_provider=name`.
+    """An embedding model, selected with `embedding_provider=name`.
 
-    The target is called with the name of the embedding model, or None for its own choice.
+    The target is called with the name of the embedding model, or None for its default.
     """
 
 

@@ -1,5 +1,6 @@
-"""What roles, clients and managers have to offer, their errors and events, and the registries that plugins fill."""
+"""The protocols of roles, clients and managers, their errors and events, and the registries that plugins fill."""
 
+from ace.lazy_exports import lazy_exports
 from ace.protocols.deduplication import (
     AsksSkillManagerLike,
     CaseOutcomeLike,
@@ -23,9 +24,15 @@ from ace.protocols.errors import (
     RoleError,
     UnusableAnswerError,
 )
-from ace.protocols.llm import AnyLLMClient, AsyncLLMClientLike, LLMClientLike, LLMResponse, StructuredAnswer, Usage
-from ace.protocols.model_prefixes import (
+from ace.protocols.llm import (
+    AnyLLMClient,
+    AsyncLLMClientLike,
+    LayeredPrompt,
+    LLMClientLike,
+    LLMResponse,
     ModelClientFactory,
+    StructuredAnswer,
+    Usage,
     find_model_prefix,
     model_prefixes,
     register_model_prefix,
@@ -61,6 +68,7 @@ __all__ = [
     "LLMClientLike",
     "LLMError",
     "LLMResponse",
+    "LayeredPrompt",
     "ModelClientFactory",
     "ProvesMergesLike",
     "ReflectorLike",
@@ -89,35 +97,11 @@ __all__ = [
     "unregister_trace_converter",
 ]
 
-_IN_CALLS = frozenset(
-    {
-        "AnswerBudget",
-        "BLOCKING",
-        "CallScope",
-        "Calling",
-        "ON_LOOP",
-        "RecordedAnswers",
-        "answer_budget",
-        "call_scope",
-        "current_answer_budget",
-        "current_call_scope",
-        "finished",
-        "note_model_call",
-        "own_twin",
-        "redactor_for",
-        "within_seconds",
-    }
+_IN_CALLS = (
+    *("AnswerBudget", "BLOCKING", "CallScope", "Calling", "ON_LOOP", "RecordedAnswers", "answer_budget", "call_scope"),
+    *("current_answer_budget", "current_call_scope", "finished", "note_model_call", "own_twin", "redactor_for"),
+    "within_seconds",
 )
 """Names of `ace.calls`, which were here first."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in _IN_CALLS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-    import warnings
-
-    warnings.warn(
-        f"ace.protocols.{name} is in ace.calls now; the old name works until 0.2", DeprecationWarning, stacklevel=2
-    )
-    return getattr(importlib.import_module("ace.calls"), name)
+__getattr__, __dir__ = lazy_exports(__name__, {}, old_names={name: f"ace.calls.{name}" for name in _IN_CALLS})

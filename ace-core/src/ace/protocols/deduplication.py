@@ -1,6 +1,6 @@
-"""What deduplication managers and embedders have to offer, their settings, and the registry of embedders.
+"""The protocols of deduplication managers and embedders, their settings, and the registry of embedders.
 
-`ace.plugins` fills the registry; LiteLLM's embedding models come the same way.
+`ace.plugins` fills the registry; LiteLLM's embedding models are registered in the same way.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BUILT_IN_PROVIDERS: Final = ("auto", "litellm", "local", "lexical")
 
 
 class EmbeddersOwn(float):
-    """A number that applies to embedders that do not name one of their own."""
+    """A default that applies only to embedders without a value of their own."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class EmbeddersOwn(float):
 DEFAULT_THRESHOLD: Final = EmbeddersOwn(0.85)
 """The cosine from which skills count as similar, for embedders without a `similarity_threshold` of their own.
 
-It fits large embedding models. Smaller ones give less to rewordings of one skill.
+It fits large embedding models. Smaller ones give lower values to rewordings of one skill.
 """
 
 
@@ -59,7 +59,7 @@ class DeduplicationConfig:
     """
 
     enabled: bool = True
-    """False switches deduplication off."""
+    """False disables deduplication."""
     similarity_threshold: float = DEFAULT_THRESHOLD
     """Cosine similarity from 0 to 1, from which two skills count as similar. By default the one that fits the
     embedder: its `similarity_threshold`, such as 0.6 for `local`, else 0.85; `lexical` has 0.6."""
@@ -105,13 +105,13 @@ class AsksSkillManagerLike(DeduplicationManagerLike, Protocol):
         """Return a manager that asks this skill manager, unless this one has a skill manager of its own.
 
         Args:
-            skill_manager: Who judges similar skills.
+            skill_manager: Judges similar skills.
         """
         ...
 
 
 class CaseOutcomeLike(Protocol):
-    """What was answered to the question of a case; see `ace.proofs.CaseOutcome`."""
+    """The answer to the question of a case; see `ace.proofs.CaseOutcome`."""
 
     @property
     def answer(self) -> str:
@@ -211,11 +211,11 @@ _embedders = Registry[EmbedderFactory]("embedders", "an embedder")
 
 
 def register_embedder(name: str, factory: EmbedderFactory) -> None:
-    """Make an embedder known.
+    """Register an embedder.
 
     Args:
-        name: What `embedding_provider` says to choose it.
-        factory: What makes it.
+        name: The value of `embedding_provider` that selects it.
+        factory: Makes the embedder.
 
     Raises:
         ValueError: The name is taken.
@@ -224,7 +224,7 @@ def register_embedder(name: str, factory: EmbedderFactory) -> None:
 
 
 def unregister_embedder(name: str) -> None:
-    """Forget an embedder; an unknown name is ignored.
+    """Unregister an embedder; an unknown name is ignored.
 
     Args:
         name: Its name.
@@ -238,10 +238,10 @@ def embedder_names() -> list[str]:
 
 
 def find_embedder(name: str) -> EmbedderFactory | None:
-    """Return what makes the embedder of a name, or None.
+    """Return the factory of an embedder, or None.
 
     Args:
-        name: What `embedding_provider` says.
+        name: The value of `embedding_provider`.
 
     Example:
         >>> find_embedder("nonsense") is None

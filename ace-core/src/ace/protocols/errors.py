@@ -38,8 +38,8 @@ class LLMCallError(LLMError):
         model: The model string that was called last.
         status_code: The HTTP status, or None if there was no response.
         attempts: The number of requests that were made, over all models.
-        problem: What was wrong with a connection that was made, such as an untrusted certificate or an answer that
-            was cut; empty if nothing is known.
+        problem: The problem with a connection that was made, such as an untrusted certificate or an answer that
+            was late, was cut or cannot be read; empty if nothing is known, or the server reported the problem itself.
         role: The role that asked (`Agent`, `Reflector`, `SkillManager`), or an empty string.
     """
 
@@ -94,12 +94,12 @@ class LLMAuthenticationError(LLMCallError):
 
 
 class UnusableAnswerError(LLMError):
-    """The model answered, and the answer cannot be used, also after every retry.
+    """The model answered, but the answer cannot be used, even after all retries.
 
     The raw answers are kept so that a runner can store them for inspection.
 
     Attributes:
-        problem: What was wrong with the last answer.
+        problem: The problem with the last answer.
         raw_answers: Every answer of this call, oldest first, exactly as the model gave it.
         role: The role that asked (`Agent`, `Reflector`, `SkillManager`), or an empty string.
 
@@ -127,7 +127,7 @@ class UnusableAnswerError(LLMError):
 
 
 class EmptyAnswerError(UnusableAnswerError):
-    """The agent's answer is empty, also after every retry. A caller may take it for an answer all the same.
+    """The agent's answer is empty, even after all retries. A caller may accept it nevertheless.
 
     Attributes:
         output: The last answer, with its reasoning.
@@ -146,7 +146,7 @@ class RoleError(TypeError):
 
 
 def error_text(error: BaseException) -> str:
-    """Return the text of an exception from code that is not ours: its `__str__` may fail too.
+    """Return the text of an exception from third-party code, whose `__str__` may fail too.
 
     Args:
         error: The exception.
@@ -162,12 +162,12 @@ def error_text(error: BaseException) -> str:
 
 
 def attribute_of(value: object, name: str, default: object = None) -> Any:  # whatever the object holds
-    """Return an attribute of a foreign object, or the default if it cannot be had.
+    """Return an attribute of a foreign object, or the default if it cannot be read.
 
     Args:
         value: Any object.
         name: The name of the attribute.
-        default: What is returned if there is none, or if asking for it raises.
+        default: Returned if the attribute does not exist, or if reading it raises an error.
 
     Example:
         >>> class Wrapper:

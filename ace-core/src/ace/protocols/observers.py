@@ -16,6 +16,7 @@ __all__ = [
     "Event",
     "ModelCalled",
     "Observer",
+    "ReflectionTurn",
     "RunEnded",
     "RunStarted",
     "SampleEnded",
@@ -25,6 +26,7 @@ __all__ = [
     "SkillsChanged",
     "StepEnded",
     "StepStarted",
+    "SubQuestionAnswered",
     "emit",
     "is_observed",
     "observing",
@@ -35,23 +37,23 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins."""
+    """A run has started."""
 
     run_id: str
     """The name of the run."""
     runner: str
-    """What kind of runner it is, such as `ace` or `trace_analyser`."""
+    """The kind of runner, such as `ace` or `trace_analyser`."""
     epochs: int
     """The number of passes over the inputs."""
     total: int | None
-    """How many inputs there are; None where that is not known."""
+    """The number of inputs; None if it is unknown."""
     resumed: bool
-    """Whether an earlier call of `run` had begun it."""
+    """Whether an earlier call of `run` started it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """A run is over, its background too."""
+    """A run has ended, including its background steps."""
 
     run_id: str
     """The name of the run."""
@@ -62,9 +64,9 @@ class RunEnded:
     failed: int
     """Samples that failed."""
     cancelled: int
-    """Samples that were not begun, or not finished, since the run was stopped. A resumed run takes them up."""
+    """Samples that were not started or not finished because the run was stopped. A resumed run processes them."""
     seconds: float
-    """How long it took."""
+    """The duration in seconds."""
     stopped_by: str
     """Empty if nothing stopped it; else `authentication` (the key was refused), `server_failures` (the model could not
     be reached for several samples in a row), `skillbook_not_written`, `cancelled`, `max_cost`, `fail_fast`,
@@ -73,50 +75,50 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True)
 class SampleStarted:
-    """A sample was drawn from the input, and its first step comes."""
+    """A sample was drawn from the input; its first step has not started yet."""
 
     run_id: str
     """The name of the run."""
     trace_id: str
     """The name of the sample or trace."""
     epoch: int
-    """From 1."""
+    """The epoch, from 1."""
     index: int
-    """Its place in the epoch, from 1."""
+    """Its position in the epoch, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleEnded:
-    """A sample has passed its last step, in the background too, or will pass no further one."""
+    """A sample has passed its last step, background steps included, or will not pass any further step."""
 
     run_id: str
     """The name of the run."""
     trace_id: str
     """The name of the sample or trace."""
     epoch: int
-    """From 1."""
+    """The epoch, from 1."""
     index: int
-    """Its place in the epoch, from 1."""
+    """Its position in the epoch, from 1."""
     error: BaseException | None
-    """What went wrong; a `PipelineCancelled` if the run was stopped."""
+    """The error; a `PipelineCancelled` if the run was stopped."""
     failed_at: str | None
-    """The step that failed, or that would have come next."""
+    """The step that failed, or that would have been next."""
     seconds: float
-    """The time since it was drawn; 0 if there was nothing to do."""
+    """The time since it was drawn, in seconds; 0 if there was nothing to do."""
     already_learned: bool
     """Whether an earlier call of this run had learned it, so that nothing was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """A step begins with a sample."""
+    """A step has started to process a sample."""
 
     run_id: str
     """The name of the run."""
     trace_id: str
     """The name of the sample or trace."""
     step: str
-    """The name of its class."""
+    """The name of the step's class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +130,11 @@ class StepEnded:
     trace_id: str
     """The name of the sample or trace."""
     step: str
-    """The name of its class."""
+    """The name of the step's class."""
     seconds: float
-    """How long it took."""
+    """The duration in seconds."""
     error: BaseException | None
-    """What it raised."""
+    """The error that it raised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +148,21 @@ class ModelCalled:
     model: str
     """The model string."""
     role: str
-    """Who asked, such as `Reflector`; empty outside a role."""
+    """The role that asked, such as `Reflector`; empty outside a role."""
     input_tokens: int
     """The tokens of the prompt, as the server reported them."""
     output_tokens: int
     """The tokens of the answer, as the server reported them."""
     cost: float | None
-    """US dollars; None where the price is not known."""
+    """The cost in US dollars; None if the price is unknown."""
     seconds: float
-    """How long the answer took."""
+    """The duration of the call, in seconds."""
     recorded: bool
-    """Whether the answer came from the record of a run: tokens and cost were spent when it was made, not now."""
+    """Whether the answer was recorded by an earlier attempt of the run, which spent its tokens and cost."""
+    cached_input_tokens: int = 0
+    """The part of `input_tokens` that the provider had in its cache."""
+    cache_write_tokens: int = 0
+    """The part of `input_tokens` that the provider wrote to its cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +172,7 @@ class SkillChange:
     kind: str
     """`ADD`, `UPDATE`, `TAG`, `REMOVE`, `MERGE`, `DELETE` or `KEEP`."""
     skill_id: str
-    """The skill; for a merge the one that stays. Empty where a skipped operation named none."""
+    """The skill; for a merge the one that remains. Empty if a skipped operation did not name one."""
     reason: str = ""
     """Why it was skipped; empty if it was applied."""
 
@@ -180,14 +186,14 @@ class SkillsChanged:
     trace_id: str
     """The sample or trace that taught it."""
     applied: tuple[SkillChange, ...]
-    """What was applied, in order."""
+    """The applied operations, in order."""
     skipped: tuple[SkillChange, ...]
-    """What was skipped, with the reason."""
+    """The skipped operations, with their reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillProven:
-    """A skill was tried on the case that taught it."""
+    """A skill was tested on the case that taught it."""
 
     run_id: str
     """The name of the run; empty outside one."""
@@ -203,9 +209,47 @@ class SkillProven:
     after: str
     """The answer with it."""
     retries: int
-    """How many other texts were tried."""
+    """The number of other texts that were tried."""
     reason: str = ""
     """Why the skill was dropped; empty if it was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionTurn:
+    """A recursive reflection has finished a turn."""
+
+    run_id: str
+    """The name of the run; empty outside one."""
+    trace_id: str
+    """The name of the sample or trace; empty outside a run."""
+    iteration: int
+    """The number of the turn, from 1."""
+    code_length: int
+    """The length of the code, in characters; 0 if the answer had none."""
+    output_length: int
+    """The length of what the code printed, in characters."""
+    error: str
+    """The error of the code; empty if there was none."""
+    seconds: float
+    """How long the model call and the code took."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubQuestionAnswered:
+    """A model answered a sub-question of a recursive reflection."""
+
+    run_id: str
+    """The name of the run; empty outside one."""
+    trace_id: str
+    """The name of the sample or trace; empty outside a run."""
+    number: int
+    """The number of the question in its reflection, from 1."""
+    mode: str
+    """`analysis`, `deep_dive` or `query`."""
+    characters: int
+    """The length of the answer, in characters."""
+    seconds: float
+    """How long the answer took."""
 
 
 Event = (
@@ -218,8 +262,10 @@ Event = (
     | ModelCalled
     | SkillsChanged
     | SkillProven
+    | ReflectionTurn
+    | SubQuestionAnswered
 )
-"""Everything that observers are told."""
+"""All events that observers receive."""
 
 Observer = Callable[[Event], None]
 
@@ -237,14 +283,14 @@ def is_observed() -> bool:
 
 
 def emit(event: Event) -> None:
-    """Tell every observer, on this thread, in the order of their registration.
+    """Call every observer, on this thread, in the order of their registration.
 
     An observer that raises is logged with its name and the exception, the first time in a run; how often it failed
-    is logged when the run ends. The others and the run continue. So they do if a handler of the log raises as well:
-    events are emitted from places that have to count a sample as done.
+    is logged when the run ends. The others and the run continue, even if a log handler raises as well: events
+    are emitted from places that have to count a sample as done.
 
     Args:
-        event: What happened.
+        event: The event.
     """
     for name, observer in _observers.all().items():
         try:
@@ -280,9 +326,9 @@ def _log_repeated_failures() -> None:
 
 
 def register_observer(name: str, observer: Observer) -> None:
-    """Have a function called with every event from now on, in all threads of the process.
+    """Call a function with every event from now on, in all threads of the process.
 
-    Events of different samples may come at the same time, from several threads.
+    Events of different samples may arrive at the same time, from several threads.
 
     Args:
         name: A unique name.
@@ -295,7 +341,7 @@ def register_observer(name: str, observer: Observer) -> None:
 
 
 def unregister_observer(name: str) -> None:
-    """Forget an observer; an unknown name is ignored.
+    """Unregister an observer; an unknown name is ignored.
 
     Args:
         name: Its name.
@@ -307,7 +353,7 @@ def unregister_observer(name: str) -> None:
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Have a function called with the events of the process while the block runs.
+    """Call a function with the events of the process while the block runs.
 
     Args:
         observer: The function.

@@ -1,4 +1,4 @@
-"""What roles have to offer: an agent, a reflector, a skill manager, and the skillbook that they read."""
+"""The protocols of the roles (agent, reflector, skill manager) and of the skillbook that they read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ace.skill import Skill
 
     Retrieval = Callable[[str, "SkillbookReader"], Sequence[Skill]]
-    """Chooses the skills that an agent gets to see with a question."""
+    """Chooses the skills that an agent sees with a question."""
 
 __all__ = ["AgentLike", "ReflectorLike", "ShowsSkills", "SkillManagerLike", "SkillbookReader"]
 
@@ -62,20 +62,20 @@ class AgentLike(Protocol):
 
         Args:
             question: The question or task.
-            context: Whatever the answer may draw on; may be empty.
+            context: Additional information for the answer; may be empty.
             skillbook: The skills to use.
             reflection: A reflection on an earlier attempt at the same question.
-            **kwargs: What a step passes on beyond this, such as `sample`.
+            **kwargs: Further arguments that a step passes, such as `sample`.
         """
         ...
 
 
 @runtime_checkable
 class ShowsSkills(Protocol):
-    """An agent that shows its model a few of the skills, and can tell which. No inheritance is needed."""
+    """An agent that shows its model only a few of the skills, and reports which ones. No inheritance is needed."""
 
     def shown_skills(self, question: str, skillbook: SkillbookReader) -> Sequence[Skill]:
-        """Return the skills that the model gets to see with a question, in the order of the prompt.
+        """Return the skills that the model sees with a question, in the order of the prompt.
 
         Args:
             question: The question or task.
@@ -86,7 +86,7 @@ class ShowsSkills(Protocol):
 
 @runtime_checkable
 class ReflectorLike(Protocol):
-    """Finds out what can be learned from one execution. No inheritance is needed.
+    """Determines what can be learned from one execution. No inheritance is needed.
 
     The method is called by keyword only and may be `async def`; see also `ace.protocols.RoleError`.
     """
@@ -104,12 +104,12 @@ class ReflectorLike(Protocol):
         """Reflect on one execution.
 
         Args:
-            question: The question or task; empty if the trace does not tell.
+            question: The question or task; empty if the trace does not contain it.
             agent_output: The answer of the agent, with its reasoning.
             skillbook: The skills that the agent had.
-            ground_truth: The right answer, where it is known.
-            feedback: The judgement of an environment, where there is one.
-            **kwargs: What a step passes on beyond this; `trace` is the whole trace, of any type.
+            ground_truth: The right answer, if known.
+            feedback: The feedback of an environment, if any.
+            **kwargs: Further arguments that a step passes; `trace` is the whole trace, of any type.
         """
         ...
 
@@ -118,7 +118,10 @@ class ReflectorLike(Protocol):
 class SkillManagerLike(Protocol):
     """Turns a reflection into changes of the skillbook. No inheritance is needed.
 
-    The method is called by keyword only and may be `async def`; see also `ace.protocols.RoleError`.
+    The method is called by keyword only and may be `async def`; see also `ace.protocols.RoleError`. It may be called on
+    several threads at once, about different samples; with `max_in_flight=1`, or `workers=1` for recorded traces, it is
+    not. A skill manager that makes no calls declares `asks_model = False` and is then only called at the turns of the
+    samples, one at a time.
     """
 
     def update_skills(
@@ -137,6 +140,6 @@ class SkillManagerLike(Protocol):
             skillbook: The skills as they are.
             question_context: What the execution was about.
             progress: How far the run has come, such as `sample 3 of 10`.
-            **kwargs: What a step passes on beyond this.
+            **kwargs: Further arguments that a step passes.
         """
         ...

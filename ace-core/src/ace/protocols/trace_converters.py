@@ -54,7 +54,7 @@ _converters = Registry[TraceConverter]("trace_converters", "a trace converter")
 
 
 def register_trace_converter(converter: TraceConverter) -> None:
-    """Make a converter known.
+    """Register a converter.
 
     Args:
         converter: The converter.
@@ -66,7 +66,7 @@ def register_trace_converter(converter: TraceConverter) -> None:
 
 
 def unregister_trace_converter(name: str) -> None:
-    """Forget a converter; an unknown name is ignored.
+    """Unregister a converter; an unknown name is ignored.
 
     Args:
         name: The name of the converter.
@@ -103,7 +103,7 @@ def find_trace_converter(trace: object) -> TraceConverter | None:
 
 
 def converted_trace(converter: TraceConverter, trace: object) -> dict[str, object]:
-    """Return what a converter makes of a trace.
+    """Convert a trace with a converter.
 
     Args:
         converter: One that claims the trace.

@@ -33,7 +33,7 @@ class LiteLLMEmbedder:
         api_base: The address of your own server.
         api_key: The key; by default LiteLLM takes it from the environment.
         timeout: How long to wait for the server, in seconds.
-        retries: When a request is repeated, and after how long.
+        retries: When and after what delay a request is repeated.
 
     Example:
         >>> LiteLLMEmbedder("text-embedding-3-small", api_key="sk-very-secret")
@@ -61,17 +61,17 @@ class LiteLLMEmbedder:
 
     @property
     def usage(self) -> Usage:
-        """What all calls have used so far."""
+        """The usage of all calls so far."""
         return self._account.total
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector for each text, in order.
 
         Args:
-            texts: The texts; many are sent in several requests.
+            texts: The texts; a long list is sent in several requests.
 
         Raises:
-            LLMCallError: The server gave no vectors.
+            LLMCallError: The server returned no vectors.
         """
         vectors: list[Sequence[float]] = []
         for start in range(0, len(texts), _TEXTS_PER_REQUEST):
@@ -112,15 +112,15 @@ class LiteLLMEmbedder:
 
 @checked_class
 class WordLlamaEmbedder:
-    """Turns texts into vectors of 256 numbers, thousands of texts in a second.
+    """Turns texts into vectors of 256 numbers, thousands of texts per second.
 
     It needs the extra `ace-core[embeddings]`. The vectors are loaded on the first call.
 
     Args:
-        model: None; the package has one set of vectors.
+        model: Must be None, since the package has only one set of vectors.
 
     Raises:
-        ValueError: A model is named.
+        ValueError: A model is given.
 
     Example:
         >>> WordLlamaEmbedder()
@@ -128,11 +128,11 @@ class WordLlamaEmbedder:
     """
 
     similarity_threshold = 0.6
-    """Rewordings of one skill have a cosine of 0.55 to 0.95, skills about different things one of up to 0.4."""
+    """Rewordings of one skill have a cosine of 0.55 to 0.95, skills about different topics at most 0.4."""
 
     def __init__(self, model: str | None = None) -> None:
         if model is not None:
-            raise ValueError(f"there are no word vectors {model!r}; omit embedding_model")
+            raise ValueError(f"no such word vectors: {model!r}; omit embedding_model")
         self._lock = threading.Lock()
         self._model: Any = None
 
@@ -141,7 +141,7 @@ class WordLlamaEmbedder:
 
     @staticmethod
     def is_installed() -> bool:
-        """Tell whether the package with the vectors is installed; it is not imported."""
+        """Return whether the package with the vectors is installed; it is not imported."""
         return importlib.util.find_spec("wordllama") is not None
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -166,8 +166,8 @@ class WordLlamaEmbedder:
                         "pip install 'ace-core[embeddings]'"
                     )
                 package = importlib.import_module("wordllama")
-                # The package looks for its own tokenizer in a folder that it does not have, and then wants to
-                # download it. As a cache its folder is right.
+                # The package looks for its own tokenizer in a folder that it does not have, and then tries to
+                # download it. As a cache folder, its own folder works.
                 folder = Path(str(package.__file__)).parent
                 self._model = package.WordLlama.load(cache_dir=folder, disable_download=True)
             return self._model

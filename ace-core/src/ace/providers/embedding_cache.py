@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
-from ace.durable_file import create_private
+from ace.atomic_file import create_private
 
 if TYPE_CHECKING:
     import sqlite3
@@ -32,12 +32,12 @@ CREATE TABLE IF NOT EXISTS vector (
 class CachedEmbedder:
     """Remembers the vectors of texts by the hash of their content. The texts themselves are not kept.
 
-    A cache file that cannot be used is logged and costs nothing but the calls that it would have saved.
+    A cache file that cannot be used is logged and otherwise ignored.
 
     Args:
-        embedder: Who makes the vectors.
+        embedder: Computes the vectors.
         model: The name of its model; vectors of different models never mix.
-        path: The cache file, which several processes may share; folders are made.
+        path: The cache file, which several processes may share; missing folders are created.
 
     Example:
         >>> import tempfile
@@ -61,7 +61,7 @@ class CachedEmbedder:
 
     @property
     def similarity_threshold(self) -> float | None:
-        """The cosine from which the embedder that makes the vectors counts texts as similar, if it names one."""
+        """The cosine from which the embedder counts texts as similar, if it defines one."""
         threshold: float | None = getattr(self.embedder, "similarity_threshold", None)
         return threshold
 

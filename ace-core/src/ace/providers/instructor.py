@@ -1,4 +1,4 @@
-"""`InstructorClient`: structured answers through the instructor library, over any client of ours."""
+"""`InstructorClient`, which requests structured answers with the instructor library through any other client."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from ace.arguments import checked_arguments
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
-from ace.calls.model_calls import current_answer_budget
+from ace.calls.model_calls import AnswerProblem, RejectedAnswer, current_answer_budget, until_usable
 from ace.calls.secrets import known_secrets, redact
-from ace.calls.usable_answers import AnswerProblem, RejectedAnswer, until_usable
 from ace.protocols.errors import LLMError
-from ace.protocols.llm import AnyLLMClient, LLMResponse, StructuredAnswer, Usage
+from ace.protocols.llm import AnyLLMClient, LayeredPrompt, LLMResponse, StructuredAnswer, Usage
 from ace.providers.litellm_library import load_litellm, quieten_logger
-from ace.providers.structured_answers import json_objects
+from ace.providers.structured_answers import json_objects, prompt_messages
 
 __all__ = ["InstructorClient", "wrap_with_instructor"]
 
@@ -27,24 +26,22 @@ _lock = threading.Lock()
 
 @runtime_checkable
 class _MessagesClient(Protocol):
-    """A client that takes chat messages, so that tool modes work and corrections stay messages."""
+    """A client that accepts chat messages, which tool modes and corrections need."""
 
     def complete_messages(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> LLMResponse: ...
 
 
 class InstructorClient:
-    """Gives structured answers with instructor; everything else goes to the wrapped client.
+    """Adds structured answers with instructor to a client; all other calls are passed to the client.
 
-    Requests, transport retries, fallbacks and the account stay with the wrapped client. An answer
-    that does not validate is asked for again, at most `max_retries` times, with the error shown to
-    the model.
+    The wrapped client sends the requests, retries them, uses its fallbacks and counts the usage. If an answer does not
+    validate, the model is asked again and shown the error, at most `max_retries` times.
 
     Args:
         client: The client that makes the calls.
-        mode: The name of an instructor mode: `MD_JSON` works with every server, `TOOLS`,
-            `JSON` and `JSON_SCHEMA` want one that supports them and a client with
-            `complete_messages`.
-        max_retries: How often an answer that does not validate is asked for again.
+        mode: The name of an instructor mode. `MD_JSON` works with every server; `TOOLS`, `JSON` and `JSON_SCHEMA`
+            require a server that supports them and a client with `complete_messages`.
+        max_retries: How often the model is asked again if an answer does not validate.
 
     Raises:
         ValueError: `max_retries` is negative.
@@ -63,13 +60,13 @@ class InstructorClient:
 
     @property
     def usage(self) -> Usage:
-        """What the wrapped client has used; nothing if it keeps no account."""
+        """The total usage of the wrapped client; zero if it does not count it."""
         usage = getattr(self.client, "usage", None)
         return usage if isinstance(usage, Usage) else Usage()
 
     @property
     def input_token_limit(self) -> int | None:
-        """How many tokens of input the model takes, or None if the wrapped client does not know."""
+        """The size of the model's input, in tokens; None if the wrapped client does not know it."""
         limit = getattr(self.client, "input_token_limit", None)
         return limit if isinstance(limit, int) else None
 
@@ -78,17 +75,17 @@ class InstructorClient:
 
         Args:
             prompt: The whole prompt.
-            **kwargs: What the wrapped client takes.
+            **kwargs: Passed to the wrapped client.
         """
         response: LLMResponse = finished(BLOCKING.method(self.client, "complete", prompt, **kwargs))
         return response
 
     async def acomplete(self, prompt: str, **kwargs: Any) -> LLMResponse:
-        """Send a prompt through the wrapped client, from asynchronous code.
+        """Send a prompt through the wrapped client without blocking; otherwise like `complete`.
 
         Args:
             prompt: The whole prompt.
-            **kwargs: What the wrapped client takes.
+            **kwargs: Passed to the wrapped client.
         """
         response: LLMResponse = await ON_LOOP.method(self.client, "complete", prompt, **kwargs)
         return response
@@ -101,19 +98,19 @@ class InstructorClient:
         Args:
             prompt: The whole prompt.
             response_model: The class that the answer must validate as.
-            **kwargs: `system` for a system message; everything else is a setting for this call.
+            **kwargs: `system` for a system message; all others are settings for this call.
 
         Raises:
             UnusableAnswerError: No answer validates; it carries the raw answers.
             LLMCallError: The wrapped client got no answer.
-            ValueError: instructor has no such mode.
+            ValueError: instructor does not have this mode.
         """
         return finished(self._structured(BLOCKING, prompt, response_model, kwargs))
 
     async def acomplete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
     ) -> StructuredAnswer:
-        """Ask for a structured answer from asynchronous code; otherwise like `complete_structured`.
+        """Request a structured answer without blocking; otherwise like `complete_structured`.
 
         Args:
             prompt: The whole prompt.
@@ -132,8 +129,7 @@ class InstructorClient:
     ) -> StructuredAnswer:
         instructor = await calling.function(_load_instructor)
         system = settings.pop("system", None)
-        messages = [{"role": "system", "content": system}] if system else []
-        messages.append({"role": "user", "content": prompt})
+        messages = _messages(prompt, system)
         conversation = _Conversation(self.client, settings, self.max_retries)
         complete = conversation.complete if calling is BLOCKING else conversation.acomplete
         create = instructor.from_litellm(complete, mode=_mode(instructor, self.mode))
@@ -164,12 +160,12 @@ class InstructorClient:
 
 @checked_arguments()
 def wrap_with_instructor(client: AnyLLMClient, mode: str = "MD_JSON", *, max_retries: int = 2) -> InstructorClient:
-    """Give a client structured answers through instructor, which is imported on the first call.
+    """Wrap a client so that it requests structured answers with instructor, which is imported on the first call.
 
     Args:
         client: Any client.
         mode: The name of an instructor mode.
-        max_retries: How often an answer that does not validate is asked for again.
+        max_retries: How often the model is asked again if an answer does not validate.
 
     Example:
         >>> from ace.providers import LiteLLMClient
@@ -177,6 +173,15 @@ def wrap_with_instructor(client: AnyLLMClient, mode: str = "MD_JSON", *, max_ret
         InstructorClient(LiteLLMClient('gpt-4o-mini'), mode='TOOLS')
     """
     return InstructorClient(client, mode=mode, max_retries=max_retries)
+
+
+def _messages(prompt: str, system: str | None) -> list[dict[str, Any]]:
+    """Return a prompt as chat messages. Instructor appends the schema to the system message."""
+    if not isinstance(prompt, LayeredPrompt):
+        return prompt_messages(prompt, system=system)
+    rules = "\n\n".join(filter(None, (prompt.rules, system)))
+    rest = "\n\n".join(filter(None, (prompt.skills, prompt.changes, prompt.task)))
+    return [{"role": "system", "content": rules}, {"role": "user", "content": rest}]
 
 
 def _read(answer: StructuredAnswer | AnswerProblem) -> StructuredAnswer:
@@ -197,16 +202,16 @@ class _Conversation:
 
     @property
     def retries_left(self) -> int:
-        """How often instructor may ask again after the next answer."""
+        """How often instructor may still ask again after the next answer."""
         own, budget = self.max_retries - len(self.answers), current_answer_budget()
         return own if budget is None else max(0, min(own, budget.left - 1))
 
     def complete(self, *, messages: Sequence[Mapping[str, Any]], **mode_settings: Any) -> Any:
-        """Send the messages through our client and return a response as OpenAI's library has it."""
+        """Send the messages through the wrapped client and return a response of OpenAI's library."""
         return finished(self._complete(BLOCKING, messages, mode_settings))
 
     async def acomplete(self, *, messages: Sequence[Mapping[str, Any]], **mode_settings: Any) -> Any:
-        """Send the messages from asynchronous code; otherwise like `complete`."""
+        """Send the messages without blocking; otherwise like `complete`."""
         return await self._complete(ON_LOOP, messages, mode_settings)
 
     async def _complete(
@@ -237,11 +242,11 @@ class _Conversation:
 
 
 def _load_instructor() -> ModuleType:
-    # litellm goes first, with our settings: instructor may import it with its own.
+    # Import litellm first: instructor may import it too, without our settings.
     load_litellm()
     with _lock:
         importlib.import_module("instructor.core")
-        # It logs whole answers, which may hold keys; its errors reach the caller anyway.
+        # It logs whole answers, which may contain keys; its errors are raised to the caller anyway.
         quieten_logger("instructor", logging.CRITICAL)
         return importlib.import_module("instructor")
 
@@ -255,7 +260,7 @@ def _mode(instructor: ModuleType, name: str) -> Any:
 
 
 def _first_words(error: Exception) -> str:
-    """Return the last error alone; the text of instructor's error repeats every whole answer."""
+    """Return only the last error; the message of instructor's error repeats all answers."""
     message = str(error.args[0]) if error.args else type(error).__name__
     return message if len(message) <= 1000 else f"{message[:1000]}..."
 
@@ -267,9 +272,9 @@ def _with_raw(answer: StructuredAnswer, text: str) -> StructuredAnswer:
 
 
 def _chat_completion(text: str, mode_settings: Mapping[str, Any]) -> Any:
-    """Wrap a text in a response of OpenAI's library, which instructor reads.
+    """Wrap a text in a response of OpenAI's library, for instructor.
 
-    In a mode with tools the text is taken from the arguments of the tool call.
+    In a mode with tools, the text becomes the arguments of a tool call.
     """
     types = importlib.import_module("openai.types.chat")
     message: dict[str, Any] = {"role": "assistant", "content": text}

@@ -1,4 +1,4 @@
-"""`LiteLLMClient`: reaches any model that LiteLLM knows, with retries, fallbacks and an account, and its settings."""
+"""`LiteLLMClient`, which calls any model that LiteLLM supports, with retries, fallbacks and a usage total."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ace.calls.model_calls import current_call_scope, keep_response, note_model_
 from ace.calls.secrets import known_secrets
 from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 from ace.protocols.llm import LLMResponse, StructuredAnswer, Usage
-from ace.providers import litellm_library
+from ace.providers import litellm_library, model_requests
 from ace.providers.litellm_library import is_on_own_server, placeholder_key
 from ace.providers.request_outcomes import Answered, Failed, RetryPolicy, UsageAccount
-from ace.providers.structured_answers import accepted_schema, valid_answer
+from ace.providers.structured_answers import accepted_schema, prompt_messages, unmarked, valid_answer
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -39,27 +39,27 @@ class LiteLLMConfig:
     model: str
     """A LiteLLM model string, such as `gpt-4o-mini` or `anthropic/claude-sonnet-4-5`."""
     api_base: str | None = None
-    """The address of your own server; None uses that of the provider."""
+    """The base URL of your own server; None uses that of the provider."""
     api_key: str | None = field(default=None, repr=False)
-    """The key; None takes it from the environment. It never shows in a repr."""
+    """The API key; None reads it from the environment. It is not part of the repr."""
     max_tokens: int | None = 2048
-    """The maximum length of an answer, in tokens; None leaves it to the provider."""
+    """The maximum length of an answer, in tokens; None uses the provider's default."""
     temperature: float | None = 0.0
-    """The sampling temperature; None leaves it to the provider."""
+    """The sampling temperature; None uses the provider's default."""
     timeout: float = 120.0
     """How long one request may take until its answer is complete, in seconds."""
     max_retries: int = 3
-    """How often a request is repeated after 408, 429, 5xx, a reset or a timeout."""
+    """How often a request is retried after 408, 429, 5xx, a reset or a timeout."""
     retry_delay: float = 0.5
-    """The maximum delay before the first retry, in seconds; it doubles each time."""
+    """The maximum delay before the first retry, in seconds; it doubles with each retry."""
     longest_retry_delay: float = 30.0
     """The maximum delay before any retry, in seconds."""
     validation_retries: int = 2
-    """How often a structured answer that does not validate is asked for again."""
+    """How often the model is asked again if a structured answer does not validate."""
     fallbacks: Sequence[str | LiteLLMConfig] = ()
-    """Models to try in turn when this one fails: model strings, or whole settings."""
+    """The models to try, in order, if this one fails: model strings, or complete settings."""
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Further arguments of `litellm.completion`, such as `{"seed": 1}`."""
+    """Additional arguments of `litellm.completion`, such as `{"seed": 1}`."""
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -72,14 +72,14 @@ class LiteLLMConfig:
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        """The settings on retries as one object."""
+        """The retry settings as one object."""
         return RetryPolicy(self.max_retries, self.retry_delay, self.longest_retry_delay)
 
     def chain(self) -> list[LiteLLMConfig]:
         """Return these settings and those of the fallbacks, in the order in which they are tried.
 
-        A fallback given as a model string shares address and key only with a model whose string begins alike:
-        `openai/one` with `openai/two`, `gpt-4o` with `gpt-4o-mini`. So no key reaches the server of another provider.
+        A fallback given as a model string only inherits the base URL and the key if its string has the same prefix:
+        `openai/two` inherits them from `openai/one`, `gpt-4o-mini` from `gpt-4o`. No key is sent to another provider.
         """
         return [self, *(self._fallback(entry) for entry in self.fallbacks)]
 
@@ -94,18 +94,18 @@ class LiteLLMConfig:
         """Return the arguments of `litellm.completion` for these messages.
 
         Args:
-            messages: Chat messages.
-            overrides: Settings for this call, which win.
+            messages: The chat messages to send.
+            overrides: Settings for this call, which take precedence.
         """
         request: dict[str, Any] = {
             "model": self.model,
-            "messages": [dict(message) for message in messages],
+            "messages": [dict(each) if _takes_marks(self.model) else unmarked(each) for each in messages],
             "api_base": self.api_base,
             "api_key": self.api_key or placeholder_key(self.model, self.api_base),
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
             "timeout": self.timeout,
-            # Some models take no temperature; their calls must not fail for our default.
+            # Some models do not support a temperature; their calls must not fail because of our default.
             "drop_params": True,
             **self.options,
             **overrides,
@@ -113,8 +113,14 @@ class LiteLLMConfig:
         return {name: value for name, value in request.items() if value is not None}
 
 
+def _takes_marks(model: str) -> bool:
+    """Return whether the provider only caches marked parts of a prompt: Anthropic, and those that serve its models."""
+    provider, _, _ = model.partition("/")
+    return provider == "anthropic" or ("claude" in model and provider != "openai")
+
+
 def _family(model: str) -> str:
-    """Return the prefix that names the provider, or the first letters of a plain name, which differ by provider."""
+    """Return the provider prefix of a model string or, without one, the leading letters of the model name."""
     prefix, slash, _ = model.partition("/")
     return f"{prefix}/" if slash else "".join(itertools.takewhile(str.isalpha, model))
 
@@ -122,23 +128,23 @@ def _family(model: str) -> str:
 class LiteLLMClient:
     """Calls a language model through LiteLLM.
 
-    It satisfies `LLMClientLike` and may be used from several threads. LiteLLM is imported on the
-    first call. One call makes at most `max_retries + 1` requests to each model of the chain; a structured
-    call asks at most `validation_retries + 1` times, with one more request if your own server refuses the schema.
+    It implements `LLMClientLike` and is thread-safe. LiteLLM is imported on the first call. One call makes at most
+    `max_retries + 1` requests to each model of the chain; a structured call asks at most `validation_retries + 1`
+    times, with one more request if your own server rejects the schema.
 
     Args:
         model: A LiteLLM model string.
-        api_base: The address of your own server.
-        api_key: The key; by default LiteLLM takes it from the environment.
+        api_base: The base URL of your own server.
+        api_key: The API key; by default LiteLLM reads it from the environment.
         max_tokens: The maximum length of an answer, in tokens.
         temperature: The sampling temperature.
         timeout: How long one request may take until its answer is complete, in seconds.
-        max_retries: How often a request is repeated after 408, 429, 5xx, a reset or a timeout.
-        retry_delay: The maximum delay before the first retry, in seconds; it doubles each time.
+        max_retries: How often a request is retried after 408, 429, 5xx, a reset or a timeout.
+        retry_delay: The maximum delay before the first retry, in seconds; it doubles with each retry.
         longest_retry_delay: The maximum delay before any retry, in seconds.
-        validation_retries: How often a structured answer that does not validate is asked for again.
-        fallbacks: Models to try in turn when this one fails.
-        options: Further arguments of `litellm.completion`.
+        validation_retries: How often the model is asked again if a structured answer does not validate.
+        fallbacks: The models to try, in order, if this one fails.
+        options: Additional arguments of `litellm.completion`.
 
     Example:
         >>> client = LiteLLMClient("gpt-4o-mini", api_key="sk-very-secret", temperature=0.2)
@@ -183,11 +189,7 @@ class LiteLLMClient:
 
     @classmethod
     def from_config(cls, config: LiteLLMConfig) -> Self:
-        """Make a client from settings.
-
-        Args:
-            config: The settings.
-        """
+        """Create a client from settings."""
         return cls(**{each.name: getattr(config, each.name) for each in fields(config)})
 
     def __repr__(self) -> str:
@@ -200,7 +202,7 @@ class LiteLLMClient:
 
     @property
     def usage(self) -> Usage:
-        """What all calls of this client have used so far."""
+        """The total usage of all calls of this client."""
         return self._chain.account.total
 
     def complete(self, prompt: str, **kwargs: Any) -> LLMResponse:
@@ -208,11 +210,8 @@ class LiteLLMClient:
 
         Args:
             prompt: The whole prompt.
-            **kwargs: `system` for a system message; everything else overrides a setting for this
-                call and goes to `litellm.completion`, such as `temperature` or `stop`.
-
-        Returns:
-            The answer with its text and usage.
+            **kwargs: `system` for a system message; all others override settings for this call and are passed to
+                `litellm.completion`, such as `temperature` or `stop`.
 
         Raises:
             LLMAuthenticationError: The key is missing or was refused.
@@ -221,7 +220,7 @@ class LiteLLMClient:
         return self.complete_messages(_messages(prompt, kwargs), **kwargs)
 
     async def acomplete(self, prompt: str, **kwargs: Any) -> LLMResponse:
-        """Send a prompt from asynchronous code; otherwise like `complete`. No thread waits for the answer.
+        """Send a prompt without blocking the event loop or a thread; otherwise like `complete`.
 
         Args:
             prompt: The whole prompt.
@@ -238,8 +237,8 @@ class LiteLLMClient:
     ) -> StructuredAnswer:
         """Send a prompt and return the answer as an instance of a pydantic model.
 
-        The JSON schema is appended to the prompt, and your own server is asked to enforce it.
-        An answer that does not validate is asked for again, with the error shown to the model.
+        The JSON schema is appended to the prompt, and your own server is asked to enforce it. If the answer does not
+        validate, the model is asked again and shown the error.
 
         Args:
             prompt: The whole prompt.
@@ -255,7 +254,7 @@ class LiteLLMClient:
     async def acomplete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
     ) -> StructuredAnswer:
-        """Ask for a structured answer from asynchronous code; otherwise like `complete_structured`.
+        """Request a structured answer without blocking; otherwise like `complete_structured`.
 
         Args:
             prompt: The whole prompt.
@@ -271,11 +270,11 @@ class LiteLLMClient:
     def complete_messages(self, messages: Sequence[Message], **kwargs: Any) -> LLMResponse:
         """Send chat messages and return the answer.
 
-        Inside a run that records answers, one that was recorded before the run was killed is returned without a
-        request, and a new one is recorded before it is returned.
+        In a run that records answers, an answer recorded before an interruption is returned without a request, and a
+        new one is recorded before it is returned.
 
         Args:
-            messages: Messages of the OpenAI kind, with `role` and `content`.
+            messages: Messages in OpenAI's format, with `role` and `content`.
             **kwargs: Settings for this call.
 
         Raises:
@@ -285,10 +284,10 @@ class LiteLLMClient:
         return finished(self._complete(BLOCKING, messages, kwargs, None))
 
     async def acomplete_messages(self, messages: Sequence[Message], **kwargs: Any) -> LLMResponse:
-        """Send chat messages from asynchronous code; otherwise like `complete_messages`.
+        """Send chat messages without blocking; otherwise like `complete_messages`.
 
         Args:
-            messages: Messages of the OpenAI kind, with `role` and `content`.
+            messages: Messages in OpenAI's format, with `role` and `content`.
             **kwargs: Settings for this call.
 
         Raises:
@@ -307,6 +306,7 @@ class LiteLLMClient:
             response_model,
             system=system,
             max_retries=self.config.validation_retries,
+            marked=True,
         )
 
     async def _complete(
@@ -316,7 +316,7 @@ class LiteLLMClient:
         kwargs: Mapping[str, Any],
         response_model: type[BaseModel] | None,
     ) -> LLMResponse:
-        """Take the answer from the record, or ask and record it."""
+        """Return the recorded answer, or request one and record it."""
         answers = current_call_scope().answers
         kind = "" if answers is None else self._kind_text(kwargs, response_model)
         request = "" if answers is None else json.dumps([kind, list(messages)], sort_keys=True, default=str)
@@ -336,20 +336,16 @@ class LiteLLMClient:
         return response
 
     def count_tokens(self, text: str) -> int:
-        """Count the tokens of a text with the tokenizer that LiteLLM has for this model.
-
-        Args:
-            text: The text.
-        """
+        """Count the tokens of a text with LiteLLM's tokenizer for this model."""
         return litellm_library.count_tokens(self.model, text)
 
     @property
     def input_token_limit(self) -> int | None:
-        """How many tokens of input the model takes, or None if LiteLLM does not know the model."""
+        """The size of the model's input, in tokens; None if LiteLLM does not know the model."""
         return litellm_library.input_token_limit(self.model)
 
     def _kind_text(self, overrides: Mapping[str, Any], response_model: type[BaseModel] | None) -> str:
-        """Return what an answer depends on beside the messages. Where the server is, and who pays, is not among it."""
+        """Return what an answer depends on besides the messages: models, class and settings, not base URL or key."""
         config = self.config
         settings = {"max_tokens": config.max_tokens, "temperature": config.temperature, **config.options, **overrides}
         shape = "" if response_model is None else response_model.__name__
@@ -357,34 +353,32 @@ class LiteLLMClient:
         return json.dumps(asked, sort_keys=True, default=str)
 
 
-def _messages(prompt: str, settings: dict[str, Any]) -> list[Message]:
-    """Return a prompt as chat messages; a system message is taken out of the settings."""
-    system = settings.pop("system", None)
-    start: list[Message] = [{"role": "system", "content": system}] if system else []
-    return [*start, {"role": "user", "content": prompt}]
+def _messages(prompt: str, settings: dict[str, Any]) -> Sequence[Message]:
+    """Return a prompt as chat messages, and remove the system message from the settings."""
+    return prompt_messages(prompt, system=settings.pop("system", None), marked=True)
 
 
 _logger = logging.getLogger("ace.providers.litellm")
 _REFUSED = (400, 415, 422, 501)
 _REFUSES_SCHEMA = re.compile(r"response.?format|schema|grammar|structured", re.IGNORECASE)
 _SCHEMA_NOT_KEPT = 500
-"""What llama.cpp answers when it cannot read what it has constrained itself; the next answer may be fine."""
+"""The status with which llama.cpp fails to parse an answer that it constrained itself; the next one may be fine."""
 
 
 class ModelChain:
-    """A model and its fallbacks, with the account of all their requests. It may be used from several threads.
+    """A model and its fallbacks, with the total usage of their requests. Thread-safe.
 
     Args:
         configs: The settings of each model, in the order in which they are tried.
 
     Raises:
-        ValueError: A setting for retries is out of range.
+        ValueError: A retry setting is out of range.
     """
 
     def __init__(self, configs: Sequence[LiteLLMConfig]) -> None:
         self.configs = tuple(configs)
         for config in self.configs:
-            # Bad numbers are told at construction, not in the middle of a run.
+            # Reject invalid numbers here, not in the middle of a run.
             _ = config.retry_policy
         self.account = UsageAccount()
         self._takes_no_schema: set[int] = set()
@@ -400,9 +394,9 @@ class ModelChain:
 
         Args:
             calling: How requests are made and waited for.
-            messages: Chat messages.
+            messages: The chat messages to send.
             overrides: Settings for this call.
-            response_model: What the answer has to validate as; own servers are asked to hold the model to it.
+            response_model: The class that the answer must validate as; your own servers enforce its schema.
 
         Raises:
             LLMAuthenticationError: The key is missing or was refused.
@@ -424,7 +418,7 @@ class ModelChain:
     async def _ask_held(
         self, calling: Calling, place: int, request: Mapping[str, Any], response_model: type[BaseModel] | None
     ) -> tuple[Answered | Failed, int]:
-        """Ask one model, held to the schema of the answer where its server can do that."""
+        """Ask one model, and let its server enforce the schema of the answer if it supports that."""
         if (
             response_model is None
             or "response_format" in request
@@ -455,17 +449,17 @@ class ModelChain:
 
         Args:
             calling: How requests are made and waited for.
-            place: Which model of the chain it is for.
+            place: The position of the model in the chain.
             request: The arguments of `litellm.completion`.
-            before: The attempts that were made already.
-            at_once: The statuses of failures that are not tried again.
+            before: The number of attempts already made.
+            at_once: The HTTP statuses that are not retried.
         """
         config = self.configs[place]
         policy = config.retry_policy
         attempt = before
         while True:
             attempt += 1
-            outcome: Answered | Failed = await calling.method(litellm_library, "send", request)
+            outcome: Answered | Failed = await calling.method(model_requests, "send", request)
             if isinstance(outcome, Answered):
                 self.account.add(outcome.response.usage)
                 return outcome, attempt

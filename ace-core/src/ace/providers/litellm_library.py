@@ -1,7 +1,7 @@
-"""The one place that imports and calls the `litellm` package.
+"""The only module that imports and calls the `litellm` package.
 
-It is imported on the first call, because that takes seconds. Its own types stay in here: what leaves is `Answered` or
-`Failed`, both without keys.
+LiteLLM is imported on the first call, because its import takes seconds. Its types do not leave this module: functions
+return `Answered` or `Failed`, neither of which contains a key.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,18 +19,22 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from ace.calls.calling import within_seconds
-from ace.collection_pause import paused_collection
+from ace.gc_pause import gc_paused
 from ace.protocols.llm import LLMResponse, Usage
-from ace.providers.request_outcomes import Answered, Failed, seconds_to_wait, without_keys
+from ace.providers.model_table import listed_model
+from ace.providers.request_outcomes import Answered, Failed, said_by_server, seconds_to_wait, without_keys
 
 __all__ = [
     "ModelPrice",
     "Vectors",
     "asend",
+    "connection_problem",
+    "cost_of_completion",
     "count_tokens",
     "embed",
     "input_token_limit",
     "is_on_own_server",
+    "late",
     "load_litellm",
     "loaded_litellm",
     "placeholder_key",
@@ -43,7 +48,7 @@ T = TypeVar("T")
 _lock = threading.Lock()
 _litellm: ModuleType | None = None
 _IMPORT_SETTINGS = {
-    # Prices come from the file in the package: an import must not fetch one from the network.
+    # Read the prices from the file in the package: an import must not fetch them over the network.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     # Otherwise the import reads a .env file of the current folder into this process.
     "LITELLM_MODE": "PRODUCTION",
@@ -51,13 +56,10 @@ _IMPORT_SETTINGS = {
 
 
 def load_litellm() -> ModuleType:
-    """Import litellm once, without the requests, files and log messages that come with its import.
+    """Import litellm once, without the side effects of its import.
 
-    An import of its own fetches a list of prices from the network, and reads a `.env` file of the current folder.
-    A framework that imports litellm itself finds it imported after a call of this.
-
-    Returns:
-        The package `litellm`.
+    A plain `import litellm` fetches a price list over the network, reads the `.env` file of the current folder and
+    prints log messages. After this call, a framework that imports litellm gets the module imported here.
 
     Raises:
         ImportError: litellm is not installed.
@@ -69,7 +71,7 @@ def load_litellm() -> ModuleType:
     global _litellm
     with _lock:
         if _litellm is None:
-            with _import_settings(), paused_collection():  # all that it makes stays
+            with _import_settings(), gc_paused():  # none of the objects it creates can be collected
                 litellm = importlib.import_module("litellm")
             _quieten(litellm)
             _litellm = litellm
@@ -77,27 +79,22 @@ def load_litellm() -> ModuleType:
 
 
 def loaded_litellm() -> ModuleType | None:
-    """Return litellm if `load_litellm` has imported it; else None, at once."""
+    """Return litellm if `load_litellm` has imported it, otherwise None; never import it."""
     return _litellm
 
 
 def _quieten(litellm: Any) -> None:
-    """Silence what litellm says by itself; errors reach the caller anyway."""
-    # Otherwise every failed call prints an advertisement to standard output.
+    """Turn off litellm's own output; errors are raised to the caller anyway."""
+    # Otherwise every failed call prints a request for feedback to standard output.
     litellm.suppress_debug_info = True
-    # Also keeps whole requests, with their keys, out of the logs of programs that log at DEBUG.
+    # This also keeps requests, with their keys, out of the logs of programs that log at DEBUG.
     if "LITELLM_LOG" not in os.environ:
         quieten_logger("LiteLLM", logging.ERROR)
     quieten_logger("openai", logging.INFO)
 
 
 def quieten_logger(name: str, level: int) -> None:
-    """Let a library log from a level on, unless the program has chosen one.
-
-    Args:
-        name: The name of its logger.
-        level: The lowest level that is logged.
-    """
+    """Set the level of a library's logger, unless the program has set one."""
     logger = logging.getLogger(name)
     if logger.level == logging.NOTSET:
         logger.setLevel(level)
@@ -105,7 +102,7 @@ def quieten_logger(name: str, level: int) -> None:
 
 @contextmanager
 def _import_settings() -> Iterator[None]:
-    """Set what only an import can be told, and take it back; what the user has set stays."""
+    """Set the environment variables that litellm only reads on import, then restore them; keep those that are set."""
     added = [name for name in _IMPORT_SETTINGS if name not in os.environ]
     os.environ.update({name: _IMPORT_SETTINGS[name] for name in added})
     try:
@@ -116,11 +113,11 @@ def _import_settings() -> Iterator[None]:
 
 
 def is_on_own_server(model: str, api_base: object) -> bool:
-    """Return whether a model is on a server of your own.
+    """Return whether a model is on your own server.
 
     Args:
         model: A LiteLLM model string.
-        api_base: The address that it is asked at, if one is set.
+        api_base: The base URL, if one is set.
 
     Example:
         >>> is_on_own_server("openai/mine", "http://localhost:8080/v1"), is_on_own_server("openai/gpt-4o", None)
@@ -130,41 +127,41 @@ def is_on_own_server(model: str, api_base: object) -> bool:
 
 
 def placeholder_key(model: str, api_base: object) -> str | None:
-    """Return a key for your own server if none is set; None where none is needed.
+    """Return a placeholder key for your own server if no key is set; None if no placeholder is needed.
 
-    Own servers mostly want no key, but the OpenAI library refuses to call without any.
+    Most of these servers do not need a key, but the OpenAI library refuses to send a request without one.
 
     Args:
         model: A LiteLLM model string.
-        api_base: The address that it is asked at, if one is set.
+        api_base: The base URL, if one is set.
     """
     return "not-needed" if is_on_own_server(model, api_base) and not os.environ.get("OPENAI_API_KEY") else None
 
 
 _FIRST_ERROR_STATUS = 400
 _MISSING_KEY_WORDS = ("api key", "api_key", "credential")
-# Retries are ours: they are counted, and they end.
+# We retry requests ourselves, counted and limited.
 _OWN_RETRIES: dict[str, Any] = {"max_retries": 0, "num_retries": 0}
-# Otherwise litellm looks for MCP servers among the tools, and needs the `mcp` package to do so.
+# Otherwise litellm searches the tools for MCP servers, which requires the `mcp` package.
 _OWN_TOOLS: dict[str, Any] = {"_skip_mcp_handler": True}
 _FIRST_CALL_SECONDS = 10.0
-"""What the first call of a provider may take beyond its timeout: litellm then imports the provider's library."""
+"""The time added to the timeout of a provider's first call, in which litellm imports the provider's library."""
 _called: set[str] = set()
 """The prefixes of the models that have been called in this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The server turned texts into vectors."""
+    """The answer of a server to an embedding request."""
 
     rows: tuple[Sequence[float], ...]
     """One vector for each text, in the order of the texts."""
     usage: Usage
-    """What the call has cost."""
+    """The usage of the request."""
 
 
 def send(request: Mapping[str, Any]) -> Answered | Failed:
-    """Make one request, without retries. Its `timeout` bounds the whole answer.
+    """Make one request, without retries. Its `timeout` limits the time until the answer is complete.
 
     Args:
         request: The arguments of `litellm.completion`.
@@ -215,13 +212,13 @@ def _answered(litellm: ModuleType, raw: Any, request: Mapping[str, Any]) -> Answ
 
 
 def _before_deadline(request: Mapping[str, Any], call: Callable[[], T]) -> T:
-    """Return what a plain call of litellm returns, if it does so before the deadline.
+    """Run a synchronous litellm call with a deadline.
 
-    Litellm hands its timeout to a library that starts it anew with every byte, so a server that drips would hold the
-    caller for hours.
+    The timeout that litellm passes to the HTTP library restarts with every byte, so a server that sends its answer
+    byte by byte could block the caller for hours.
 
     Raises:
-        TimeoutError: The time is over.
+        TimeoutError: The call did not return in time.
     """
     try:
         return within_seconds(_seconds_for(request), call)
@@ -230,7 +227,7 @@ def _before_deadline(request: Mapping[str, Any], call: Callable[[], T]) -> T:
 
 
 def _seconds_for(request: Mapping[str, Any]) -> float | None:
-    """Return how long one request may take, in seconds; None if nothing bounds it."""
+    """Return the timeout of a request, in seconds; None if it has none."""
     timeout = request.get("timeout")
     if not isinstance(timeout, int | float):
         return None
@@ -241,12 +238,14 @@ def _prefix(request: Mapping[str, Any]) -> str:
     return str(request["model"]).partition("/")[0]
 
 
-def _late(request: Mapping[str, Any]) -> Failed:
-    return Failed(f"timeout: the answer was not complete within {request['timeout']:g} s", 408)
+def late(request: Mapping[str, Any]) -> Failed:
+    """Return the failure of a request whose answer was not complete in time."""
+    problem = f"the answer was not complete within {request['timeout']:g} s"
+    return Failed(f"timeout: {problem}", 408, problem=problem)
 
 
 def embed(request: Mapping[str, Any]) -> Vectors | Failed:
-    """Ask for the vectors of texts in one request, without retries.
+    """Embed texts with one request, without retries.
 
     Args:
         request: The arguments of `litellm.embedding`; the texts are its `input`.
@@ -264,31 +263,22 @@ def embed(request: Mapping[str, Any]) -> Vectors | Failed:
 
 
 def _vectors_of(raw: Any) -> tuple[Sequence[float], ...]:
-    """Return the vectors in the order of the texts; none if one of them cannot be used."""
+    """Return the vectors in the order of the texts; an empty tuple if one of them is not usable."""
     try:
         rows = sorted(raw.data or [], key=lambda row: int(row["index"]))
         return tuple([float(number) for number in row["embedding"]] for row in rows)
-    except (KeyError, TypeError, ValueError):  # litellm hands on what the server sent
+    except (KeyError, TypeError, ValueError):  # litellm does not validate the server's response
         return ()
 
 
 def count_tokens(model: str, text: str) -> int:
-    """Count the tokens of a text with the tokenizer that litellm has for a model.
-
-    Args:
-        model: A model string.
-        text: The text.
-    """
+    """Count the tokens of a text with litellm's tokenizer for a model."""
     return int(load_litellm().token_counter(model=model, text=text))
 
 
 def input_token_limit(model: str) -> int | None:
-    """Return how many tokens of input a model takes, or None if litellm does not know the model.
-
-    Args:
-        model: A model string.
-    """
-    limit = _listed(model).get("max_input_tokens")
+    """Return the size of a model's input in tokens, or None if litellm does not know the model."""
+    limit = listed_model(model).get("max_input_tokens")
     return int(limit) if limit else None
 
 
@@ -300,9 +290,9 @@ class ModelPrice(NamedTuple):
 
 
 def price_of_model(model: str) -> ModelPrice | None:
-    """Return the list price of a model, or None if it is not known. Nothing is fetched.
+    """Return the list price of a model, or None if it is not known, without a network request.
 
-    What a provider charges less, for tokens in its cache or in a subscription, is not in it.
+    Discounts, such as those for cached tokens or of a subscription, are not considered.
 
     Args:
         model: A model string.
@@ -317,18 +307,11 @@ def price_of_model(model: str) -> ModelPrice | None:
     """
     if model.startswith("local/"):
         return ModelPrice(0.0, 0.0)
-    entry = _listed(model)
+    entry = listed_model(model)
     prices = [entry.get(f"{kind}_cost_per_token") for kind in ("input", "output")]
     if None in prices:
         return None
     return ModelPrice(*(round(float(price) * 1e6, 6) for price in prices if price is not None))
-
-
-def _listed(model: str) -> Mapping[str, Any]:
-    """Return what litellm's list of models says about a model; nothing if it is not there."""
-    models = load_litellm().model_cost
-    listed: Mapping[str, Any] = models.get(model) or models.get(model.partition("/")[2]) or {}
-    return listed
 
 
 def _first_choice(raw: Any) -> Any:
@@ -337,7 +320,7 @@ def _first_choice(raw: Any) -> Any:
 
 
 def _text_of(choice: Any) -> str:
-    """Return the text, or the arguments of the tool calls where a model answers with those."""
+    """Return the text of an answer, or the arguments of its tool calls if the model answered with those."""
     message = getattr(choice, "message", None)
     content = getattr(message, "content", None)
     if isinstance(content, str) and content:
@@ -351,6 +334,8 @@ def _usage_of(litellm: ModuleType, raw: Any, model: str) -> Usage:
     input_tokens = int(getattr(reported, "prompt_tokens", 0) or 0)
     output_tokens = int(getattr(reported, "completion_tokens", 0) or 0)
     cost = _cost_of(litellm, raw, model)
+    details = getattr(reported, "prompt_tokens_details", None)
+    written = getattr(reported, "cache_creation_input_tokens", None) or getattr(details, "cache_write_tokens", None)
     return Usage(
         calls=1,
         input_tokens=input_tokens,
@@ -358,6 +343,8 @@ def _usage_of(litellm: ModuleType, raw: Any, model: str) -> Usage:
         cost=cost or 0.0,
         unpriced_calls=int(cost is None),
         unreported_calls=int(input_tokens == 0 and output_tokens == 0),
+        cached_input_tokens=int(getattr(details, "cached_tokens", None) or 0),
+        cache_write_tokens=int(written or 0),
     )
 
 
@@ -369,10 +356,21 @@ def _cost_of(litellm: ModuleType, raw: Any, model: str) -> float | None:
         return None
 
 
+def cost_of_completion(completion: Mapping[str, Any], model: str) -> float | None:
+    """Return the cost of an answer in US dollars, as computed by litellm, or None if it does not know the price.
+
+    Args:
+        completion: A chat completion in OpenAI's format.
+        model: The model string.
+    """
+    litellm = load_litellm()
+    return _cost_of(litellm, litellm.ModelResponse(**completion), model)
+
+
 def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) -> Failed:
     if type(error) is TimeoutError:
-        return _late(request)
-    reason = without_keys(_without_traceback(str(error)), request)
+        return late(request)
+    reason = without_keys(_said(error), request)
     status_code = getattr(error, "status_code", None)
     if isinstance(error, litellm.Timeout):
         return Failed(f"timeout: {reason}", 408)
@@ -381,33 +379,43 @@ def _failure(litellm: ModuleType, error: Exception, request: Mapping[str, Any]) 
     if isinstance(error, litellm.AuthenticationError) or is_missing_key:
         return Failed(reason, status_code, is_authentication=True, missing_variables=missing)
     is_broken_answer = isinstance(status_code, int) and status_code < _FIRST_ERROR_STATUS
-    problem = _connection_problem(error)
+    problem = connection_problem(error)
     if isinstance(error, litellm.APIConnectionError) or is_broken_answer or problem:
         return Failed(f"{problem} ({reason})" if problem else reason, None, problem=problem)
+    if any(words in reason for words in _NO_CONNECTION):
+        return Failed(reason, None)
     return Failed(reason, status_code, retry_after=_retry_after(error))
 
 
-def _connection_problem(error: BaseException) -> str:
-    """Say what was wrong with a connection that was made, or empty if none was made or nothing is known."""
+_NO_CONNECTION = ("Connection error", "Connection refused", "Name or service not known", "nodename nor servname")
+"""Litellm reports a failed connection with status 500; only the text tells it from an error of the server."""
+
+
+def connection_problem(error: BaseException) -> str:
+    """Describe the problem of an established connection; empty if none was established, or nothing is known.
+
+    Args:
+        error: The error of a request.
+    """
     for cause in _causes(error):
-        # aiohttp's error of this class is made of the one that knows the reason.
+        # aiohttp's error of this class has no message of its own; its cause has.
         if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_message"):
             return f"the certificate of the server is not trusted: {cause.verify_message}"
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLCertVerificationError):
-            return f"the server and this program found no common TLS: {cause.reason or cause}"
+            return f"the TLS handshake with the server failed: {cause.reason or cause}"
         if type(cause).__name__ in _CUT_ANSWERS:
             return "the server closed the connection before its answer was complete"
     return ""
 
 
 _CUT_ANSWERS = frozenset(
-    {"RemoteProtocolError", "ServerDisconnectedError", "ClientPayloadError", "ConnectionResetError"}
+    {"RemoteProtocolError", "ServerDisconnectedError", "ClientPayloadError", "ConnectionResetError", "CutAnswerError"}
 )
-"""What httpx, aiohttp and Python name it; neither library is imported for their sake."""
+"""The names of this error in httpx, aiohttp, Python and our own module; names avoid importing these libraries."""
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what led to it, each once."""
+    """Yield an error and its causes, each once."""
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:
@@ -419,9 +427,14 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         left += [found.__cause__, found.__context__]
 
 
-def _without_traceback(text: str) -> str:
-    """Litellm appends whole tracebacks to some messages."""
-    return text.partition("\nTraceback (most recent call last)")[0].strip()
+_NAMES_OF_ERRORS = re.compile(r"\A((litellm\.)?\w+Error: |litellm\.\w+: |Timeout Error: |\w+(Exception|Error) - )+")
+_ADVICE = re.compile(r"\.? Handle with `litellm\.\w+`\.\Z")
+
+
+def _said(error: Exception) -> str:
+    """Return the message of the server or of the failure, without the class names and advice that litellm adds."""
+    text = str(error).partition("\nTraceback (most recent call last)")[0].strip()  # litellm appends whole tracebacks
+    return said_by_server(_ADVICE.sub("", _NAMES_OF_ERRORS.sub("", text))) or text
 
 
 def _missing_variables(litellm: ModuleType, request: Mapping[str, Any]) -> tuple[str, ...]:
@@ -430,7 +443,7 @@ def _missing_variables(litellm: ModuleType, request: Mapping[str, Any]) -> tuple
     try:
         report = litellm.validate_environment(request["model"])
     except Exception:
-        # An unknown provider; the error of the call itself says so.
+        # The provider is unknown, which the error of the call itself reports.
         return ()
     return tuple(report.get("missing_keys") or ())
 

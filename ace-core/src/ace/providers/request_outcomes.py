@@ -1,10 +1,11 @@
-"""What became of one request to a model, when to repeat it, and the account of what a client has used.
+"""The outcome of a request to a model, when to retry it, and the total usage of a client.
 
-None of this holds a key.
+No object in this module contains a key.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Any
 from ace.calls.secrets import environment_secrets, redact, secrets_in
 from ace.protocols.llm import LLMResponse, Usage
 
-__all__ = ["Answered", "Failed", "RetryPolicy", "UsageAccount", "seconds_to_wait", "without_keys"]
+__all__ = ["Answered", "Failed", "RetryPolicy", "UsageAccount", "said_by_server", "seconds_to_wait", "without_keys"]
 
 _SHORTEST_KEY = 6
 _LONGEST_REASON = 2000
@@ -25,33 +26,34 @@ class Answered:
     """The server answered."""
 
     response: LLMResponse
-    """The answer with its usage."""
+    """The answer and its usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The server refused, or there was no response."""
+    """The server rejected the request, or did not respond."""
 
     reason: str
     """What happened, without keys."""
     status_code: int | None
-    """The HTTP status, or None if there was no response."""
+    """The HTTP status, or None without a response."""
     retry_after: float | None = None
-    """The wait that the server asked for, in seconds."""
+    """The delay that the server asked for, in seconds."""
     is_authentication: bool = False
     """Whether the key is missing or was refused."""
     missing_variables: tuple[str, ...] = ()
-    """The environment variables that would hold the key."""
+    """The environment variables from which the key would be read."""
     problem: str = ""
-    """What was wrong with a connection that was made, such as its certificate; empty where nothing is known."""
+    """The problem of an established connection, such as its certificate, a timeout or an answer that cannot be read;
+    empty if nothing is known, or the server reported the problem itself."""
 
 
 def without_keys(reason: str, request: Mapping[str, Any]) -> str:
-    """Return what a server or a library said, without the keys of a request and of the environment.
+    """Redact the keys of a request and of the environment in a message of a server or a library.
 
     Args:
-        reason: What was said.
-        request: The settings of the request.
+        reason: The message.
+        request: The arguments of the request.
 
     Example:
         >>> without_keys("wrong key sk-mine-1", {"api_key": "sk-mine-1"})
@@ -61,10 +63,10 @@ def without_keys(reason: str, request: Mapping[str, Any]) -> str:
 
 
 def seconds_to_wait(retry_after: str | None) -> float | None:
-    """Return the wait that a server asks for. Where it gives a date, our own backoff is good enough.
+    """Return the delay in a `Retry-After` header, in seconds; None for a date, so that our own backoff applies.
 
     Args:
-        retry_after: The value of the header `Retry-After`.
+        retry_after: The value of the header.
 
     Example:
         >>> seconds_to_wait("1.5"), seconds_to_wait("Wed, 21 Oct 2026 07:28:00 GMT"), seconds_to_wait(None)
@@ -76,6 +78,29 @@ def seconds_to_wait(retry_after: str | None) -> float | None:
         return None
 
 
+def said_by_server(text: str) -> str:
+    """Return the message in the body of an error response; the whole body if it does not contain one.
+
+    Args:
+        text: The body.
+
+    Example:
+        >>> said_by_server('{"error": {"message": "no such model", "code": 404}}'), said_by_server("Bad gateway")
+        ('no such model', 'Bad gateway')
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text.strip()
+    for name in ("error", "message", "detail"):
+        inner = found.get(name) if isinstance(found, dict) else None
+        if isinstance(inner, dict):
+            inner = inner.get("message")
+        if isinstance(inner, str) and inner.strip():
+            return inner.strip()
+    return text.strip()
+
+
 def _keys_in(request: Mapping[str, Any]) -> list[str]:
     return [secret for secret in secrets_in(request) if len(secret) >= _SHORTEST_KEY]
 
@@ -85,7 +110,7 @@ _RETRIED_STATUS_CODES = frozenset({408, 429})
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Backoff that doubles, with jitter.
+    """Exponential backoff with jitter.
 
     Raises:
         ValueError: A number is negative.
@@ -97,7 +122,7 @@ class RetryPolicy:
     """
 
     max_retries: int = 3
-    """How often a request is repeated; 0 sends it once."""
+    """How often a request is retried; 0 sends it only once."""
     retry_delay: float = 0.5
     """The maximum delay before the first retry, in seconds."""
     longest_retry_delay: float = 30.0
@@ -109,22 +134,21 @@ class RetryPolicy:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
 
     def is_worth_retrying(self, status_code: int | None) -> bool:
-        """Tell whether the same request may succeed later.
+        """Return whether the same request may succeed later.
 
         Args:
-            status_code: The HTTP status; None for a reset, a timeout or any other lost request.
+            status_code: The HTTP status; None without a response, as after a reset or a timeout.
         """
         return status_code is None or status_code in _RETRIED_STATUS_CODES or 500 <= status_code <= 599
 
     def delay(self, retry: int, retry_after: float | None = None) -> float:
-        """Return how long to wait, in seconds.
+        """Return the delay before a retry, in seconds.
 
-        Half of the wait is fixed and half is random, so that clients that failed together do not
-        come back together.
+        Half of the delay is random, so that clients that failed at the same time do not retry at the same time.
 
         Args:
-            retry: The number of the repetition, from 1.
-            retry_after: What the server asked for, in seconds; it counts as the shortest wait.
+            retry: The number of the retry, from 1.
+            retry_after: The delay that the server asked for, in seconds, which is the minimum.
         """
         backoff = min(self.longest_retry_delay, self.retry_delay * 2.0 ** min(retry - 1, 60))
         wait = backoff * (0.5 + random.random() / 2)
@@ -132,7 +156,7 @@ class RetryPolicy:
 
 
 class UsageAccount:
-    """Adds up usage from several threads.
+    """Sums usage. Thread-safe.
 
     Example:
         >>> account = UsageAccount()
@@ -146,16 +170,12 @@ class UsageAccount:
         self._total = Usage()
 
     def add(self, usage: Usage) -> None:
-        """Add what one call has used.
-
-        Args:
-            usage: The usage of the call.
-        """
+        """Add the usage of one call."""
         with self._lock:
             self._total = self._total + usage
 
     @property
     def total(self) -> Usage:
-        """The sum so far."""
+        """The sum of all usage added so far."""
         with self._lock:
             return self._total

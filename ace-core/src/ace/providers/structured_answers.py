@@ -1,17 +1,17 @@
-"""Ask a model for JSON, find the object in what it wrote, validate it, and ask again with the error shown."""
+"""Request JSON from a model, validate the object in its answer, and ask again with the error if it is invalid."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ace.calls.calling import finished
-from ace.calls.usable_answers import AnswerProblem, RejectedAnswer, until_usable
+from ace.calls.model_calls import AnswerProblem, RejectedAnswer, until_usable
 from ace.protocols.errors import encodable
-from ace.protocols.llm import LLMResponse, StructuredAnswer
+from ace.protocols.llm import LayeredPrompt, LLMResponse, StructuredAnswer
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -21,7 +21,9 @@ __all__ = [
     "ask_until_valid",
     "broken_json",
     "json_objects",
+    "prompt_messages",
     "read_answer",
+    "unmarked",
     "valid_answer",
     "with_schema",
 ]
@@ -31,7 +33,7 @@ _MOST_SHOWN_ERRORS = 10
 
 
 def ask_until_valid(
-    ask: Callable[[list[dict[str, str]]], LLMResponse],
+    ask: Callable[[list[dict[str, Any]]], LLMResponse],
     prompt: str,
     response_model: type[StructuredAnswer],
     *,
@@ -41,8 +43,8 @@ def ask_until_valid(
 ) -> StructuredAnswer:
     """Ask until an answer validates.
 
-    Every answer counts against the answer budget that is open around this call, so it may stop
-    before `max_retries` is used up.
+    Every answer counts towards the answer budget around this call, if any, which may end the attempts before
+    `max_retries` is reached.
 
     Args:
         ask: Sends chat messages and returns the answer.
@@ -50,13 +52,13 @@ def ask_until_valid(
         response_model: The class that the answer must validate as.
         max_retries: How often to ask again.
         system: The text of a system message.
-        shows_schema: False leaves the schema out of the prompt, for those who tell the model otherwise.
+        shows_schema: Whether to add the schema to the prompt; False if the model gets it in another way.
 
     Raises:
         UnusableAnswerError: No answer validates; it carries all of them.
     """
 
-    async def asked(messages: list[dict[str, str]]) -> LLMResponse:
+    async def asked(messages: list[dict[str, Any]]) -> LLMResponse:
         return ask(messages)
 
     return finished(
@@ -65,15 +67,16 @@ def ask_until_valid(
 
 
 async def valid_answer(
-    ask: Callable[[list[dict[str, str]]], Awaitable[LLMResponse]],
+    ask: Callable[[list[dict[str, Any]]], Awaitable[LLMResponse]],
     prompt: str,
     response_model: type[StructuredAnswer],
     *,
     max_retries: int,
     system: str | None = None,
     shows_schema: bool = True,
+    marked: bool = False,
 ) -> StructuredAnswer:
-    """Ask from asynchronous code until an answer validates; otherwise like `ask_until_valid`.
+    """Ask until an answer validates, without blocking; otherwise like `ask_until_valid`.
 
     Args:
         ask: Sends chat messages and returns the answer; it is awaited.
@@ -81,13 +84,15 @@ async def valid_answer(
         response_model: The class that the answer must validate as.
         max_retries: How often to ask again.
         system: The text of a system message.
-        shows_schema: False leaves the schema out of the prompt, for those who tell the model otherwise.
+        shows_schema: Whether to add the schema to the prompt; False if the model gets it in another way.
+        marked: Whether the messages contain the cache marks of `prompt_messages`.
 
     Raises:
         UnusableAnswerError: No answer validates; it carries all of them.
     """
-    start = [{"role": "system", "content": system}] if system else []
-    start.append({"role": "user", "content": with_schema(prompt, response_model) if shows_schema else prompt})
+    start = prompt_messages(
+        prompt, system=system, response_model=response_model if shows_schema else None, marked=marked
+    )
 
     async def asked(rejected: RejectedAnswer | None) -> LLMResponse:
         return await ask(start if rejected is None else [*start, *_correction(rejected)])
@@ -104,13 +109,65 @@ async def valid_answer(
     return await until_usable(asked, read, text_of=lambda response: response.text, max_retries=max_retries)
 
 
-def with_schema(prompt: str, response_model: type[BaseModel]) -> str:
-    """Append to a prompt what the answer must look like.
+CACHE_MARK: Final[Mapping[str, str]] = {"type": "ephemeral"}
+"""The value of `cache_control` at the end of a part that Anthropic's cache is to keep."""
+_AS_DESCRIBED = "Answer with one JSON object as described in the instructions above, and nothing else."
+
+
+def prompt_messages(
+    prompt: str,
+    *,
+    system: str | None = None,
+    response_model: type[BaseModel] | None = None,
+    marked: bool = False,
+) -> list[dict[str, Any]]:
+    """Return a prompt as chat messages.
+
+    The parts of a `LayeredPrompt` that repeat from call to call become the system message, in which the schema precedes
+    the skills. In any other prompt, the schema comes last.
 
     Args:
-        prompt: The prompt.
-        response_model: The class that the answer must validate as.
+        prompt: A `LayeredPrompt`, or any other text.
+        system: Additional text for the system message.
+        response_model: The class that the answer must validate as; None omits the schema.
+        marked: Whether the system message of a `LayeredPrompt` is a list of texts, with a mark for the provider's cache
+            after the rules and after the skills; `unmarked` joins them.
+
+    Example:
+        >>> from ace.protocols import LayeredPrompt
+        >>> prompt_messages(LayeredPrompt("Be brief.", "- Add twice.", "", "2+2?"))
+        [{'role': 'system', 'content': 'Be brief.\\n\\n- Add twice.\\n\\n'}, {'role': 'user', 'content': '2+2?'}]
     """
+    if not isinstance(prompt, LayeredPrompt):
+        start: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+        text = prompt if response_model is None else with_schema(prompt, response_model)
+        return [*start, {"role": "user", "content": text}]
+
+    rules = "\n\n".join(filter(None, (prompt.rules, system)))
+    task = prompt.task
+    if response_model is not None:
+        rules, task = with_schema(rules, response_model), f"{task.rstrip()}\n\n{_AS_DESCRIBED}\n"
+    texts = [f"{part.rstrip()}\n\n" for part in (rules, prompt.skills, prompt.changes) if part]
+    content: object = "".join(texts)
+    if marked:
+        stable = 1 + bool(prompt.skills)
+        parts = [{"type": "text", "text": text} for text in texts]
+        content = [{**part, "cache_control": dict(CACHE_MARK)} for part in parts[:stable]] + parts[stable:]
+    return [{"role": "system", "content": content}, {"role": "user", "content": task}]
+
+
+def unmarked(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message with the marked texts of `prompt_messages` joined to one; return any other message unchanged."""
+    content = message.get("content")
+    if message.get("role") != "system" or not isinstance(content, list):
+        return dict(message)
+    if not all(isinstance(part, dict) and part.get("type") == "text" for part in content):
+        return dict(message)
+    return {**message, "content": "".join(str(part["text"]) for part in content)}
+
+
+def with_schema(prompt: str, response_model: type[BaseModel]) -> str:
+    """Append the instruction to answer with JSON and the schema of the answer to a prompt."""
     return (
         f"{prompt.rstrip()}\n\n"
         "Answer with one JSON object and nothing else: no code fence, no text around it. "
@@ -124,16 +181,16 @@ def _schema_text(response_model: type[BaseModel]) -> str:
 
 
 def read_answer(answer: str, response_model: type[StructuredAnswer]) -> StructuredAnswer:
-    """Validate the one JSON object of an answer.
+    """Find and validate the JSON object in an answer.
 
-    Of several objects, the one that validates is taken; if more than one does and they differ, none is.
+    If the answer contains several objects, exactly one must validate; equal objects count as one.
 
     Args:
-        answer: The text of a model.
-        response_model: The class that the answer must validate as.
+        answer: The answer of a model.
+        response_model: The class that the object must validate as.
 
     Raises:
-        AnswerProblem: There is no such object.
+        AnswerProblem: None of the objects validates, or several different ones do.
 
     Example:
         >>> from ace.outputs import SkillTag
@@ -155,14 +212,14 @@ def read_answer(answer: str, response_model: type[StructuredAnswer]) -> Structur
     if len(valid) > 1:
         raise AnswerProblem(f"the answer has {len(valid)} different JSON objects; answer with one")
     if not valid:
-        raise AnswerProblem(broken_json(answer) or problem or "there is no JSON object in the answer")
+        raise AnswerProblem(broken_json(answer) or problem or "no JSON object in the answer")
     return valid[0]
 
 
 def _validated(found: dict[str, Any], response_model: type[StructuredAnswer]) -> StructuredAnswer:
     from pydantic import ValidationError
 
-    # `raw` is ours: it keeps the answer as it came, whatever the model wrote under that name.
+    # The field `raw` is reserved for the unchanged answer, even if the model wrote a field of that name.
     data = {**found, "raw": found} if "raw" in response_model.model_fields else found
     try:
         return response_model.model_validate(data)
@@ -182,14 +239,14 @@ def _explained(error: Any) -> str:
     return "; ".join(shown)
 
 
-def _correction(rejected: RejectedAnswer) -> list[dict[str, str]]:
+def _correction(rejected: RejectedAnswer) -> list[dict[str, Any]]:
     answer, problem = rejected
     shown = answer
     if len(shown) > _LONGEST_SHOWN_ANSWER:
         half = _LONGEST_SHOWN_ANSWER // 2
         shown = f"{shown[:half]}\n[... {len(answer) - 2 * half} characters left out ...]\n{shown[-half:]}"
     return [
-        # Some servers refuse an empty message.
+        # Some servers reject an empty message.
         {"role": "assistant", "content": shown or "(empty)"},
         {
             "role": "user",
@@ -199,7 +256,7 @@ def _correction(rejected: RejectedAnswer) -> list[dict[str, str]]:
 
 
 _THOUGHTS = re.compile(r"\A\s*<(think|thinking)>.*?</\1>", re.DOTALL)
-# Control characters inside strings, such as a raw line break, are a common slip and harmless.
+# Unescaped control characters in strings, such as line breaks, are common and harmless.
 _DECODER = json.JSONDecoder(strict=False)
 _MOST_STARTS = 200
 
@@ -207,11 +264,11 @@ _MOST_STARTS = 200
 def json_objects(answer: str) -> Iterator[dict[str, Any]]:
     """Yield the outermost JSON objects of an answer, in order.
 
-    Prose and code fences around an object are skipped, and so are the thoughts that some models write before their
-    answer. An object inside another one is not yielded by itself.
+    Prose and code fences around an object are skipped, and so is the reasoning that some models write before their
+    answer. Nested objects are not yielded separately.
 
     Args:
-        answer: The text of a model.
+        answer: The answer of a model.
 
     Example:
         >>> list(json_objects('Here you are: {"a": {"b": 1}} I hope it helps.'))
@@ -226,7 +283,7 @@ def json_objects(answer: str) -> Iterator[dict[str, Any]]:
         try:
             value, end = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
-            # RecursionError: nested too deeply to be an answer to any schema of ours.
+            # RecursionError: nested too deeply to match any of our schemas.
             position += 1
             continue
         position = end
@@ -234,7 +291,7 @@ def json_objects(answer: str) -> Iterator[dict[str, Any]]:
 
 
 def _encodable(value: Any) -> Any:
-    """Replace the lone surrogates that a model can write as escapes, which could not be stored."""
+    """Replace lone surrogates, which a model can write as escape sequences and which cannot be encoded as UTF-8."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, list):
@@ -245,10 +302,10 @@ def _encodable(value: Any) -> Any:
 
 
 def broken_json(answer: str) -> str | None:
-    """Say where the first JSON object of an answer is broken; None if it is whole or there is none.
+    """Describe the syntax error in the first JSON object of an answer; None if it is valid or missing.
 
     Args:
-        answer: The text of a model.
+        answer: The answer of a model.
 
     Example:
         >>> broken_json('{"a": 1')
@@ -268,16 +325,16 @@ def broken_json(answer: str) -> str | None:
 
 
 _LEFT_OUT = frozenset({"pattern", "format"})
-"""Servers read some of these wrongly or not at all. The answer is validated afterwards anyway."""
+"""Keywords that some servers do not support or interpret differently. The answer is validated afterwards anyway."""
 _NAMES_OF_FIELDS = frozenset({"properties", "$defs"})
 
 
 @lru_cache(maxsize=64)
 def accepted_schema(response_model: type[BaseModel]) -> dict[str, Any]:
-    """Return the setting `response_format` of a chat request.
+    """Return the `response_format` of a chat request, which asks the server to enforce the schema.
 
     Args:
-        response_model: The class of the answer.
+        response_model: The class that the answer must validate as.
 
     Example:
         >>> from ace.outputs import SkillTag

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import re
 import threading
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from heapq import nlargest, nsmallest
 from typing import Final, NamedTuple, final
 
 from ace.arguments import checked_class
+from ace.retrieval.changes import differences
 from ace.skill import Skill
 
-__all__ = ["LexicalRanker", "helpfulness", "proven_relevance", "words"]
+__all__ = ["LexicalIndex", "LexicalRanker", "helpfulness", "proven_relevance", "words"]
 
 _WORD = re.compile(r"\w+")
 _VOWEL = re.compile(r"[aeiouy]")
@@ -83,6 +85,288 @@ def proven_relevance(relevance: float, skill: Skill) -> float:
 _SATURATION = 1.2
 _LENGTH_WEIGHT = 0.75
 _ROUNDING = 1e-9
+_COMMON = 64
+"""The skills of a word that more of them contain than this are kept by their share of the relevance."""
+
+_Group = dict[str, None]
+"""Skills that contain a word equally often and are equally long: the word adds the same to the relevance of each."""
+
+
+@final
+class LexicalIndex:
+    """The words of a changing set of skills. It is not thread-safe.
+
+    A change takes as long as the skill has words, and a question as long as skills have its rarer words, however many
+    other skills there are.
+
+    Example:
+        >>> index = LexicalIndex()
+        >>> index.put(Skill("a-1", "a", "Sort the list first."), 0)
+        >>> index.put(Skill("b-1", "b", "Name the capital."), 1)
+        >>> index.best("Which capital?", limit=1)
+        ['b-1']
+        >>> index.remove("b-1")
+        >>> index.best("Which capital?", limit=1)
+        ['a-1']
+    """
+
+    def __init__(self) -> None:
+        self._skills: dict[str, Skill] = {}
+        self._places: dict[str, int] = {}
+        self._counts: dict[str, Counter[str]] = {}
+        self._lengths: dict[str, int] = {}
+        self._total_length = 0
+        self._postings: dict[str, dict[str, int]] = {}
+        self._groups: dict[str, dict[tuple[int, int], _Group]] = {}
+        """For each common word of an earlier question: its skills by number of occurrences and length."""
+        self._by_helpfulness: list[tuple[float, int, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._skills)
+
+    def __contains__(self, skill_id: object) -> bool:
+        """Return whether the skill is in the index."""
+        return skill_id in self._skills
+
+    def put(self, skill: Skill, place: int) -> None:
+        """Add a skill, or replace the one with its id.
+
+        Args:
+            skill: The skill.
+            place: Its place in the order of the skills; of two that are equally relevant and helpful, the one with the
+                lower place comes first. No other skill has it.
+        """
+        id = skill.id
+        known = self._skills.get(id)
+        if known is None:
+            insort(self._by_helpfulness, (-helpfulness(skill), place, id))
+            self._skills[id], self._places[id] = skill, place
+            self._learn(skill)
+            return
+        before, after = (-helpfulness(known), self._places[id], id), (-helpfulness(skill), place, id)
+        if before != after:
+            del self._by_helpfulness[bisect_left(self._by_helpfulness, before)]
+            insort(self._by_helpfulness, after)
+        self._skills[id], self._places[id] = skill, place
+        if known is not skill and not _is_searched_alike(known, skill):
+            self._forget(id)
+            self._learn(skill)
+
+    def replace(self, skill: Skill) -> None:
+        """Replace the skill with the same id, which is in the index, in its place.
+
+        Args:
+            skill: The skill.
+        """
+        self.put(skill, self._places[skill.id])
+
+    def hold(self, skills: Sequence[Skill], places: Sequence[int]) -> None:
+        """Make these the skills of the index. Those that it has already are not read again.
+
+        Args:
+            skills: All skills.
+            places: Their places, as for `put`.
+        """
+        wanted = {skill.id for skill in skills}
+        for id in [id for id in self._skills if id not in wanted]:
+            del self._skills[id]
+            self._forget(id)
+        for skill in skills:
+            known = self._skills.get(skill.id)
+            if known is not skill:
+                if known is None:
+                    self._learn(skill)
+                elif not _is_searched_alike(known, skill):
+                    self._forget(skill.id)
+                    self._learn(skill)
+                self._skills[skill.id] = skill
+        self._places = {skill.id: place for skill, place in zip(skills, places, strict=True)}
+        self._by_helpfulness = sorted((-helpfulness(self._skills[id]), place, id) for id, place in self._places.items())
+
+    def skill(self, skill_id: str) -> Skill:
+        """Return a skill as it was put in."""
+        return self._skills[skill_id]
+
+    def remove(self, skill_id: str) -> None:
+        """Remove a skill; one that is not there is ignored."""
+        skill = self._skills.pop(skill_id, None)
+        if skill is not None:
+            key = -helpfulness(skill), self._places.pop(skill_id), skill_id
+            del self._by_helpfulness[bisect_left(self._by_helpfulness, key)]
+            self._forget(skill_id)
+
+    def scores(self, query: str) -> dict[str, float]:
+        """Return the relevance of each skill that shares a significant word with the question, by id."""
+        relevance: dict[str, float] = {}
+        for term in self._terms(query):
+            self._add(term, relevance)
+        return relevance
+
+    def best(self, query: str, limit: int) -> list[str]:
+        """Return the ids of the skills with the highest proven relevance, exactly, the best first.
+
+        The rarest words are looked up first. As soon as the remaining, more common words cannot lift another skill
+        among the best, only the skills found so far are scored further.
+
+        Args:
+            query: The question.
+            limit: The maximum number to return; if too few are relevant, the most helpful others are added.
+        """
+        if limit < 1 or not self._skills:
+            return []
+        relevance = self._relevance_of_best(self._terms(query), limit)
+        found = nsmallest(limit, relevance, key=lambda id: self._order(id, relevance[id]))
+        for _, _, id in self._by_helpfulness if len(found) < limit else ():
+            if id not in relevance:
+                found.append(id)
+                if len(found) == limit:
+                    break
+        return found
+
+    def in_order(self, query: str, ids: Collection[str]) -> list[str]:
+        """Return some of the skills, those with the highest proven relevance first.
+
+        Args:
+            query: The question.
+            ids: Their ids.
+        """
+        relevance = dict.fromkeys(ids, 0.0)
+        for term in self._terms(query):
+            self._add_to_known(term, relevance)
+        return sorted(ids, key=lambda id: self._order(id, relevance[id]))
+
+    def _relevance_of_best(self, terms: Sequence[_Term], limit: int) -> dict[str, float]:
+        """Return the relevance of enough skills to contain the best ones."""
+        relevance: dict[str, float] = {}
+        left = math.fsum(term.most for term in terms)
+        # How much the most helpful skill is lifted by its counters.
+        boost = 1 + WEIGHT * -self._by_helpfulness[0][0]
+        least = 0.0
+        for term in terms:
+            if len(relevance) >= limit:
+                least = max(least, self._proven_by(relevance, limit) - _ROUNDING)
+                # What cannot become one of the best any more is not scored further.
+                if left * boost < least:
+                    relevance = {id: score for id, score in relevance.items() if (score + left) * boost >= least}
+            if left * boost < least:
+                self._add_to_known(term, relevance)
+                left -= term.most
+                continue
+            left -= term.most
+            self._add(term, relevance, at_least=least / boost - left)
+        if len(relevance) > limit:
+            least = self._proven_by(relevance, limit) - _ROUNDING
+            relevance = {id: score for id, score in relevance.items() if score * boost >= least}
+        return relevance
+
+    def _proven_by(self, relevance: Mapping[str, float], limit: int) -> float:
+        """Return a proven relevance that at least `limit` skills have."""
+        highest = nlargest(limit, zip(relevance.values(), relevance, strict=True))
+        return min(proven_relevance(score, self._skills[id]) for score, id in highest)
+
+    def _order(self, id: str, relevance: float) -> tuple[float, float, int]:
+        skill = self._skills[id]
+        return -proven_relevance(relevance, skill), -helpfulness(skill), self._places[id]
+
+    def _learn(self, skill: Skill) -> None:
+        id = skill.id
+        counts = self._counts[id] = Counter(words(_text(skill)))
+        length = self._lengths[id] = counts.total()
+        self._total_length += length
+        for word, count in counts.items():
+            self._postings.setdefault(word, {})[id] = count
+            if word in self._groups:
+                self._groups[word].setdefault((count, length), {})[id] = None
+
+    def _forget(self, id: str) -> None:
+        length = self._lengths.pop(id)
+        self._total_length -= length
+        for word, count in self._counts.pop(id).items():
+            del self._postings[word][id]
+            if word in self._groups:
+                group = self._groups[word][count, length]
+                del group[id]
+                if not group:
+                    del self._groups[word][count, length]
+            if not self._postings[word]:
+                del self._postings[word]
+                self._groups.pop(word, None)
+
+    def _terms(self, query: str) -> list[_Term]:
+        """Return the significant words of the question, the rarest first.
+
+        A word that most skills contain is not significant if there is a rarer one.
+        """
+        size = len(self._skills)
+        found = [word for word in sorted(set(words(query))) if word in self._postings]
+        rarer = [word for word in found if len(self._postings[word]) * 2 <= size]
+        return [self._term(word) for word in sorted(rarer or found, key=lambda word: len(self._postings[word]))]
+
+    def _term(self, word: str) -> _Term:
+        postings, size = self._postings[word], len(self._skills)
+        weight = math.log(1 + (size - len(postings) + 0.5) / (len(postings) + 0.5)) * (_SATURATION + 1)
+        mean_length = self._total_length / size or 1.0
+        groups = self._groups_of(word, postings)
+        parts = {group: weight * _saturated(*group, mean_length) for group in groups}
+        ordered = sorted(((part, groups[group]) for group, part in parts.items()), key=lambda each: -each[0])
+        return _Term(postings, parts, ordered, most=ordered[0][0])
+
+    def _groups_of(self, word: str, postings: Mapping[str, int]) -> dict[tuple[int, int], _Group]:
+        groups = self._groups.get(word)
+        if groups is None:
+            groups = {}
+            lengths = self._lengths
+            for id, count in postings.items():
+                key = count, lengths[id]
+                if key in groups:
+                    groups[key][id] = None
+                else:
+                    groups[key] = {id: None}
+            if len(postings) > _COMMON:
+                self._groups[word] = groups
+        return groups
+
+    def _add(self, term: _Term, relevance: dict[str, float], at_least: float = 0.0) -> None:
+        """Add what a word contributes to the relevance of skills.
+
+        Args:
+            term: The word.
+            relevance: The relevance by id. A skill to which the word contributes less than `at_least` is not added.
+            at_least: See above.
+        """
+        known = relevance.get
+        for place, (part, ids) in enumerate(term.groups):
+            if part < at_least:
+                rest = _Term(term.postings, term.parts, term.groups[place:], part)
+                self._add_to_known(rest, relevance)
+                return
+            for id in ids:
+                relevance[id] = known(id, 0.0) + part
+
+    def _add_to_known(self, term: _Term, relevance: dict[str, float]) -> None:
+        """Add what a word contributes to the relevance of the skills that were found by other words."""
+        lengths, least = self._lengths, term.most
+        for id in [id for id in relevance if id in term.postings]:
+            part = term.parts[term.postings[id], lengths[id]]
+            if part <= least:
+                relevance[id] += part
+
+
+def _saturated(count: int, length: int, mean_length: float) -> float:
+    return count / (count + _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / mean_length))
+
+
+class _Term(NamedTuple):
+    """One word of a question."""
+
+    postings: Mapping[str, int]
+    """The skills that contain it, with the number of occurrences."""
+    parts: Mapping[tuple[int, int], float]
+    """What it adds to the relevance of a skill, by number of occurrences and length."""
+    groups: Sequence[tuple[float, _Group]]
+    """The skills by what it adds to their relevance, the most first."""
+    most: float
+    """The maximum that it adds to the relevance of a skill."""
 
 
 @checked_class
@@ -101,134 +385,46 @@ class LexicalRanker:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._indexed: dict[str, Skill] = {}
-        self._counts: dict[str, Counter[str]] = {}
-        self._lengths: dict[str, int] = {}
-        self._total_length = 0
-        self._postings: dict[str, dict[str, int]] = {}
+        self._index = LexicalIndex()
         self._last: list[Skill] = []
-        self._places: dict[str, int] = {}
-        self._shortest = 0
+        self._next_place = 0
 
     def __call__(self, query: str, skills: Sequence[Skill]) -> list[float]:
         """Return one score for each skill: 0 if it shares no significant word with the question, else more."""
-        relevance = [0.0] * len(skills)
         with self._lock:
-            self._index(skills)
-            for term in self._terms(query):
-                for id in term.postings:
-                    relevance[self._places[id]] += self._part(term, id)
-        return relevance
+            self._read(skills)
+            scores = self._index.scores(query)
+        return [scores.get(skill.id, 0.0) for skill in skills]
 
     def best(self, query: str, skills: Sequence[Skill], limit: int) -> list[Skill]:
         """Return the skills with the highest proven relevance, exactly, the best first.
-
-        The rarest words are looked up first. As soon as the remaining, more common words cannot lift another skill
-        among the best, only the skills found so far are scored further.
 
         Args:
             query: The question.
             skills: The skills, in the order of the skillbook.
             limit: The maximum number to return; if too few are relevant, the most helpful others are added.
         """
-        if limit < 1:
-            return []
         with self._lock:
-            self._index(skills)
-            relevance = self._relevance_of_best(self._terms(query), limit)
-            found = sorted(relevance, key=lambda id: self._order(id, relevance[id]))[:limit]
-            if len(found) < limit:
-                rest = (skill.id for skill in skills if skill.id not in relevance)
-                found += heapq.nsmallest(limit - len(found), rest, key=lambda id: self._order(id, 0.0))
-            return [self._indexed[id] for id in found]
+            self._read(skills)
+            return [self._index.skill(id) for id in self._index.best(query, limit)]
 
-    def _relevance_of_best(self, terms: Sequence[_Term], limit: int) -> dict[str, float]:
-        relevance: dict[str, float] = {}
-        left = sum(term.most for term in terms)
-        for term in terms:
-            if self._is_beyond(left * (1 + WEIGHT), relevance, limit):
-                for id in relevance.keys() & term.postings.keys():
-                    relevance[id] += self._part(term, id)
-            else:
-                for id in term.postings:
-                    relevance[id] = relevance.get(id, 0.0) + self._part(term, id)
-            left -= term.most
-        return relevance
-
-    def _is_beyond(self, reachable: float, relevance: Mapping[str, float], limit: int) -> bool:
-        """Whether `limit` skills already have a higher score than any skill not yet found can reach."""
-        if len(relevance) < limit:
-            return False
-        proven = (proven_relevance(score, self._indexed[id]) for id, score in relevance.items())
-        return heapq.nlargest(limit, proven)[-1] > reachable + _ROUNDING
-
-    def _order(self, id: str, relevance: float) -> tuple[float, float, int]:
-        skill = self._indexed[id]
-        return -proven_relevance(relevance, skill), -helpfulness(skill), self._places[id]
-
-    def _index(self, skills: Sequence[Skill]) -> None:
-        # Skills are immutable, so comparing two lists mostly compares identities.
-        if skills == self._last:
-            return
-        self._take_over(skills)
+    def _read(self, skills: Sequence[Skill]) -> None:
+        """Bring the index up to date. Skills that have not changed only cost a comparison of their identities."""
+        found = differences(self._last, skills) if len(self._last) == len(self._index) else None
+        if found is None:
+            self._index.hold(skills, range(len(skills)))
+            self._next_place = len(skills)
+        else:
+            for skill in found.removed:
+                self._index.remove(skill.id)
+            for skill in found.changed:
+                self._index.replace(skill)
+            for skill in found.added:
+                self._index.put(skill, self._next_place)
+                self._next_place += 1
+            if not any(found):
+                return
         self._last = list(skills)
-        self._places = {skill.id: place for place, skill in enumerate(skills)}
-        self._shortest = min(self._lengths.values(), default=0)
-
-    def _take_over(self, skills: Sequence[Skill]) -> None:
-        indexed = self._indexed
-        for skill in skills:
-            known = indexed.get(skill.id)
-            if known is skill:
-                continue
-            if known is not None and _is_searched_alike(known, skill):
-                indexed[skill.id] = skill
-                continue
-            self._forget(skill.id)
-            self._learn(skill)
-        if len(indexed) > len(skills):
-            current = {skill.id for skill in skills}
-            for id in [id for id in indexed if id not in current]:
-                self._forget(id)
-
-    def _learn(self, skill: Skill) -> None:
-        counts = Counter(words(_text(skill)))
-        self._indexed[skill.id] = skill
-        self._counts[skill.id] = counts
-        self._lengths[skill.id] = counts.total()
-        self._total_length += counts.total()
-        for word, count in counts.items():
-            self._postings.setdefault(word, {})[skill.id] = count
-
-    def _forget(self, id: str) -> None:
-        if self._indexed.pop(id, None) is None:
-            return
-        self._total_length -= self._lengths.pop(id)
-        for word in self._counts.pop(id):
-            del self._postings[word][id]
-            if not self._postings[word]:
-                del self._postings[word]
-
-    def _terms(self, query: str) -> list[_Term]:
-        """Return the significant words of the question, the rarest first.
-
-        A word that most skills contain is not significant if there is a rarer one.
-        """
-        size = len(self._last)
-        found = [self._postings[word] for word in sorted(set(words(query))) if word in self._postings]
-        rarer = [postings for postings in found if len(postings) * 2 <= size]
-        return [self._term(postings, size) for postings in sorted(rarer or found, key=len)]
-
-    def _term(self, postings: Mapping[str, int], size: int) -> _Term:
-        weight = math.log(1 + (size - len(postings) + 0.5) / (len(postings) + 0.5)) * (_SATURATION + 1)
-        return _Term(postings, weight, most=weight * self._saturated(max(postings.values()), self._shortest))
-
-    def _part(self, term: _Term, id: str) -> float:
-        return term.weight * self._saturated(term.postings[id], self._lengths[id])
-
-    def _saturated(self, count: int, length: int) -> float:
-        mean_length = self._total_length / len(self._last) or 1.0
-        return count / (count + _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * length / mean_length))
 
 
 def _is_searched_alike(first: Skill, second: Skill) -> bool:
@@ -242,13 +438,3 @@ def _text(skill: Skill) -> str:
     text = f"{skill.section} {skill.content}"
     asked = dict.fromkeys(case.question for case in skill.cases if case.question not in text)
     return " ".join((text, *asked)) if asked else text
-
-
-class _Term(NamedTuple):
-    """One word of a question."""
-
-    postings: Mapping[str, int]
-    """The skills that contain it, with the number of occurrences."""
-    weight: float
-    most: float
-    """The maximum that it adds to the relevance of a skill."""

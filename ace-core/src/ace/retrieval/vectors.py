@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 from array import array
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, final
 
 from ace.arguments import checked_class
+from ace.retrieval.changes import differences
 from ace.retrieval.lexical import WEIGHT, helpfulness
 from ace.skill import Skill
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Embeds", "VectorRanker", "embedded_texts", "fill_unit_rows", "unit_rows"]
 
 _ROWS_AT_ONCE = 1024
+_ROOM = 16
+"""One row in so many may be unused, and there is room for as many further ones."""
 
 
 class Embeds(Protocol):
@@ -112,9 +116,11 @@ class VectorRanker:
     def __init__(self, embedder: Embeds) -> None:
         self._embedder = embedder
         self._lock = threading.Lock()
-        self._skills: Sequence[Skill] = ()
+        self._last: list[Skill] = []
         self._embedded: dict[str, bytes] = {}
-        self._resident_rows: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+        self._lacking: Counter[str] = Counter()
+        """How many skills have no vector of their own, by content."""
+        self._table: _Table | None = None
 
     def __call__(self, query: str, skills: Sequence[Skill]) -> list[float]:
         """Return the cosine similarity of each skill with the question; negative values become 0."""
@@ -122,8 +128,8 @@ class VectorRanker:
             return []
         wanted = self._question(query)
         with self._lock:
-            rows, _ = self._resident(skills, len(wanted))
-            relevance: list[float] = (rows @ wanted).clip(0, 1).tolist()
+            table = self._resident(skills, len(wanted))
+            relevance: list[float] = (table.rows @ wanted).clip(0, 1)[table.is_used].tolist()
         return relevance
 
     def best(self, query: str, skills: Sequence[Skill], limit: int) -> list[Skill]:
@@ -140,46 +146,151 @@ class VectorRanker:
 
         wanted = self._question(query)
         with self._lock:
-            rows, proven = self._resident(skills, len(wanted))
-            scores = (rows @ wanted).clip(0, 1)
+            table = self._resident(skills, len(wanted))
+            proven = table.proven
+            scores = (table.rows @ wanted).clip(0, 1)
             scores *= 1 + WEIGHT * proven
+            if table.unused:
+                scores[~table.is_used] = -1
             if limit < len(skills):
                 least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
                 places = np.flatnonzero(scores >= least)
             else:
-                places = np.arange(len(skills))
+                places = np.flatnonzero(table.is_used)
             order = np.lexsort((places, -proven[places], -scores[places]))
-            return [skills[place] for place in places[order[:limit]]]
+            return [table.skills[place] for place in places[order[:limit]]]
 
     def _question(self, query: str) -> NDArray[np.float32]:
         [vector] = embedded_texts(self._embedder, [query])
         row: NDArray[np.float32] = unit_rows([_packed(vector)])[0]
         return row
 
-    def _resident(self, skills: Sequence[Skill], length: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the rows and the helpfulness of these skills; recomputed when a skill has changed."""
-        resident = self._resident_rows
-        # Skills are immutable, so comparing two lists mostly compares identities.
-        if resident is not None and resident[0].shape[1] == length and skills == self._skills:
-            return resident
+    def _resident(self, skills: Sequence[Skill], length: int) -> _Table:
+        """Return the table with the rows of these skills. Only those that have changed are written."""
+        table = self._table
+        is_usable = table is not None and table.length == length and not table.wastes_rows
+        found = differences(self._last, skills) if is_usable else None
+        if table is None or found is None:
+            wanted = Counter(skill.content for skill in skills if _lacks_vector(skill, length))
+            self._embedded |= self._made(wanted)
+            self._embedded = {content: self._embedded[content] for content in wanted}
+            self._lacking = wanted
+            table = self._table = _Table(length)
+            table.add(skills, self._embedded)
+            self._last = list(skills)
+        elif any(found):
+            known = table.skill
+            replaced = [known(skill.id) for skill in (*found.removed, *found.changed)]
+            lacking = Counter(skill.content for skill in (*found.changed, *found.added) if _lacks_vector(skill, length))
+            self._embedded |= self._made(lacking)
+            self._lacking += lacking
+            self._lacking -= Counter(skill.content for skill in replaced if _lacks_vector(skill, length))
+            for skill in found.removed:
+                table.remove(skill.id)
+            table.change(found.changed, self._embedded)
+            table.add(found.added, self._embedded)
+            for skill in replaced:
+                if skill.content not in self._lacking:
+                    self._embedded.pop(skill.content, None)
+            self._last = list(skills)
+        return table
+
+    def _made(self, contents: Iterable[str]) -> dict[str, bytes]:
+        """Embed those of the texts that have no vector yet."""
+        new = sorted(content for content in contents if content not in self._embedded)
+        if not new:
+            return {}
+        made = embedded_texts(self._embedder, new)
+        return {content: _packed(vector) for content, vector in zip(new, made, strict=True)}
+
+
+@final
+class _Table:
+    """The vectors of skills as rows of length 1, with their helpfulness. A removed skill leaves its row unused."""
+
+    def __init__(self, length: int) -> None:
         import numpy as np
 
-        vectors = self._vectors_of(skills, length * 4)
-        rows = unit_rows([vectors.get(skill.content) or skill.embedding or b"" for skill in skills])
-        proven = np.array([helpfulness(skill) for skill in skills], dtype=np.float32)
-        self._skills, self._resident_rows = list(skills), (rows, proven)
-        return self._resident_rows
+        self.length = length
+        self.skills: list[Skill] = []
+        self.unused = 0
+        self._places: dict[str, int] = {}
+        self._rows = np.empty((0, length), dtype=np.float32)
+        self._proven = np.empty(0, dtype=np.float32)
+        self._is_used = np.empty(0, dtype=np.bool_)
 
-    def _vectors_of(self, skills: Sequence[Skill], size: int) -> Mapping[str, bytes]:
-        """Return the vectors of the skills without a stored vector of this length, by content; they are cached."""
-        lacking = {skill.content for skill in skills if skill.embedding is None or len(skill.embedding) != size}
-        known = {content: vector for content, vector in self._embedded.items() if content in lacking}
-        new = sorted(lacking - set(known))
-        if new:
-            made = embedded_texts(self._embedder, new)
-            known |= {content: _packed(vector) for content, vector in zip(new, made, strict=True)}
-        self._embedded = known
-        return known
+    @property
+    def rows(self) -> NDArray[np.float32]:
+        """One row for each skill, and for each removed one."""
+        return self._rows[: len(self.skills)]
+
+    @property
+    def proven(self) -> NDArray[np.float32]:
+        """The helpfulness of the skills."""
+        return self._proven[: len(self.skills)]
+
+    @property
+    def is_used(self) -> NDArray[np.bool_]:
+        """Whether the row is that of a skill, rather than of a removed one."""
+        return self._is_used[: len(self.skills)]
+
+    @property
+    def wastes_rows(self) -> bool:
+        """Whether there are so many unused rows that the table should be rebuilt."""
+        return self.unused > _ROWS_AT_ONCE + len(self.skills) // _ROOM
+
+    def skill(self, skill_id: str) -> Skill:
+        """Return a skill of the table."""
+        return self.skills[self._places[skill_id]]
+
+    def add(self, skills: Sequence[Skill], embedded: Mapping[str, bytes]) -> None:
+        """Add rows at the end. `embedded` has the vectors of the contents of skills without one."""
+        if not skills:
+            return
+        first, end = len(self.skills), len(self.skills) + len(skills)
+        self._make_room(end)
+        self._fill(slice(first, end), skills, embedded)
+        self._is_used[first:end] = True
+        self._places.update(zip((skill.id for skill in skills), range(first, end), strict=True))
+        self.skills += skills
+
+    def change(self, skills: Iterable[Skill], embedded: Mapping[str, bytes]) -> None:
+        """Replace skills in their places."""
+        for skill in skills:
+            place = self._places[skill.id]
+            before, self.skills[place] = self.skills[place], skill
+            if (before.content, before.embedding) == (skill.content, skill.embedding):
+                self._proven[place] = helpfulness(skill)
+            else:
+                self._fill(slice(place, place + 1), [skill], embedded)
+
+    def remove(self, skill_id: str) -> None:
+        """Remove a skill."""
+        self._is_used[self._places.pop(skill_id)] = False
+        self.unused += 1
+
+    def _fill(self, places: slice, skills: Sequence[Skill], embedded: Mapping[str, bytes]) -> None:
+        vectors = [
+            embedded[skill.content] if _lacks_vector(skill, self.length) else skill.embedding or b"" for skill in skills
+        ]
+        fill_unit_rows(self._rows[places], vectors)
+        self._proven[places] = [helpfulness(skill) for skill in skills]
+
+    def _make_room(self, rows: int) -> None:
+        import numpy as np
+
+        if rows <= len(self._rows):
+            return
+        room = rows + rows // _ROOM if self.skills else rows
+        for name in ("_rows", "_proven", "_is_used"):
+            old = getattr(self, name)
+            larger = np.empty((room, *old.shape[1:]), dtype=old.dtype)
+            larger[: len(self.skills)] = old[: len(self.skills)]
+            setattr(self, name, larger)
+
+
+def _lacks_vector(skill: Skill, length: int) -> bool:
+    return skill.embedding is None or len(skill.embedding) != length * 4
 
 
 def _packed(vector: Sequence[float]) -> bytes:

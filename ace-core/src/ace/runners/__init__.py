@@ -1,4 +1,4 @@
-"""The runners: they take inputs through a learning pipeline. Nothing is imported before it is used."""
+"""The runners, which take inputs through a learning pipeline. Nothing is imported before it is used."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 _INTEGRATIONS = frozenset({"BrowserUse", "ClaudeCode", "LangChain", "OpenClaw"})
-"""Runners of plugins, which `ace` looks up."""
+"""Runners of plugins; `ace` finds them."""
 
 
 _find, __dir__ = lazy_exports(

@@ -1,4 +1,4 @@
-"""`ACE`: an agent answers samples and learns from how it did."""
+"""`ACE`: an agent answers samples and learns from its results."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["ACE"]
 
 
 class ACE(ACERunner):
-    """An agent answers samples, an environment judges, and the skillbook learns from both.
+    """An agent answers samples, an environment judges the answers, and the skillbook learns from both.
 
-    Make one with `from_roles`, `from_client` or `from_model`.
+    Create one with `from_roles`, `from_client` or `from_model`.
     """
 
     integration: ClassVar[str] = "ace"
@@ -50,7 +50,7 @@ class ACE(ACERunner):
             agent: The agent.
             reflector: The reflector.
             skill_manager: The skill manager.
-            skillbook: The book that the steps write; the runner over them needs the same one.
+            skillbook: The book that the steps change; create the runner with the same one.
             environment: Scores the answers; optional.
             retrieval: Chooses the skills that the agent sees; by default it sees them all.
             **options: The other arguments of `from_roles`.
@@ -70,12 +70,12 @@ class ACE(ACERunner):
         retrieval: Retrieval | None = None,
         **options: Unpack[LearningOptions],
     ) -> Self:
-        """Make a runner of three roles.
+        """Create a runner from three roles.
 
         Args:
-            agent: Who answers.
-            reflector: Who finds out what a trace teaches.
-            skill_manager: Who turns that into operations.
+            agent: Answers the questions.
+            reflector: Finds out what a trace teaches.
+            skill_manager: Turns that into operations.
             environment: Scores the answers; optional.
             retrieval: Chooses the skills that the agent sees; by default it sees them all.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
@@ -83,7 +83,7 @@ class ACE(ACERunner):
                 see `LearningSettings`.
 
         Raises:
-            TypeError: One of the roles is none.
+            TypeError: A role lacks the method that it needs.
             ValueError: Two options exclude each other, or one is invalid.
         """
         settings = LearningSettings(**options)
@@ -101,8 +101,8 @@ class ACE(ACERunner):
         retrieval: Retrieval | None = None,
         **options: Unpack[LearningOptions],
     ) -> Self:
-        """Make a runner whose three roles use one client. The other arguments are those of `from_roles`."""
-        from ace.implementations import agent_for, reflector_for, skill_manager_for
+        """Create a runner whose three roles use one client. The other arguments are those of `from_roles`."""
+        from ace.roles import agent_for, reflector_for, skill_manager_for
 
         return cls.from_roles(
             agent=agent_for(client),
@@ -118,7 +118,7 @@ class ACE(ACERunner):
     def from_model(
         cls, model: str = "gpt-4o-mini", *, max_tokens: int = 2048, temperature: float = 0.0, **kwargs: Any
     ) -> Self:
-        """Make a runner whose three roles use one model.
+        """Create a runner whose three roles use one model.
 
         Args:
             model: A LiteLLM model string.
@@ -141,7 +141,7 @@ class ACE(ACERunner):
 
         Args:
             samples: The samples; a sequence if there are several epochs.
-            epochs: How often.
+            epochs: The number of passes over the samples.
             **options: Those of every run, see `RunOptions`: wait, workers, max_in_flight, on_sample_done,
                 on_sample_end, cancel_token, run_id, resume, once, max_cost, fail_fast, max_consecutive_failures.
 
@@ -149,8 +149,8 @@ class ACE(ACERunner):
             The results of all epochs, in input order. A failed sample has `error`; see also `failures`.
 
         Raises:
-            TypeError: The samples are not an iterable of samples.
-            ValueError: An argument is invalid, a sample is None, or there is no run to resume under this name.
+            TypeError: `samples` is not an iterable of samples.
+            ValueError: An argument is invalid, a sample is None, or no run of this name exists to be resumed.
         """
         return self._run(samples, epochs=epochs, **options)
 
@@ -165,7 +165,7 @@ class ACE(ACERunner):
 
         Args:
             samples: The samples; a sequence if there are several epochs.
-            epochs: How often.
+            epochs: The number of passes over the samples.
             **options: Those of `run`.
         """
         if own_twin(self, "run") is None:  # a subclass has a `run` of its own

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -20,12 +19,14 @@ from ace.runners.failures import FailedSample, FailureLog
 from ace.runners.open_runs import OpenRuns, RunnerBackground
 from ace.runners.run_options import RunOptions, RunSettings
 from ace.runners.run_session import RunSession, Tell
+from ace.runners.sample_ends import StepEvents
 from ace.runners.samples import check_items, in_order_of_epoch, inputs_digest
-from ace.runners.settings import StepEvents, check_books, rebound_steps, recomposed, with_save_path
+from ace.runners.settings import check_books, rebound_steps, recomposed, with_save_path
 from ace.skillbook.book import Skillbook
 from ace.skillbook.stores import find_store
 from ace.steps.known import KnownStep
 from ace.steps.reflect import ReflectStep
+from ace.steps.update import UpdateStep
 
 if TYPE_CHECKING:
     from ace.runners.settings import LearningSettings
@@ -39,32 +40,33 @@ _token_of_task: ContextVar[CancellationToken | None] = ContextVar("ace_token_of_
 
 
 class ACERunner:
-    """Takes inputs through a learning pipeline, epoch by epoch. It composes a pipeline; it is not one itself.
+    """Takes inputs through a learning pipeline, epoch by epoch.
 
-    It can be used as it is, over steps of your own. A runner for other inputs is a subclass with two methods: `run`,
-    its public signature, which calls `_run`, and `_build_context`, which makes a context of one input. Give it `arun`
-    the same way, with `_arun`; without, `arun` calls `run` in a thread. Its `from_roles` may end in `_composed`.
+    It can be used directly with steps of your own. A runner for other inputs is a subclass with two methods: `run`, its
+    public signature, which calls `_run`, and `_build_context`, which makes the context of one input. Give it an `arun`
+    that calls `_arun` in the same way; without one, `arun` calls `run` in a thread. Its `from_roles` may end in
+    `_composed`.
 
-    Runs of one runner may overlap, in threads and in tasks; only the writing of the skillbook is serial.
+    Runs of one runner may overlap, in threads and in tasks; only changes of the skillbook are serial.
 
     Args:
         pipeline: The steps, usually ending in `learning_tail`.
-        skillbook: The book that they write.
-        failures_path: A file that takes failed samples, one JSON line each; they are in `failures` in any case.
+        skillbook: The book that the steps change.
+        failures_path: A file to which failed samples are added, one JSON line each; `failures` has them in any case.
 
     Raises:
-        TypeError: These are not a pipeline and a skillbook.
-        ValueError: A step holds another skillbook, or a step learns and no step writes this one.
+        TypeError: `pipeline` is not a pipeline, or `skillbook` is not a skillbook.
+        ValueError: A step has another skillbook, or a step learns and no step changes this one.
     """
 
     integration: ClassVar[str] = ""
-    """What `InsightSource.integration` says of the skills learned; by default the name of the class."""
+    """The `InsightSource.integration` of the skills learned; by default the name of the class."""
 
     _inputs_grow: ClassVar[bool] = False
-    """Whether the inputs are recorded traces, of which `once=True` learns only what is new."""
+    """Whether the inputs are recorded traces; `once=True` learns only what is new in them."""
 
     _workers_reflect: ClassVar[bool] = False
-    """Whether there is no foreground step, so that `workers` is the limit of the reflect step."""
+    """Whether `workers` limits the reflect and update steps; true for runners without a foreground step."""
 
     @checked_arguments(advice="make a runner of roles or a model with from_roles, from_client or from_model")
     def __init__(
@@ -88,7 +90,7 @@ class ACERunner:
     def _composed(
         cls, steps: Sequence[StepProtocol[ACEStepContext]], skillbook: Skillbook, settings: LearningSettings
     ) -> Self:
-        """Return a runner over these steps; for `from_roles` of subclasses."""
+        """Return a runner for these steps; for `from_roles` of subclasses."""
         return cls(
             Pipeline[ACEStepContext](
                 steps, hooks=settings.hooks, background_limit=settings.background_limit, step_observer=StepEvents()
@@ -106,18 +108,18 @@ class ACERunner:
         index: int,
         total: int | None,
         global_sample_index: int,
-        **kwargs: Any,  # what its `run` hands on
+        **kwargs: Any,  # what its `run` passes on
     ) -> ACEStepContext:
-        """Make the context of one input. A subclass puts the input where its first step looks for it.
+        """Make the context of one input. A subclass puts the input into the field that its first step reads.
 
         Args:
             item: One input.
-            epoch: From 1.
-            total_epochs: How many epochs the run has.
-            index: The place of the input in its epoch, from 1.
-            total: How many inputs there are; None where that is not known.
-            global_sample_index: The place in the run, over all epochs, from 1.
-            **kwargs: What `run` handed on to `_run`.
+            epoch: The epoch, from 1.
+            total_epochs: The number of epochs of the run.
+            index: The position of the input in its epoch, from 1.
+            total: The number of inputs; None if it is not known.
+            global_sample_index: The position in the run, over all epochs, from 1.
+            **kwargs: What `run` passed on to `_run`.
         """
         return ACEStepContext(
             sample=item,
@@ -138,18 +140,18 @@ class ACERunner:
     ) -> list[SampleResult[ACEStepContext]]:
         """Take all inputs through the pipeline: `run(items, epochs=1, **options)`.
 
-        So steps of your own before `learning_tail` need no subclass; they read the input from `ctx.sample`.
+        With it, steps of your own before `learning_tail` need no subclass; they read the input from `ctx.sample`.
 
         Args:
             items: The inputs; a sequence if there are several epochs.
-            *args: `epochs`: how often; once by default.
+            *args: `epochs`, the number of passes over the inputs; 1 by default.
             **options: `epochs`, and those of every run, see `RunOptions`.
 
         Returns:
             The results of all epochs, in input order. A failed sample has `error`; see also `failures`.
 
         Raises:
-            TypeError: The items are not an iterable of inputs, or there is no such option.
+            TypeError: `items` is not an iterable of inputs, or an option is unknown.
             ValueError: An option is outside its range, or an input lacks what the first step needs.
         """
         return self._run(items, **_plain_arguments(*args, **options))
@@ -161,16 +163,13 @@ class ACERunner:
     ) -> list[SampleResult[ACEStepContext]]:
         """Like `run`, for asynchronous code; the loop is never blocked.
 
-        Asynchronous roles and steps in the foreground are awaited on the caller's loop, where the callbacks are called
-        too. What is learned in the background is awaited on a loop of the engine. A cancelled task stops the run like
-        a cancelled token; it ends when what is inside a step has finished.
+        Asynchronous roles and steps in the foreground are awaited on the caller's loop, and callbacks are called there
+        as long as it runs. Roles in the background are awaited on a loop of the engine. Cancelling the task stops the
+        run like a cancelled token; the task ends when the samples that are in a step have finished it.
 
         Args:
-            *args: Those of `run`: the inputs, and how often.
+            *args: Those of `run`: the inputs and `epochs`.
             **options: Those of `run`.
-
-        Returns:
-            What `run` returns.
         """
         if own_twin(self, "run") is None:
             return await self._run_in_thread(*args, **options)
@@ -188,44 +187,33 @@ class ACERunner:
 
         Args:
             items: The inputs; a sequence if there are several epochs.
-            epochs: How often.
+            epochs: The number of passes over the inputs.
             **kwargs: The options of the run, see `RunOptions`; everything else is passed to `_build_context`. With
-                `wait=False`, the run is finished in the background: the interpreter waits for it when it exits,
-                and `wait_for_background` does.
+                `wait=False`, the run is finished in the background; `wait_for_background` waits for it, and so does
+                the interpreter when it exits.
 
         Returns:
             The results of all epochs, in input order.
 
         Raises:
-            TypeError: The items are not an iterable of inputs.
+            TypeError: `items` is not an iterable of inputs.
             ValueError: An option is outside its range, or an input lacks what the first step needs.
         """
         return finished(self._taken(BLOCKING, _call_here, items, epochs, kwargs))
 
     async def _arun(self, items: Iterable[Any], *, epochs: int, **kwargs: Any) -> list[SampleResult[ACEStepContext]]:
-        """Like `_run`, for the `arun` of a subclass."""
-        import asyncio
-
-        loop, thread = asyncio.get_running_loop(), threading.get_ident()
-
-        def tell(call: Callable[[], None]) -> None:
-            if threading.get_ident() == thread:
-                call()
-                return
-            with contextlib.suppress(RuntimeError):  # the loop is closed: with `wait=False`, its owner may have left
-                loop.call_soon_threadsafe(call)
-
-        return await self._taken(ON_LOOP, tell, items, epochs, kwargs)
+        """The asynchronous twin of `_run`, for the `arun` of a subclass."""
+        return await self._taken(ON_LOOP, self._background.teller(), items, epochs, kwargs)
 
     async def _taken(
         self, calling: Calling, tell: Tell, items: Iterable[Any], epochs: int, kwargs: dict[str, Any]
     ) -> list[SampleResult[ACEStepContext]]:
-        """Do a run, from plain code (`BLOCKING`) or asynchronous code (`ON_LOOP`)."""
+        """Make a run, from plain code (`BLOCKING`) or asynchronous code (`ON_LOOP`)."""
         check_items(items, epochs)
         options, extra = RunSettings.taken_from(kwargs)
         if options.cancel_token is None:
             options = replace(options, cancel_token=_token_of_task.get())
-        await calling.function(self._open_runs.enter)
+        await _taken_or_returned(calling, self._open_runs.enter, lambda _: self._open_runs.leave())
         try:
             with self._open_runs.inside():
                 return await self._epochs(calling, tell, items, epochs, options, extra)
@@ -241,26 +229,31 @@ class ACERunner:
         options: RunSettings,
         extra: dict[str, Any],
     ) -> list[SampleResult[ACEStepContext]]:
-        pipeline = self._pipeline_for(options)
-        self._background.use(pipeline)
-        session = await calling.function(
-            lambda: RunSession(
-                pipeline,
-                self.skillbook,
-                self._failure_log,
-                runner=self.integration or type(self).__name__,
-                build_context=self._build_context,
-                options=options,
-                workers=self._foreground_workers(options),
-                max_in_flight=options.in_flight(self._default_in_flight(options)),
-                tell=tell,
-                epochs=epochs,
-                total=len(items) if isinstance(items, Sequence) else None,
-                inputs_grow=self._inputs_grow,
-                inputs=inputs_digest(items) if options.resume == "auto" else "",
+        pipeline = self._open_runs.use(lambda used: self._pipeline_for(options, used))
+        try:
+            self._background.use(pipeline)
+            session = await _taken_or_returned(
+                calling,
+                lambda: RunSession(
+                    pipeline,
+                    self.skillbook,
+                    self._failure_log,
+                    runner=self.integration or type(self).__name__,
+                    build_context=self._build_context,
+                    options=options,
+                    workers=self._foreground_workers(options),
+                    max_in_flight=options.in_flight(self._default_in_flight(options)),
+                    tell=tell,
+                    epochs=epochs,
+                    total=len(items) if isinstance(items, Sequence) else None,
+                    inputs_grow=self._inputs_grow,
+                    inputs=inputs_digest(items) if options.resume == "auto" else "",
+                ),
+                RunSession.abandon,
             )
-        )
-        self._open_runs.use(pipeline)
+        except BaseException:
+            self._open_runs.release(pipeline)
+            raise
 
         def wait() -> None:
             session.wait_for_samples(is_alone=self._open_runs.is_alone(pipeline))
@@ -300,16 +293,20 @@ class ACERunner:
             _token_of_task.reset(variable)
         return results
 
-    def _pipeline_for(self, options: RunSettings) -> Pipeline[ACEStepContext]:
-        """Return the pipeline of one run."""
+    def _pipeline_for(self, options: RunSettings, used: Collection[object]) -> Pipeline[ACEStepContext]:
+        """Return the pipeline of one run, while open runs use some."""
         if options.workers is None or not self._workers_reflect:
             return self.pipeline
-        return self._with_reflect_limit(options.workers)
+        return self._with_reflect_limit(options.workers, used)
 
-    def _with_reflect_limit(self, workers: int) -> Pipeline[ACEStepContext]:
-        """Return the pipeline with another limit on the steps that look a trace up and reflect on it."""
+    def _with_reflect_limit(self, workers: int, used: Collection[object]) -> Pipeline[ACEStepContext]:
+        """Return the pipeline with another limit on the steps that look up traces, reflect and propose skills.
+
+        The limit is that of one run, so a pipeline that an open run uses is not used again until that has ended.
+        """
         whole_number("workers", workers)
-        known = next((each for each in self._background if _is_limited(each, self.pipeline, workers)), None)
+        idle = (each for each in self._background if each not in used)
+        known = next((each for each in idle if _is_limited(each, self.pipeline, workers)), None)
         if known is not None:
             return known
         steps = list(self.pipeline.steps)
@@ -320,7 +317,7 @@ class ACERunner:
                 steps[place] = limited
         for step in steps:
             if isinstance(step, KnownStep):
-                step.shares_limit_with = next(each for each in steps if isinstance(each, ReflectStep))
+                step.shares_limit_with = next((each for each in steps if isinstance(each, ReflectStep)), None)
         return recomposed(self.pipeline, steps)
 
     def _foreground_workers(self, options: RunSettings) -> int:
@@ -328,22 +325,22 @@ class ACERunner:
         return 1 if options.workers is None or self._workers_reflect else options.workers
 
     def _default_in_flight(self, options: RunSettings) -> int | None:
-        """Return `max_in_flight` of a run whose caller has not said it; None leaves it to the engine."""
+        """Return the default of `max_in_flight`; None leaves it to the engine."""
         return None
 
     @property
     def failures(self) -> list[FailedSample]:
-        """The samples that failed so far, in all runs, with the raw answers of the model."""
+        """The samples that have failed so far, in all runs, with the raw answers of the model."""
         return list(self._failure_log.failed)
 
     @property
     def learning_stats(self) -> dict[str, int]:
-        """Samples in the background, over all runs: active, queued, completed and, of these, failed."""
+        """Counts of samples in the background, over all runs: active, queued, completed and, of these, failed."""
         return self._background.stats
 
     def get_strategies(self) -> str:
-        """Return the skills as text for the prompt of an agent; empty if there are none."""
-        from ace.implementations.prompts import wrap_skillbook_for_external_agent
+        """Return the skills as text for the prompt of an agent; empty without skills."""
+        from ace.roles.prompts import wrap_skillbook_for_external_agent
 
         return wrap_skillbook_for_external_agent(SkillbookView(self.skillbook))
 
@@ -355,8 +352,8 @@ class ACERunner:
             timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Raises:
-            TimeoutError: It is not done by then; the text says how many samples are left.
-            Exception: What kept a run with `wait=False` from being finished, such as a full disk.
+            TimeoutError: It is not done by then; the message says how many samples are left.
+            Exception: What prevented a run with `wait=False` from being finished, such as a full disk.
         """
         self._background.wait(timeout)
 
@@ -367,28 +364,29 @@ class ACERunner:
         Args:
             path: A JSON file, or a new store (`.db`).
             merge: Add to what others have written into the file.
-            overwrite: Replace the skillbook in the file, whatever it holds.
+            overwrite: Replace the file even if it contains another skillbook.
 
         Raises:
-            SkillbookChangedError: The file changed since it was read or saved here, or holds a skillbook that this one
-                was not loaded from.
+            SkillbookChangedError: The file has changed since it was read or saved here, or contains a skillbook that
+                this one was not loaded from.
             SkillbookFileError: The file exists and is not a skillbook.
         """
         self.skillbook.save_to_file(path, merge=merge, overwrite=overwrite)
 
     @checked_arguments()
     def load(self, path: str | Path) -> None:
-        """Continue with the skillbook of a file. It waits for runs that overlap: they learn into the old one.
+        """Continue with the skillbook of a file. It first waits for all runs, which still learn into the old one.
 
-        Every step that wrote the old book writes the new one. A runner that saved its JSON file saves to this one.
+        Every step that changed the old book changes the new one. A runner that saved to a JSON file saves to this one.
 
         Args:
             path: The file.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            SkillbookFileError: It is not a skillbook; the runner keeps the one it has.
+            FileNotFoundError: The file does not exist.
+            SkillbookFileError: The file is not a skillbook; the runner keeps its current one.
             RuntimeError: This is called inside a run of this runner, such as in a callback.
+            Exception: What prevented a run with `wait=False` from being finished; the runner keeps its book.
         """
         with self._open_runs.exclusive("load()"):
             new = Skillbook.load_from_file(path)
@@ -413,8 +411,38 @@ def _call_here(call: Callable[[], None]) -> None:
     call()
 
 
+async def _taken_or_returned(calling: Calling, take: Callable[[], T], give_back: Callable[[T], None]) -> T:
+    """Call a plain function that acquires something, possibly after a wait.
+
+    If the task is cancelled, it ends at once, and what the function acquires is released: here, or later on the thread
+    that is still waiting for it.
+    """
+    lock = threading.Lock()
+    is_awaited = True
+    taken: list[T] = []
+
+    def work() -> T:
+        found = take()
+        with lock:
+            taken.append(found)
+            is_wanted = is_awaited
+        if not is_wanted:
+            give_back(found)
+        return found
+
+    try:
+        return await calling.function(work)
+    except BaseException:
+        with lock:
+            is_awaited = False
+            left = tuple(taken)
+        for each in left:
+            give_back(each)
+        raise
+
+
 async def _stoppable(calling: Calling, function: Callable[[], T], stop: Callable[[], None]) -> T:
-    """Call a plain function that ends soon after `stop`. A task that is cancelled meanwhile stops it."""
+    """Call a plain function that ends soon after `stop`, which is called if the task is cancelled."""
     if calling is BLOCKING:
         return function()
     import asyncio
@@ -429,7 +457,7 @@ async def _stoppable(calling: Calling, function: Callable[[], T], stop: Callable
 
 
 def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepContext], workers: int) -> bool:
-    """Whether a pipeline was made of the original one with this limit: all other steps are the same objects."""
+    """Whether a pipeline was derived from the original with this limit: all other steps are the same objects."""
     if pipeline is original or len(pipeline.steps) != len(original.steps):
         return False
     return all(
@@ -439,5 +467,5 @@ def _is_limited(pipeline: Pipeline[ACEStepContext], original: Pipeline[ACEStepCo
 
 
 def _is_limitable(step: StepProtocol[ACEStepContext]) -> bool:
-    """Tell whether `workers` is the limit of a step in a runner without a foreground."""
-    return getattr(step, "async_boundary", False) or isinstance(step, ReflectStep)
+    """Whether `workers` is the limit of a step in a runner without foreground steps."""
+    return getattr(step, "async_boundary", False) or isinstance(step, ReflectStep | UpdateStep)

@@ -1,4 +1,4 @@
-"""Turns a model string into a client."""
+"""Creates clients from model strings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ace.arguments import check_keywords, shown
-from ace.protocols.model_prefixes import find_model_prefix
+from ace.protocols.llm import find_model_prefix
 
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
@@ -22,9 +22,9 @@ def client_from_model(model: str, **settings: Any) -> LLMClientLike:
     """Return a client for a model string.
 
     Args:
-        model: A LiteLLM model string, or one with the prefix of a plugin, or `local/` and a model on this machine:
-            a name of the catalogue, or the path of a GGUF file.
-        **settings: What the client takes: max_tokens, temperature, api_base, api_key and so on.
+        model: A LiteLLM model string, one with the prefix of a plugin, or `local/` and a model on this machine: a name
+            from the catalogue, or the path of a GGUF file.
+        **settings: The settings of the client: max_tokens, temperature, api_base, api_key and so on.
     """
     found = find_model_prefix(model)
     if found is not None:
@@ -47,7 +47,7 @@ def client_and_options(
         **given: All arguments.
 
     Raises:
-        TypeError: The model is not a model string, or neither the class nor the client takes one of the arguments.
+        TypeError: The model is not a string, or neither the class nor the client takes one of the arguments.
     """
     if not isinstance(model, str):
         advice = f"give a client to {owner.__name__}{'.from_client' if hasattr(owner, 'from_client') else ''}(client)"
@@ -92,11 +92,11 @@ def learning_client(
         owner: The class of the runner, for errors.
         ace_model: The model string.
         ace_max_tokens: The maximum length of an answer, in tokens.
-        ace_llm: A client that is taken instead.
+        ace_llm: A client to use instead.
         settings: Further settings of the client.
 
     Raises:
-        TypeError: There are settings, and the client is given.
+        TypeError: Both `settings` and `ace_llm` are given.
     """
     if ace_llm is None:
         return client_from_model(ace_model, max_tokens=ace_max_tokens, **settings)

@@ -1,4 +1,4 @@
-"""Samples that failed, with what the model had answered."""
+"""Samples that failed, with the answers of the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
-from ace.durable_file import append_line
+from ace.atomic_file import append_line
 from ace.protocols.errors import LLMCallError, UnusableAnswerError, attribute_of
 from ace.redaction import Redactor
 from ace.runners.samples import DrawnSample, RecordedTrace
@@ -29,34 +29,34 @@ _LONGEST_SAMPLE = 500
 
 @dataclass(frozen=True, slots=True)
 class FailedSample:
-    """A sample that failed, for inspection. Secrets and personal data are replaced."""
+    """A sample that failed, for inspection. Secrets and personal data are redacted."""
 
     trace_id: str
     """The name of the sample or trace."""
     sample: str
     """Its question, or the beginning of the record."""
     epoch: int
-    """From 1."""
+    """The epoch, from 1."""
     index: int
-    """Its place in the epoch, from 1."""
+    """Its position in the epoch, from 1."""
     step: str
     """The step that failed."""
     error_type: str
     """The class of the error."""
     error: str
-    """What it says."""
+    """The message of the error."""
     role: str
-    """The role whose model gave no answer, or none that can be used; empty if it was something else."""
+    """The role whose model gave no usable answer; empty if the sample failed for another reason."""
     raw_answers: tuple[str, ...]
-    """What the model answered, exactly, oldest first; empty if it was something else."""
+    """The exact answers of the model, oldest first; empty if the sample failed for another reason."""
 
 
 @final
 class FailureLog:
-    """Keeps failed samples in memory and, where there is a file, as one JSON line each.
+    """Keeps failed samples in memory and, if a file is given, as one JSON line each.
 
     Args:
-        path: The file, to which lines are added; None keeps them in memory only.
+        path: The file to which lines are appended; None keeps the samples only in memory.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -76,8 +76,8 @@ class FailureLog:
         Args:
             drawn: The sample.
             result: Its result.
-            error: What went wrong.
-            redactor: Replaces secrets and personal data.
+            error: The error.
+            redactor: Redacts secrets and personal data.
 
         Raises:
             OSError: The file cannot be written; the sample is kept in memory.
@@ -119,19 +119,19 @@ def _role_in(error: BaseException) -> str:
 
 
 def _beginning(sample: object, redactor: Redactor) -> str:
-    """Return the first part of a record, as the reflector would see it: fields that hold keys are hidden."""
-    from ace.implementations.trace_reading.plain import to_plain
+    """Return the beginning of a record as the reflector would see it: fields that contain keys are hidden."""
+    from ace.roles.trace_reading.plain import to_plain
 
     text = json.dumps(redactor.redact_value(to_plain(sample)), ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST_SAMPLE else f"{text[:_LONGEST_SAMPLE]}..."
 
 
 def first_cause(error: BaseException, kind: type[E]) -> E | None:
-    """Return the first error of a kind in the chain of causes of an error, itself included.
+    """Return the first error of a class in the chain of causes of an error, starting with the error itself.
 
     Args:
         error: The error.
-        kind: Its class, or that of a cause.
+        kind: The class.
 
     Example:
         >>> first_cause(ValueError("no"), KeyError) is None

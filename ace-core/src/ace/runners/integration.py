@@ -1,4 +1,4 @@
-"""`IntegrationRunner`: an agent of a framework runs tasks and learns from how it did."""
+"""`IntegrationRunner`: an agent of a framework runs tasks and learns from its results."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _CLIENT_OPTIONS = ("ace_model", "ace_max_tokens", "ace_llm")
 class IntegrationRunner(ACERunner):
     """Runs tasks with an agent of a framework and learns from them: ExecuteStep, ToTrace, `learning_tail`.
 
-    The runner of a framework is a subclass that names its two steps. It may give `from_roles`, `from_model` and
-    `build_steps` the exact arguments of its step and hand them on; it need not.
+    The runner of a framework is a subclass that names its two steps. It may redefine `from_roles`, `from_model` and
+    `build_steps` with the exact arguments of its step.
 
     Example:
         >>> class Shout:
@@ -56,18 +56,21 @@ class IntegrationRunner(ACERunner):
     """
 
     execute_step: ClassVar[Callable[..., Step]]
-    """Makes the step that runs the framework and puts its result on `ctx.trace`; usually the step's class."""
+    """Creates the step that runs the framework and puts its result on `ctx.trace`; usually the step's class."""
     to_trace: ClassVar[Callable[[], Step]]
-    """Makes the step that turns that result into the standard trace dict; usually the step's class."""
+    """Creates the step that turns that result into the standard trace dict; usually the step's class."""
+    tasks_ahead: ClassVar[int] = AHEAD_OF_LEARNING
+    """By default, how many tasks may wait to be learned from while the next one starts; 0 where a task costs more than
+    the wait."""
 
-    # The first three take anything, so that a subclass may give them exact arguments of its own.
+    # The first three accept any arguments, so that a subclass may redefine them with exact ones.
     @classmethod
     def build_steps(cls, *args: Any, **options: Any) -> list[StepProtocol[ACEStepContext]]:
         """Return the steps that `from_roles` composes, to inspect or change.
 
         Args:
             *args: Those of `from_roles`.
-            **options: Those of `from_roles`. `skillbook` is required: the runner over the steps needs the same one.
+            **options: Those of `from_roles`. `skillbook` is required; create the runner with the same one.
 
         Raises:
             TypeError: The skillbook is missing.
@@ -80,33 +83,33 @@ class IntegrationRunner(ACERunner):
 
     @classmethod
     def from_roles(cls, *args: Any, **options: Any) -> Self:
-        """Make a runner of two roles; the framework's agent is the third.
+        """Create a runner from two roles; the framework's agent is the third.
 
         Args:
-            *args: For the execute step, such as the agent that runs.
-            **options: `reflector` and `skill_manager`, which must be there; skillbook or skillbook_path,
-                dedup_manager or dedup_config, dedup_interval, checkpoint_dir, checkpoint_interval, extra_steps, see
-                `LearningSettings`; all others go to the execute step.
+            *args: The arguments of the execute step, such as the agent to run.
+            **options: `reflector` and `skill_manager`, which are required; skillbook or skillbook_path, dedup_manager
+                or dedup_config, dedup_interval, checkpoint_dir, checkpoint_interval, extra_steps, see
+                `LearningSettings`; all others are passed to the execute step.
 
         Raises:
             ValueError: Two options exclude each other.
-            TypeError: A role is missing, or the execute step has no such argument.
+            TypeError: A role is missing, or the execute step does not take one of the arguments.
         """
         cls._check_options("from_roles", options)
         return cls._composed(*cls._steps(args, **options))
 
     @classmethod
     def from_model(cls, *args: Any, **options: Any) -> Self:
-        """Make a runner whose two roles use one model.
+        """Create a runner whose two roles use one model.
 
         Args:
             *args: Those of `from_roles`.
             **options: `ace_model` (by default `gpt-4o-mini`), the model that learns; `ace_max_tokens` (2048), the
                 maximum length of its answers; `api_base`, `api_key` and `temperature` of its client; `ace_llm`, a
-                client that is taken instead of them. All others are those of `from_roles`.
+                client to use instead. All others are those of `from_roles`.
 
         Raises:
-            TypeError: There is no such option, or one is for a client and `ace_llm` is one already.
+            TypeError: An option is unknown, or one is for a client although `ace_llm` is given.
         """
         cls._check_options("from_model", options, (*_CLIENT_OPTIONS, *CLIENT_SETTINGS))
         for_client = {name: options.pop(name) for name in _CLIENT_OPTIONS if name in options}
@@ -115,7 +118,7 @@ class IntegrationRunner(ACERunner):
 
     @classmethod
     def from_client(cls, client: AnyLLMClient, /, *args: Any, **options: Any) -> Self:
-        """Make a runner whose roles use one client: two that learn, and an agent that proves what is learned.
+        """Create a runner whose roles use one client: two that learn, and an agent that proves what is learned.
 
         Args:
             client: The client of the roles.
@@ -123,7 +126,7 @@ class IntegrationRunner(ACERunner):
             **options: Those of `from_roles`.
         """
         cls._check_options("from_client", options)
-        from ace.implementations import agent_for, reflector_for, skill_manager_for
+        from ace.roles import agent_for, reflector_for, skill_manager_for
 
         options.setdefault("proof_agent", agent_for(client))
         return cls.from_roles(
@@ -141,7 +144,7 @@ class IntegrationRunner(ACERunner):
 
         Args:
             tasks: What the execute step takes, such as texts or samples; a sequence if there are several epochs.
-            epochs: How often.
+            epochs: The number of passes over the tasks.
             **options: Those of every run, see `RunOptions`: wait, workers, max_in_flight, on_sample_done,
                 on_sample_end, cancel_token, run_id, resume, once, max_cost, fail_fast, max_consecutive_failures.
 
@@ -149,8 +152,8 @@ class IntegrationRunner(ACERunner):
             The results of all epochs, in input order. A task that could not be run has `error`; see also `failures`.
 
         Raises:
-            TypeError: The tasks are not an iterable of tasks.
-            ValueError: An argument is invalid, a task is None, or there is no run to resume under this name.
+            TypeError: `tasks` is not an iterable of tasks.
+            ValueError: An argument is invalid, a task is None, or no run of this name exists to be resumed.
         """
         return self._run(tasks, epochs=epochs, **options)
 
@@ -165,7 +168,7 @@ class IntegrationRunner(ACERunner):
 
         Args:
             tasks: The tasks; a sequence if there are several epochs.
-            epochs: How often.
+            epochs: The number of passes over the tasks.
             **options: Those of `run`.
         """
         if own_twin(self, "run") is None:  # a subclass has a `run` of its own
@@ -173,11 +176,11 @@ class IntegrationRunner(ACERunner):
         return await self._arun(tasks, epochs=epochs, **options)
 
     def _default_in_flight(self, options: RunSettings) -> int | None:
-        return self._foreground_workers(options) + AHEAD_OF_LEARNING
+        return self._foreground_workers(options) + self.tasks_ahead
 
     @classmethod
     def _step_options(cls) -> frozenset[str] | None:
-        """Return the names of what the execute step takes; None if only the step knows."""
+        """Return the names of the arguments of the execute step; None if it takes any."""
         parameters = inspect.signature(cls.execute_step).parameters
         if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
             return None
@@ -185,10 +188,10 @@ class IntegrationRunner(ACERunner):
 
     @classmethod
     def _check_options(cls, method: str, options: Mapping[str, Any], more: Iterable[str] = ()) -> None:
-        """Refuse an option that neither the runner nor the execute step takes, in the name of the called method."""
+        """Raise a `TypeError` about the called method if neither the runner nor the execute step takes an option."""
         of_step = cls._step_options()
         if of_step is None:
-            return  # the step says which of its options it does not know
+            return  # the step itself raises the error for an unknown option
         of_runner = {each.name for each in inspect.signature(cls.from_roles).parameters.values()} - {"args", "options"}
         known = {*LearningOptions.__annotations__, "reflector", "skill_manager", *of_runner, *of_step, *more}
         check_keywords(f"{cls.__name__}.{method}", options, known)

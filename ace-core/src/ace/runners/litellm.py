@@ -1,4 +1,4 @@
-"""`ACELiteLLM`: one object to ask and to teach."""
+"""`ACELiteLLM`: asking questions and learning with one object."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from ace.arguments import checked_arguments, instance_of
-from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
+from ace.calls.calling import BLOCKING, ON_LOOP, Calling, call_agent, finished
 from ace.calls.model_calls import call_scope, current_call_scope
-from ace.calls.role_calls import call_agent
 from ace.context import ACESample, SkillbookView
 from ace.protocols.llm import Usage
 from ace.runners.ace import ACE
@@ -41,10 +40,10 @@ __all__ = ["ACELiteLLM", "Answer", "FacadeRunners"]
 
 
 class Answer(str):
-    """The answer to one question: a text, with what feedback on it needs.
+    """The answer to one question: a string, with the attributes that learning from feedback needs.
 
-    Keep it to say later what the feedback is about: `learn_from_feedback("wrong", answer=answer)`. It can be pickled,
-    so a service may keep it in its own store, by `id`.
+    Keep it to give feedback on it later: `learn_from_feedback("wrong", answer=answer)`. It can be pickled, so a service
+    may keep it in its own store, by `id`.
 
     Example:
         >>> from ace.outputs import AgentOutput
@@ -56,16 +55,15 @@ class Answer(str):
     id: str
     """A unique name of the answer."""
     question: str
-    """What was asked."""
+    """The question."""
     context: str
-    """What the answer could draw on; may be empty."""
+    """The further material that the agent was given; may be empty."""
     reasoning: str
-    """How the agent came to the answer."""
+    """The agent's reasoning."""
     skill_ids: tuple[str, ...]
     """The skills that the reasoning cites."""
     usage: Usage
-    """What the model calls of this answer have used, repetitions included. Agents whose client does not tell what
-    its calls use leave it at zero."""
+    """What the model calls of this answer have used, including retries; zero if the client does not report it."""
 
     @classmethod
     def of(cls, output: AgentOutput, question: str, context: str, usage: Usage) -> Self:
@@ -73,8 +71,8 @@ class Answer(str):
 
         Args:
             output: What the agent returned.
-            question: What was asked.
-            context: What the answer could draw on.
+            question: The question.
+            context: The further material that the agent was given.
             usage: What the model calls have used.
         """
         answer = cls(output.final_answer)
@@ -89,7 +87,7 @@ class Answer(str):
 
         Args:
             feedback: What was good or bad about it.
-            ground_truth: The right answer, where it is known.
+            ground_truth: The right answer, if it is known.
         """
         from ace.outputs import AgentOutput
 
@@ -103,20 +101,20 @@ class _LastAnswer:
 
     answer: Answer
     asker: ReferenceType[object]
-    """The thread or task. Context variables are inherited, but a task that was started later has asked nothing."""
+    """The thread or task. A task inherits context variables, but has not asked what its parent asked."""
 
 
 class ACELiteLLM:
-    """Ask questions, and teach with samples, traces or feedback; all of it with one skillbook.
+    """Asks questions, and learns from samples, traces or feedback, with one skillbook.
 
-    It serves several threads and tasks at once. The methods with an `a` in front are for asynchronous code.
+    Several threads and tasks may use it at once. The methods whose names begin with `a` are for asynchronous code.
 
     Args:
         llm: The client of the three roles.
-        environment: Who judges answers in `learn`.
-        agent: Another agent than `Agent(llm)`.
-        reflector: Another reflector than `Reflector(llm)`.
-        skill_manager: Another skill manager than `SkillManager(llm)`.
+        environment: Judges answers in `learn`.
+        agent: An agent to use instead of `Agent(llm)`.
+        reflector: A reflector to use instead of `Reflector(llm)`.
+        skill_manager: A skill manager to use instead of `SkillManager(llm)`.
         **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
             checkpoint_interval, extra_steps, allow, max_adds; see `LearningSettings`.
 
@@ -135,7 +133,7 @@ class ACELiteLLM:
         skill_manager: SkillManagerLike | None = None,
         **options: Unpack[LearningOptions],
     ) -> None:
-        from ace.implementations import agent_for, reflector_for, skill_manager_for
+        from ace.roles import agent_for, reflector_for, skill_manager_for
 
         self.agent: AgentLike = agent_for(llm) if agent is None else agent
         self.reflector: ReflectorLike = reflector_for(llm) if reflector is None else reflector
@@ -150,7 +148,7 @@ class ACELiteLLM:
     def from_model(
         cls, model: str = "gpt-4o-mini", *, max_tokens: int = 2048, temperature: float = 0.0, **kwargs: Any
     ) -> Self:
-        """Make one for a model.
+        """Create one for a model.
 
         Args:
             model: A LiteLLM model string.
@@ -164,7 +162,7 @@ class ACELiteLLM:
 
     @property
     def skillbook(self) -> Skillbook:
-        """The book that is used and taught."""
+        """The book that it uses and changes."""
         return self._runners.skillbook
 
     @checked_arguments()
@@ -173,10 +171,10 @@ class ACELiteLLM:
 
         Args:
             question: The question or task.
-            context: Whatever the answer may draw on.
+            context: Further material for the answer.
 
         Returns:
-            The answer: a text with `id`, `skill_ids`, `reasoning` and `usage`. Give it to `learn_from_feedback`.
+            The answer: a string with `id`, `skill_ids`, `reasoning` and `usage`, which `learn_from_feedback` takes.
 
         Raises:
             UnusableAnswerError: The model gave no usable answer.
@@ -193,14 +191,14 @@ class ACELiteLLM:
 
         Args:
             question: The question or task.
-            context: Whatever the answer may draw on.
+            context: Further material for the answer.
 
         Raises:
             UnusableAnswerError: The model gave no usable answer.
             LLMCallError: The model could not be reached.
-            RoleError: The agent returned something else than an `AgentOutput`.
+            RoleError: The agent returned something other than an `AgentOutput`.
         """
-        # One refresh at a time, so that a hundred questions do not take a hundred threads to look at one file.
+        # One refresh at a time, so that a hundred questions do not use a hundred threads to check one file.
         if self.skillbook.store is not None and self._refreshing.acquire(blocking=False):
             try:
                 await ON_LOOP.function(self.skillbook.refresh)
@@ -313,13 +311,13 @@ class ACELiteLLM:
 
         Args:
             feedback: What was good or bad about the answer.
-            ground_truth: The right answer, where it is known.
+            ground_truth: The right answer, if it is known.
             answer: What `ask` returned. Without it, the feedback is about the last answer of this thread or task;
-                code that serves several users has to give it.
+                code that serves several users must pass it.
 
         Returns:
-            Whether it was learned from. False before any `ask` in this thread or task, while learning is switched
-            off, and if it failed (see `failures`).
+            Whether anything was learned. False before any `ask` in this thread or task, while learning is switched
+            off, and after an error (see `failures`).
 
         Raises:
             TypeError: `answer` is not what `ask` returned.
@@ -335,7 +333,7 @@ class ACELiteLLM:
 
         Args:
             feedback: What was good or bad about the answer.
-            ground_truth: The right answer, where it is known.
+            ground_truth: The right answer, if it is known.
             answer: What `aask` returned; by default its last answer in this task.
 
         Raises:
@@ -367,7 +365,7 @@ class ACELiteLLM:
 
     @property
     def is_learning(self) -> bool:
-        """The name of `learning_enabled` in other frameworks."""
+        """The same as `learning_enabled`, under its name in other frameworks."""
         return self.learning_enabled
 
     def enable_learning(self) -> None:
@@ -380,12 +378,12 @@ class ACELiteLLM:
 
     @property
     def failures(self) -> list[FailedSample]:
-        """The samples that failed so far, with the raw answers of the model."""
+        """The samples that have failed so far, with the raw answers of the model."""
         return [failed for runner in self._runners for failed in runner.failures]
 
     @property
     def learning_stats(self) -> dict[str, int]:
-        """Samples in the background so far: active, queued, completed and, of these, failed."""
+        """Counts of samples in the background: active, queued, completed and, of these, failed."""
         return summed_stats(runner.learning_stats for runner in self._runners)
 
     @checked_arguments()
@@ -399,8 +397,8 @@ class ACELiteLLM:
             runner.wait_for_background(timeout)
 
     def get_strategies(self) -> str:
-        """Return the skills as text for the prompt of an agent; empty if there are none."""
-        from ace.implementations.prompts import wrap_skillbook_for_external_agent
+        """Return the skills as text for the prompt of an agent; empty without skills."""
+        from ace.roles.prompts import wrap_skillbook_for_external_agent
 
         return wrap_skillbook_for_external_agent(SkillbookView(self.skillbook))
 
@@ -411,29 +409,29 @@ class ACELiteLLM:
         Args:
             path: A JSON file, or a new store (`.db`).
             merge: Add to what others have written into the file.
-            overwrite: Replace the skillbook in the file, whatever it holds.
+            overwrite: Replace the file even if it contains another skillbook.
 
         Raises:
-            SkillbookChangedError: The file changed since it was read or saved here, or holds a skillbook that this one
-                was not loaded from.
+            SkillbookChangedError: The file has changed since it was read or saved here, or contains a skillbook that
+                this one was not loaded from.
             SkillbookFileError: The file exists and is not a skillbook.
         """
         self.skillbook.save_to_file(path, merge=merge, overwrite=overwrite)
 
     @checked_arguments()
     def load(self, path: str | Path) -> None:
-        """Switch to the skillbook of a file. What is in the background is learned into the old one first.
+        """Switch to the skillbook of a file. Samples in the background are first learned into the old one.
 
         Args:
             path: The file.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            SkillbookFileError: It is not a skillbook; the current one stays in use.
+            FileNotFoundError: The file does not exist.
+            SkillbookFileError: The file is not a skillbook; the current one stays in use.
         """
         new = Skillbook.load_from_file(path)
         self.wait_for_background()
-        self._runners.go_on_with(new, path)
+        self._runners.continue_with(new, path)
 
     save_skillbook = save
     load_skillbook = load
@@ -449,7 +447,7 @@ _last_answers: ContextVar[WeakKeyDictionary[ACELiteLLM, _LastAnswer]] = ContextV
 
 def _current_asker() -> object:
     """Return the running task, or the thread if no task runs."""
-    asyncio = sys.modules.get("asyncio")  # without it there is no task, and importing it costs something
+    asyncio = sys.modules.get("asyncio")  # if it is not loaded, no task runs, and loading it is slow
     task: object = None
     if asyncio is not None:
         try:
@@ -461,18 +459,18 @@ def _current_asker() -> object:
 
 @final
 class FacadeRunners:
-    """Runners that are made when they are first needed. Iterating gives all that there were.
+    """Runners that are created when they are first needed. Iterating yields all that were created.
 
-    Those that are not used any more are kept: something may be in their background, and they know what failed.
+    Those no longer used are kept, because samples may be in their background, and for their `failures`.
 
     Args:
-        settings: What all runners are told about learning.
+        settings: The settings of all runners.
     """
 
     def __init__(self, settings: LearningSettings) -> None:
         self._settings = settings
         self.skillbook = settings.book()
-        """The book that they teach."""
+        """The book that they change."""
         self._learner: ACE | None = None
         self._judge: TaskEnvironment | None = None
         self._analyser: TraceAnalyser | None = None
@@ -490,13 +488,13 @@ class FacadeRunners:
         skill_manager: SkillManagerLike,
         judge: TaskEnvironment | None,
     ) -> ACE:
-        """Return the runner that learns from samples, a new one for another judge.
+        """Return the runner that learns from samples; a new one if the environment has changed.
 
         Args:
-            agent: Who answers.
-            reflector: Who finds out what a trace teaches.
-            skill_manager: Who turns that into operations.
-            judge: Who judges the answers.
+            agent: Answers the questions.
+            reflector: Finds out what a trace teaches.
+            skill_manager: Turns that into operations.
+            judge: The environment that judges the answers.
         """
         with self._lock:
             if self._learner is not None and self._judge is not judge:
@@ -511,9 +509,9 @@ class FacadeRunners:
         """Return the runner that learns from traces.
 
         Args:
-            agent: Who is asked to prove what is learned.
-            reflector: Who finds out what a trace teaches.
-            skill_manager: Who turns that into operations.
+            agent: Is asked to prove what is learned.
+            reflector: Finds out what a trace teaches.
+            skill_manager: Turns that into operations.
         """
         with self._lock:
             if self._analyser is None:
@@ -521,8 +519,8 @@ class FacadeRunners:
                 self._analyser = TraceAnalyser._composed(steps, self.skillbook, self._settings)
             return self._analyser
 
-    def go_on_with(self, skillbook: Skillbook, path: str | Path) -> None:
-        """Teach another book from now on.
+    def continue_with(self, skillbook: Skillbook, path: str | Path) -> None:
+        """Continue with another book.
 
         Args:
             skillbook: The book.

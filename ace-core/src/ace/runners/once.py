@@ -1,10 +1,10 @@
-"""What a store has learned, by content, so that `once=True` learns from nothing twice.
+"""What a store has learned, by content, so that `once=True` learns nothing twice.
 
-The progress note of each sample holds the digest of its content, written in the transaction in which the sample was
-learned. No table of its own is needed, so every store can do this, those of plugins too.
+The progress note of each sample contains the digest of its content, and is written in the transaction in which the
+sample is learned. This needs no table of its own, so it works with every store, including those of plugins.
 
-A conversation, a list of steps or a text that grows is recognised by its beginning: the note also says how long the
-record was and what its digest was, and a longer record that begins with a learned one is new only in what follows.
+A conversation, a list of steps or a text that grows is recognised by its beginning: the note also contains the length
+and the digest of the record. If a longer record begins with a learned one, only the rest of it is new.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ace.runners.run_record import recorded_runs
 from ace.runners.samples import RecordedTrace, UnreadRecord
 
 if TYPE_CHECKING:
-    from ace.implementations.trace_reading.plain import Plain
+    from ace.roles.trace_reading.plain import Plain
     from ace.skillbook import Skillbook
     from ace.skillbook.store import SkillbookStore
 
@@ -31,7 +31,7 @@ __all__ = ["Content", "LearnedContents", "content_of", "new_inputs"]
 logger = logging.getLogger(__name__)
 
 _NAMES = ("trace_id", "session_id", "conversation_id", "thread_id")
-"""Fields that tell records apart whose first messages are the same."""
+"""Fields that distinguish records whose first messages are the same."""
 
 
 class Beginning(NamedTuple):
@@ -45,16 +45,16 @@ class Beginning(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a record holds, without the place where it was found."""
+    """What a record contains, independent of where it was found."""
 
     digest: str
-    """Of everything; feedback and answers belong to the content."""
+    """The digest of everything; feedback and answers are part of the content."""
     whole: Beginning | None = None
     """The record as the beginning of a longer one; None if it cannot grow."""
 
     @property
     def note(self) -> dict[str, object]:
-        """What is noted about a sample that was learned."""
+        """What a store notes about a sample that was learned."""
         return {"content": self.digest} if self.whole is None else {"content": self.digest, "whole": list(self.whole)}
 
 
@@ -66,8 +66,8 @@ def content_of(item: object, *, can_grow: bool = False) -> Content:
         can_grow: Whether the input is a recorded trace, which may be longer the next time.
 
     Raises:
-        OSError: The record is in a file that cannot be read any more.
-        ValueError: The file holds another record now.
+        OSError: The record is in a file that can no longer be read.
+        ValueError: The file contains another record now.
 
     Example:
         >>> first, second = RecordedTrace({"answer": "4"}, "a.jsonl#1"), RecordedTrace({"answer": "4"}, "b.jsonl#7")
@@ -87,7 +87,7 @@ def new_inputs(skillbook: Skillbook, inputs: Iterable[object]) -> int:
     """Return how many inputs no earlier run into a skillbook has learned, as a whole or in part.
 
     Args:
-        skillbook: The book; without a store it does not remember, so all inputs count as new.
+        skillbook: The book; without a store it keeps no record, so all inputs count as new.
         inputs: The inputs of a run.
     """
     store = skillbook.store
@@ -101,7 +101,7 @@ class LearnedContents:
 
     Args:
         store: The store.
-        run_id: A run whose samples do not count, but as the beginnings of longer records; empty for none.
+        run_id: A run whose samples count only as the beginnings of longer records; empty for none.
     """
 
     def __init__(self, store: SkillbookStore, run_id: str) -> None:
@@ -114,7 +114,7 @@ class LearnedContents:
                     self._add(note, beginning_only=run == run_id)
 
     def knows(self, item: object) -> bool:
-        """Tell whether all of an input has been learned. One that cannot be read counts as new.
+        """Return whether all of an input has been learned. One that cannot be read counts as new.
 
         Args:
             item: The input.
@@ -123,12 +123,12 @@ class LearnedContents:
             return False
         try:
             return content_of(item).digest in self._digests
-        except (OSError, ValueError) as error:  # the run meets it again, and reports the input as failed
+        except (OSError, ValueError) as error:  # it is raised again in the run, which reports the input as failed
             logger.debug("The content of an input cannot be compared: %s", error)
             return False
 
     def new_part(self, item: object) -> object | None:
-        """Return what is new of a recorded trace that has grown; None if it begins with nothing that was learned.
+        """Return what is new in a recorded trace that has grown; None if no learned record is its beginning.
 
         Args:
             item: The trace.
@@ -169,7 +169,7 @@ class _GrowingItems:
         self.length = len(items)
 
     def beginnings(self, lengths: object = None) -> Iterator[Beginning]:
-        """Yield all beginnings, the shortest first; each item is looked at once."""
+        """Yield all beginnings, the shortest first; each item is hashed once."""
         digest = _digest([self._fields.get(name) for name in (*_NAMES, *_questions())])
         for length, item in enumerate(self._items, 1):
             digest = _digest([digest, item])
@@ -208,9 +208,9 @@ class _GrowingText:
 
 def _growing(record: object) -> _GrowingItems | _GrowingText | None:
     """Return a record as something that can grow, or None."""
-    from ace.implementations.trace_reading.plain import decoded, parsed_json, to_plain
-    from ace.implementations.trace_reading.reader import ALIASES, read_trace
     from ace.protocols.trace_converters import find_trace_converter
+    from ace.roles.trace_reading.plain import decoded, parsed_json, to_plain
+    from ace.roles.trace_reading.reader import ALIASES, read_trace
 
     if find_trace_converter(record) is not None:
         trace = read_trace(record)
@@ -237,14 +237,14 @@ def _growing(record: object) -> _GrowingItems | _GrowingText | None:
 
 
 def _fields_of(trace: Mapping[str, object]) -> dict[str, Plain]:
-    from ace.implementations.trace_reading.plain import to_plain
+    from ace.roles.trace_reading.plain import to_plain
 
     fields = to_plain(trace)
     return fields if isinstance(fields, dict) else {}
 
 
 def _questions() -> tuple[str, ...]:
-    from ace.implementations.trace_reading.reader import ALIASES
+    from ace.roles.trace_reading.reader import ALIASES
 
     return ALIASES["question"]
 
@@ -256,7 +256,7 @@ def _record_of(item: object) -> object:
 
 def _digest_of(record: object) -> str:
     from ace.environments import Sample
-    from ace.implementations.trace_reading.plain import to_plain
+    from ace.roles.trace_reading.plain import to_plain
 
     if isinstance(record, Path) and record.is_file():
         with record.open("rb") as file:

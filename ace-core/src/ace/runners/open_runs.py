@@ -1,67 +1,84 @@
-"""The runs of one runner: which are open, and what they still do in the background.
+"""The runs of one runner: which are open, and their work in the background.
 
-Runs may overlap. `OpenRuns` counts them on the threads and tasks of their callers; `RunnerBackground` knows every
-pipeline that a run has used, and finishes the runs that no caller waits for on threads of the engine.
+Runs may overlap. `OpenRuns` counts them, on the threads of their callers. `RunnerBackground` knows every pipeline that
+a run has used, and finishes runs with `wait=False` on threads of the engine.
 """
 
 from __future__ import annotations
 
 import contextvars
 import logging
+import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import final
+from typing import TypeVar, final
+from weakref import WeakSet
 
 from ace.context import ACEStepContext
 from ace.pipeline import Pipeline
 from ace.pipeline.background import watch
-from ace.pipeline.threads import threads
-from ace.pipeline.waiting import Changes
+from ace.pipeline.caller import CallerLoop
+from ace.pipeline.threads import Changes, threads
 
 __all__ = ["BackgroundWork", "OpenRuns", "RunnerBackground", "summed_stats"]
 
+P = TypeVar("P", bound=object)
 logger = logging.getLogger(__name__)
 _inside: ContextVar[frozenset[int]] = ContextVar("ace_open_runs", default=frozenset())
-"""The runners in whose runs this code is: their steps and callbacks inherit it."""
+"""The runners, by `id()`, in whose runs this code is called; steps and callbacks inherit it."""
 
 
 @final
 class OpenRuns:
     """Counts the runs of a runner. Any number may be open; `exclusive` waits until none is.
 
-    Invariants: while the exclusive block runs, no run is open. A run that is started inside another one of the same
-    runner never waits for the exclusive block, which would wait for the outer run.
+    Invariants: no run is open while the exclusive block runs. A run that is started inside another run of the same
+    runner never waits for the exclusive block, because that would wait for the outer run.
     """
 
     def __init__(self) -> None:
+        self.forget()
+        _forked.add(self)
+
+    def forget(self) -> None:
+        """Start with no run. A forked child calls it too, because the open runs are its parent's."""
         self._changed = threading.Condition()
         self._open = 0
         self._users: Counter[object] = Counter()  # how many open runs use each pipeline
         self._is_taken = False
 
     def enter(self) -> None:
-        """Count a run, as soon as no exclusive block runs."""
+        """Count a run; first wait until no exclusive block runs."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_taken or id(self) in _inside.get())
             self._open += 1
 
     def leave(self) -> None:
-        """Count a run as over."""
+        """Note that a run has ended."""
         with self._changed:
             self._open -= 1
             self._changed.notify_all()
 
-    def use(self, pipeline: object) -> None:
-        """Note that an open run uses a pipeline."""
+    def use(self, choose: Callable[[Collection[object]], P]) -> P:
+        """Choose the pipeline of a run, and note that an open run uses it.
+
+        Args:
+            choose: Returns the pipeline. Its argument are the pipelines that open runs use; it must not start a run.
+
+        Returns:
+            The pipeline, which must be released.
+        """
         with self._changed:
+            pipeline = choose(self._users.keys())
             self._users[pipeline] += 1
+            return pipeline
 
     def release(self, pipeline: object) -> None:
-        """Note that a run does not use a pipeline any more."""
+        """Note that a run no longer uses a pipeline."""
         with self._changed:
             self._users[pipeline] -= 1
             if not self._users[pipeline]:
@@ -74,7 +91,7 @@ class OpenRuns:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Mark the code of the block, and what it starts, as belonging to a run."""
+        """Mark the code of the block, and the code that it starts, as part of a run."""
         token = _inside.set(_inside.get() | {id(self)})
         try:
             yield
@@ -86,7 +103,7 @@ class OpenRuns:
         """Wait until no run is open, and let none start while the block runs.
 
         Args:
-            what: What the block does, for the error.
+            what: The name of the operation, for the error.
 
         Raises:
             RuntimeError: This is called inside a run, which would have to end first.
@@ -108,13 +125,18 @@ class OpenRuns:
 class BackgroundWork:
     """Calls functions in the background, each on a thread of the engine.
 
-    They mostly wait for samples, which the interpreter's exit counts where they are; so this has no samples of its own.
+    The functions wait for samples, which the interpreter's exit counts in their pipelines, so `pending` is 0 here.
     """
 
     pending = 0
     failed = 0
 
     def __init__(self) -> None:
+        self.forget()
+        _forked.add(self)
+
+    def forget(self) -> None:
+        """Start with no work. A forked child calls it too, because its parent does the work that was started."""
         self._changes = Changes(threading.Lock())
         self._running = 0
         self._errors: list[BaseException] = []
@@ -125,7 +147,7 @@ class BackgroundWork:
         return self._running > 0
 
     def start(self, work: Callable[[], None]) -> None:
-        """Have a function called, with the context variables of the caller, and return at once."""
+        """Start a call of a function, with the context variables of the caller, and return at once."""
         variables = contextvars.copy_context()
         with self._changes.lock:
             self._running += 1
@@ -136,7 +158,7 @@ class BackgroundWork:
 
         try:
             threads.start(do)
-        except RuntimeError:  # the system has no thread left: it is done here
+        except RuntimeError:  # no thread can be started: do it on this one
             do()
 
     def wait(self, timeout: float | None = None) -> None:
@@ -147,7 +169,7 @@ class BackgroundWork:
 
         Raises:
             TimeoutError: It is not done by then.
-            BaseException: What a function raised; told once.
+            BaseException: The first error of a function since the last call.
         """
         if not self._changes.wait_until(lambda: self._running == 0, timeout) and self._running:
             raise TimeoutError(
@@ -158,14 +180,14 @@ class BackgroundWork:
             raise errors[0]
 
     def drain(self) -> None:
-        """Wait until everything has been done; what a function raised is logged and told by `wait`."""
+        """Wait until everything has been done; errors of functions are logged, and raised by `wait`."""
         self._changes.wait_until(lambda: self._running == 0)
 
     def _do(self, work: Callable[[], None]) -> None:
         error: BaseException | None = None
         try:
             work()
-        except BaseException as raised:  # of a program that ends too: the thread serves other work
+        except BaseException as raised:  # SystemExit too, because the thread serves other work
             error = raised
             logger.error("A run could not be finished in the background", exc_info=raised)
         finally:
@@ -178,7 +200,7 @@ class BackgroundWork:
 
 @final
 class RunnerBackground:
-    """The pipelines that a runner has used, and the ends of runs that are not waited for.
+    """The pipelines that a runner has used, and the runs that are finished in the background.
 
     Args:
         pipeline: The first pipeline.
@@ -187,17 +209,30 @@ class RunnerBackground:
     def __init__(self, pipeline: Pipeline[ACEStepContext]) -> None:
         self._pipelines = [pipeline]
         self._finishing = BackgroundWork()
+        self._untold: set[CallerLoop] = set()  # loops that have yet to make calls of callbacks
 
     def __iter__(self) -> Iterator[Pipeline[ACEStepContext]]:
         return iter(self._pipelines)
 
     def use(self, pipeline: Pipeline[ACEStepContext]) -> None:
-        """Take in a pipeline that is used from now on."""
+        """Add a pipeline that is used from now on."""
         if pipeline not in self._pipelines:
             self._pipelines.append(pipeline)
 
+    def teller(self) -> Callable[[Callable[[], None]], None]:
+        """Return a function that makes calls on the loop of this thread; when the loop has ended, on its own thread."""
+        loop = CallerLoop(self._untold)
+
+        def tell(call: Callable[[], None]) -> None:
+            if loop.is_here:
+                call()
+            else:
+                loop.tell(call)
+
+        return tell
+
     def finish(self, work: Callable[[], None]) -> None:
-        """Have the end of a run done, and return at once."""
+        """Start finishing a run, and return at once."""
         self._finishing.start(work)
 
     @property
@@ -212,20 +247,22 @@ class RunnerBackground:
             timeout: The maximum wait, in seconds; None waits indefinitely.
 
         Raises:
-            TimeoutError: It is not done by then; the text says how many samples are left.
-            Exception: What kept a run from being finished.
+            TimeoutError: It is not done by then; the message says how many samples are left.
+            Exception: What prevented a run from being finished.
         """
         end = None if timeout is None else time.monotonic() + timeout
         for pipeline in self._pipelines:
             pipeline.wait_for_background(_left(end))
         self._finishing.wait(_left(end))
+        for loop in list(self._untold):
+            loop.make_late_calls()
 
 
 def summed_stats(stats: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sums of the numbers that several backgrounds have.
+    """Return the sums of the counts of several backgrounds.
 
     Args:
-        stats: What `Pipeline.background_stats` says of each.
+        stats: What `Pipeline.background_stats` returned for each.
 
     Example:
         >>> summed_stats([{"active": 1, "queued": 0, "completed": 2, "failed": 0}] * 2)
@@ -233,6 +270,18 @@ def summed_stats(stats: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """
     each = list(stats)
     return {name: sum(numbers[name] for numbers in each) for name in ("active", "queued", "completed", "failed")}
+
+
+_forked: WeakSet[OpenRuns | BackgroundWork] = WeakSet()
+"""The objects that a forked child has to reset."""
+
+
+def _forget_all() -> None:
+    for each in list(_forked):
+        each.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def _left(end: float | None) -> float | None:

@@ -1,9 +1,10 @@
-"""What a store keeps about a run, so that it can be resumed."""
+"""What a store records about a run, so that it can be resumed."""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import uuid
 from collections import Counter
@@ -38,7 +39,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 _RUNS = ""
-"""The list of runs is kept as the progress of a run without a name."""
+"""The list of runs is stored as the progress of a run with an empty name."""
 _FINISHED = "finished"
 _WITH_FAILURES = "failures"
 """The run has processed all inputs, and some samples have failed."""
@@ -51,17 +52,17 @@ class UnfinishedRun:
     run_id: str
     """Its name, for `run(..., run_id=..., resume=True)`."""
     runner: str
-    """What kind of runner began it, such as `trace_analyser`."""
+    """The kind of runner that started it, such as `trace_analyser`."""
     started: str
-    """When, as ISO time."""
+    """When it was started, as ISO time."""
     epochs: int
     """The number of passes over its inputs."""
     total: int | None
-    """How many inputs it has; None where that is not known."""
+    """The number of inputs; None if it is not known."""
     learned: int
-    """How many samples are learned, over all epochs."""
+    """How many samples have been learned, over all epochs."""
     failed: int
-    """How many samples failed; a resumed run tries them again."""
+    """How many samples have failed; a resumed run tries them again."""
 
 
 class RunInUseError(SkillbookError):
@@ -81,7 +82,7 @@ class RunInUseError(SkillbookError):
 
 
 def is_in_use(skillbook: Skillbook, run_id: str) -> bool:
-    """Tell whether another process, or a run of this one, is working on a run.
+    """Return whether another process, or another run of this process, is working on a run.
 
     Args:
         skillbook: The book.
@@ -95,9 +96,9 @@ def is_in_use(skillbook: Skillbook, run_id: str) -> bool:
 
 
 def has_run(skillbook: Skillbook, run_id: str) -> bool:
-    """Tell whether a run was begun under this name, finished or not.
+    """Return whether a run was started under this name, finished or not.
 
-    With it, a runner takes up one and the same run each time, so that it learns from each input once:
+    With it, a program can continue one run each time, and so learns from each input once:
     `run(inputs, run_id=name, resume=has_run(skillbook, name))`.
 
     Args:
@@ -114,9 +115,9 @@ def has_run(skillbook: Skillbook, run_id: str) -> bool:
 
 
 def give_up(skillbook: Skillbook, run_id: str) -> int:
-    """Give up the samples of a run that failed, so that they are not tried again.
+    """Give up the failed samples of a run, so that they are not tried again.
 
-    They count as dealt with: a resumed run skips them, and so does every run with `once=True`.
+    A resumed run skips them, and so does every run with `once=True`.
 
     Args:
         skillbook: The book.
@@ -144,7 +145,7 @@ def give_up(skillbook: Skillbook, run_id: str) -> int:
 
 
 def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
-    """Return the runs of a store that can be resumed, in the order in which they began.
+    """Return the runs of a store that can be resumed, in the order in which they were started.
 
     Args:
         skillbook: The book; one without a store has none.
@@ -161,24 +162,24 @@ def unfinished_runs(skillbook: Skillbook) -> list[UnfinishedRun]:
 def record_of_run(
     skillbook: Skillbook, options: RunSettings, *, runner: str, epochs: int, total: int | None, inputs: str = ""
 ) -> RunRecord | None:
-    """Return what the store of a book keeps about a run that begins or is resumed; None for a book without a store.
+    """Return the record of a run that begins or is resumed; None for a book without a store.
 
     Args:
-        skillbook: The book that the run writes.
-        options: What the run was told.
-        runner: What kind of runner it is.
-        epochs: How often the inputs are gone through.
-        total: How many inputs there are; None where that is not known.
-        inputs: A digest that tells the inputs from others, for `resume="auto"`.
+        skillbook: The book that the run changes.
+        options: The options of the run.
+        runner: The kind of runner.
+        epochs: The number of passes over the inputs.
+        total: The number of inputs; None if it is not known.
+        inputs: A digest that identifies the inputs, for `resume="auto"`.
 
     Raises:
-        ValueError: The run cannot be resumed, or cannot be begun under this name.
+        ValueError: The run cannot be resumed, or cannot be started under this name.
     """
     if skillbook.store is not None:
         return RunRecord.begun(skillbook.store, options, runner=runner, epochs=epochs, total=total, inputs=inputs)
     if options.once:
         raise ValueError(
-            "once=True requires a skillbook in a store, which records what it has learned from; "
+            "once=True requires a skillbook in a store, which records what it has learned; "
             "open the skillbook with a path that ends in .db"
         )
     if options.resume:
@@ -190,7 +191,7 @@ def record_of_run(
 
 
 def recorded_runs(store: SkillbookStore) -> list[str]:
-    """Return the names of all runs that a store knows of, finished or not.
+    """Return the names of all runs in a store, finished or not.
 
     Args:
         store: The store.
@@ -239,15 +240,7 @@ class RunRecord:
         total: int | None,
         inputs: str = "",
     ) -> Self:
-        """Note in a store that a run begins, or find the one to resume.
-
-        Args:
-            store: The store.
-            options: What the run was told.
-            runner: What kind of runner it is.
-            epochs: How often the inputs are gone through.
-            total: How many inputs there are.
-            inputs: A digest that tells the inputs from others, for `resume="auto"`.
+        """Note in a store that a run begins, or find the one to resume. The arguments are those of `record_of_run`.
 
         Raises:
             ValueError: The run already exists and `resume` is false, or it does not exist and `resume` is true.
@@ -268,16 +261,16 @@ class RunRecord:
         if options.resume and not is_known:
             known = ", ".join(repr(row.key.sample) for row in _unfinished(store)) or "none"
             raise ValueError(
-                f"there is no run {run_id!r} in this store to resume (unfinished: {known}); omit resume to start it"
+                f"no run {run_id!r} to resume in this store (unfinished runs: {known}); omit resume to start it"
             )
         if is_known and not options.resume:
             raise ValueError(
-                f"there is already a run {run_id!r} in this store; pass resume=True to resume it, or another run_id"
+                f"a run {run_id!r} already exists in this store; pass resume=True to resume it, or another run_id"
             )
         return cls(store, run_id, about)
 
     def leave_to_background(self) -> None:
-        """Note that the caller of the run does not wait for its end, so that the same thread may wait for it."""
+        """Note that the caller does not wait for the end of the run, so that its thread may start the run again."""
         with _here:
             _held_here[_run_in(self.store, self.run_id)] = _BACKGROUND
 
@@ -291,7 +284,7 @@ class RunRecord:
         return row is not None and bool(json.loads(row.note).get("ended"))
 
     def is_committed(self, key: SampleKey) -> bool:
-        """Whether the store has what a sample taught."""
+        """Whether what a sample taught is committed to the store."""
         row = self._rows.get(key)
         return row is not None and row.version is not None
 
@@ -300,7 +293,7 @@ class RunRecord:
         return int(self._noted(key).get("attempt", 0))
 
     def attempts(self, key: SampleKey) -> Mapping[str, int]:
-        """How often a sample has failed because of the answers to each role."""
+        """How often a sample has failed because of the answers to a role, by role."""
         return dict(self._noted(key).get("attempts", {}))
 
     def note_over(self, sample: SampleInFlight, used: Mapping[str, Sequence[str]]) -> None:
@@ -309,16 +302,16 @@ class RunRecord:
         kept = {name: earlier[name] for name in ("cited", "shown") if name in earlier}
         self._note(sample, {"attempt": sample.attempt, "ended": True, **kept, **used})
 
-    def note_failed(self, sample: SampleInFlight, role_to_ask_anew: str) -> None:
-        """Note that a sample failed once more.
+    def note_failed(self, sample: SampleInFlight, role_to_retry: str) -> None:
+        """Record another failure of a sample.
 
         Args:
             sample: The sample.
-            role_to_ask_anew: The role whose recorded answers do not count any more; empty if all still do.
+            role_to_retry: The role whose recorded answers must not be replayed; empty if all may be.
         """
         attempts = dict(sample.attempts)
-        if role_to_ask_anew:
-            attempts[role_to_ask_anew] = attempts.get(role_to_ask_anew, 0) + 1
+        if role_to_retry:
+            attempts[role_to_retry] = attempts.get(role_to_retry, 0) + 1
         self._note(sample, {"attempt": sample.attempt + 1, "attempts": attempts})
 
     def _noted(self, key: SampleKey) -> Mapping[str, Any]:
@@ -326,19 +319,19 @@ class RunRecord:
         return {} if row is None else json.loads(row.note)
 
     def _note(self, sample: SampleInFlight, outcome: dict[str, Any]) -> None:
-        note = {"trace_id": sample.drawn.trace_id, "index": sample.global_index, **sample.content, **outcome}
+        note = {"trace_id": sample.key.sample, "index": sample.global_index, **sample.content, **outcome}
         self.store.note_progress(sample.key, json.dumps(note), _now())
 
     def has_failed(self, key: SampleKey) -> bool:
-        """Whether a sample failed the last time, and was not given up."""
+        """Whether the last attempt at a sample failed, and it was not given up."""
         row = self._rows.get(key)
         return row is not None and _is_failed(row, json.loads(row.note))
 
     def note_through(self, *, has_failures: bool) -> None:
-        """Note that the run has gone through all inputs.
+        """Note that the run has processed all inputs.
 
         Args:
-            has_failures: Whether there are samples left that failed, so that the run can be resumed.
+            has_failures: Whether failed samples are left, so that the run can be resumed.
         """
         self._about = {**self._about, "state": _WITH_FAILURES if has_failures else _FINISHED}
         self.store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
@@ -346,16 +339,27 @@ class RunRecord:
 
 _here = threading.Condition()
 _held_here: dict[tuple[object, str], int] = {}
-"""The runs that this process is working on, and the thread that is in the foreground of each."""
+"""The runs that this process is working on, each with the thread that is in its foreground."""
 _BACKGROUND = 0
-"""Instead of a thread: the run has only its background left."""
+"""Instead of a thread: only the background of the run is left."""
+
+
+def _forget_runs() -> None:
+    """Forget the runs in a forked child, because its parent works on them."""
+    global _here
+    _here = threading.Condition()
+    _held_here.clear()
+
+
+os.register_at_fork(after_in_child=_forget_runs)
 
 
 @contextmanager
 def _held(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[bool]:
-    """Hold a run, so that no one else works on it, and yield whether that is so.
+    """Lock a run, and yield whether it could be locked.
 
-    A run of this process is waited for, unless this thread is in its foreground: that would wait for itself.
+    If this process is working on the run, wait for that, unless this thread is in its foreground and would wait for
+    itself.
 
     Args:
         store: The store of the run.
@@ -376,7 +380,7 @@ def _held(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[bool]:
             yield is_held
     finally:
         with _here:
-            del _held_here[key]
+            _held_here.pop(key, None)  # it is gone in a forked child
             _here.notify_all()
 
 
@@ -399,7 +403,7 @@ def _unfinished(store: SkillbookStore) -> list[ProgressRow]:
 def _last_unfinished(store: SkillbookStore, runner: str) -> str | None:
     found = [row.key.sample for row in _unfinished(store) if json.loads(row.note)["runner"] == runner]
     if not found:
-        logger.info("There is no unfinished run to resume, so a new one begins")
+        logger.info("No unfinished run to resume; a new one begins")
     return found[-1] if found else None
 
 
@@ -439,16 +443,16 @@ class SkillUse(NamedTuple):
     cited: int
     """How many answers cite it."""
     chosen: int
-    """For how many samples it was chosen: by a retrieval, or by what showed it to an agent that runs elsewhere."""
+    """For how many samples it was chosen, by a retrieval or by the code that showed it to an agent elsewhere."""
     whole_book: int
-    """How many samples saw the whole book; it is the same for all skills, also for those that came later."""
+    """For how many samples the whole book was shown; the same number for all skills, including those added later."""
 
 
 def skill_use(skillbook: Skillbook) -> Mapping[str, SkillUse]:
-    """Return the use of each active skill. One that was shown often and never cited can go.
+    """Return the use of each active skill. One that was shown often and never cited can be removed.
 
     Args:
-        skillbook: The book. One without a store keeps no notes of its samples, so nothing is known of it.
+        skillbook: The book. For one without a store, nothing is recorded and the result is empty.
 
     Example:
         >>> from ace.skillbook import Skillbook

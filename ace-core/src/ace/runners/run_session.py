@@ -1,29 +1,31 @@
-"""One call of `run`: its contexts, what becomes of each sample, and what is done at its end.
+"""One call of `run`: its contexts, the outcome of each sample, and what is done at its end.
 
 Who calls what, and on which thread:
 
-- The runner makes the `RunSession`, calls `run_epoch` for each epoch, and `finish` once. In `run`, that is the thread
-  of the caller. In `arun`, `run_epoch` is awaited on the caller's loop and all else is called on another thread,
-  because it may wait for a disk. With `wait=False`, `finish` is called on a thread of the engine.
-- The engine draws the contexts (`_drawn`) on one thread or task at a time, each when the run has room for it.
-- The engine calls `_foreground_ended` where `on_sample_done` belongs, and `_sample_ended` where the sample ended, on a
-  worker, a thread of the background or its loop: while it runs, the sample still holds its lane.
+- The runner creates the `RunSession`, calls `run_epoch` for each epoch, and `finish` once; or `abandon`, if its task is
+  cancelled before the first epoch. In `run`, all of that is done on the caller's thread. In `arun`, `run_epoch` is
+  awaited on the caller's loop, and everything else is called on another thread, because it may wait for a disk. With
+  `wait=False`, `finish` is called on a thread of the engine.
+- The engine draws the contexts (`_drawn`) on one thread or task at a time, each when one more may be in flight.
+- The engine calls `_foreground_ended` where `on_sample_done` is called. It calls `_sample_ended` where the sample
+  ended: on a worker, or on a thread or the loop of the background. The sample holds its lane until that returns.
 - `cancel` may be called on any thread.
 
 Invariants:
 
-- A sample is in `_in_flight` from the end of its foreground to its own end, and in `_begun` from when it is drawn;
-  `wait_for_samples` returns when `_begun` is 0. `_all_ended` protects both.
+- `_begun` counts the samples that have been drawn and have not ended; `wait_for_samples` returns when it is 0. A sample
+  is in `_in_flight` from the end of its foreground to its own end. `_all_ended` protects both.
 - The skillbook is refreshed before the context of a sample is built, so that the sample sees what others have learned.
-- What became of a sample is noted durably before the next sample enters the lane and before `on_sample_end` is called,
-  so a killed run knows of each sample whether it was learned.
-- A skipped sample (learned by an earlier call or another run) never reaches the engine; its result takes its place.
-- Callbacks of the caller are called one at a time. What they raise is logged and does not end the run.
-- Recorded answers are forgotten only after the run has been noted as complete: a resumed run would pay for them again.
+- The outcome of a sample is recorded durably before the next sample enters the lane and before `on_sample_end` is
+  called, so after a kill it is known for each sample whether it was learned.
+- A skipped sample (learned by an earlier call or another run) never reaches the engine; its result is added afterwards.
+- Callbacks of the caller are called one at a time. Errors that they raise are logged and do not end the run.
+- Recorded answers are deleted only after the run has been noted as complete; a resumed run would pay for them again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 import time
@@ -42,14 +44,15 @@ from ace.pipeline.in_flight import InPlace
 from ace.pipeline.segment import may_block_loop
 from ace.protocols.errors import encodable
 from ace.protocols.observers import RunStarted, SampleStarted, emit, is_observed, observing
+from ace.redaction import Redactor
 from ace.runners.once import LearnedContents, content_of
-from ace.runners.run_limits import RunLimits
+from ace.runners.run_options import RunLimits
 from ace.runners.run_record import record_of_run
 from ace.runners.sample_ends import SampleEnds
 from ace.runners.samples import DrawnSample, SampleInFlight, check_context, trace_identity
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 from ace.skillbook.store import ForgetsAnswers, SampleKey
-from ace.steps.tail import end_steps
+from ace.steps.tail import EndOfRun
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
@@ -64,33 +67,33 @@ __all__ = ["RunSession", "SampleContexts", "SkillbookNotWrittenError", "Tell"]
 logger = logging.getLogger(__name__)
 
 Tell = Callable[[Callable[[], None]], None]
-"""Makes a call where the caller of a run is."""
+"""A function that makes a call on the thread or loop of the caller of a run."""
 
 
 @final
 class RunSession:
-    """What a run keeps from its beginning to the end of its background.
+    """The state of a run, from its beginning to the end of its background.
 
-    From here to `finish`, changes of a book in a store are committed sample by sample: the tags, operations and
-    progress of one sample are one transaction.
+    From its construction to `finish`, changes of a book in a store are committed sample by sample: the tags, operations
+    and progress of one sample are one transaction.
 
     Args:
         pipeline: The pipeline of the run.
-        skillbook: The book that it writes.
-        failure_log: What takes failed samples.
-        runner: What kind of runner it is; the name for `InsightSource.integration`.
+        skillbook: The book that the pipeline changes.
+        failure_log: Keeps failed samples.
+        runner: The kind of runner; also the name for `InsightSource.integration`.
         build_context: Makes the context of an input.
-        options: What the run was told.
+        options: The options of the run.
         workers: How many samples may be in the foreground at once.
         max_in_flight: How many samples may be between their first and their last step; None sets no limit.
-        tell: Calls a callback of the caller where the caller is.
-        epochs: How often the inputs are gone through.
-        total: How many inputs there are; None where that is not known.
+        tell: Calls a callback on the thread or loop of the caller.
+        epochs: The number of passes over the inputs.
+        total: The number of inputs; None if it is not known.
         inputs_grow: Whether the inputs are recorded traces, which may be longer the next time.
-        inputs: A digest that tells the inputs from others, for `resume="auto"`.
+        inputs: A digest that identifies the inputs, for `resume="auto"`.
 
     Raises:
-        ValueError: The run cannot be resumed, or cannot be begun under this name.
+        ValueError: The run cannot be resumed, or cannot be started under this name.
     """
 
     def __init__(
@@ -132,7 +135,7 @@ class RunSession:
             self._id, self._token, options.max_cost, options.fail_fast, options.max_consecutive_failures
         )
         self._ends = SampleEnds(self._id, runner, pipeline, skillbook, self._record, failure_log, self._limits)
-        self._in_flight: dict[int, SampleInFlight] = {}  # by their places, from their foreground's end to their own
+        self._in_flight: dict[int, SampleInFlight] = {}  # by position; see the invariants
         self._begun = 0  # samples that were drawn and have not ended
         self._all_ended = threading.Condition()
         self._last_index = 0
@@ -167,9 +170,10 @@ class RunSession:
             epochs=self._epochs,
             total=self._total,
             extra=extra,
+            redactor=Redactor(allow=self._ends.allow),
         )
         if self._options.once and self._record is not None and self._learned is None:
-            # In several epochs, the samples of this run are looked after by its record alone.
+            # With several epochs, only the record of this run says what it has learned itself.
             self._learned = LearnedContents(self._record.store, self._id if self._epochs > 1 else "")
         drawn: list[SampleInFlight] = []
         arguments: dict[str, Any] = {
@@ -189,19 +193,26 @@ class RunSession:
         return [skipped.get(place) or next(results) for place in range(len(done) + len(skipped))]
 
     def leave_to_background(self) -> None:
-        """Note that the caller does not wait for the background and for `finish`."""
+        """Note that the caller does not wait for the background or for `finish`."""
         if self._record is not None:
             self._record.leave_to_background()
 
     def cancel(self) -> None:
-        """Stop the run: what is inside a step finishes."""
+        """Stop the run; samples that are in a step finish it."""
         self._token.cancel("interrupted")
+
+    def abandon(self) -> None:
+        """End a run before its first epoch, because the task that started it was cancelled."""
+        try:
+            self._ends.tell_run_ended(time.monotonic() - self._started, "interrupted")
+        finally:
+            self._open.close()
 
     def wait_for_samples(self, *, is_alone: bool) -> None:
         """Wait until all samples of this run have passed their last step.
 
         Args:
-            is_alone: Whether no other run uses the pipeline. Then everything the engine has to do is waited for.
+            is_alone: Whether no other run uses the pipeline. Then wait until the engine has no work left for it.
         """
         with may_block_loop(), self._all_ended:
             self._all_ended.wait_for(lambda: not self._begun)
@@ -209,15 +220,15 @@ class RunSession:
             self._pipeline.wait_for_background()
 
     def finish(self, *, interrupted: bool = False, is_alone: bool = True) -> None:
-        """Wait for the background, and do what is left at the end of a run.
+        """Wait for the background, and do the remaining work at the end of a run.
 
         Args:
+            interrupted: Whether the run was interrupted; then no model is called.
             is_alone: Whether no other run uses the pipeline.
-            interrupted: Whether the run was interrupted; nothing that calls a model is done then.
 
         Raises:
             SkillbookNotWrittenError: The skillbook could not be written.
-            Exception: What kept a failed sample from being noted, or a step from ending the run.
+            Exception: The first error in recording a failed sample, or in the `end_run` of a step.
         """
         try:
             if interrupted:  # a sample may have been lost between the input and its first step
@@ -229,7 +240,7 @@ class RunSession:
             stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
             if self._record is not None and not stopped_by:
                 self._record.note_through(has_failures=self._ends.counts["failed"] > 0)
-                # Only now: a run that is resumed would pay for them again.
+                # Only now, because a resumed run would pay for them again.
                 if self._ends.keeps_ids_only and not self._ends.counts["failed"]:
                     self._forget_answers()
             self._ends.tell_run_ended(time.monotonic() - self._started, stopped_by)
@@ -252,10 +263,10 @@ class RunSession:
         drawn: list[SampleInFlight],
         skipped: dict[int, SampleResult[ACEStepContext]],
     ) -> Iterator[ACEStepContext]:
-        """Yield the context of each input that has something left to do, when its turn has come.
+        """Yield the context of each input that is not yet learned, when the engine asks for it.
 
-        Its sample is then the last of `drawn`, as the engine counts. The results of the others go into `skipped`, by
-        their places from 0.
+        Its sample is appended to `drawn`, at the index that the engine counts. The results of the other inputs go into
+        `skipped`, by their positions from 0.
         """
         resumed = self._record is not None and self._record.is_resumed
         for index, item in enumerate(items, 1):
@@ -270,7 +281,7 @@ class RunSession:
                     continue
             self._refresh()
             part = self._learned.new_part(item) if self._learned is not None and self._inputs_grow else None
-            ctx = contexts.build(item, index, part)  # now that the book is what the sample shall see
+            ctx = contexts.build(item, index, part)  # now that the book is refreshed
             sample = contexts.sample(ctx, index, self._content_note(item)) if sample is None else sample
             self._is_end_due = True
             ctx = contexts.noted(ctx, sample)
@@ -284,17 +295,17 @@ class RunSession:
             yield ctx
 
     def _content_note(self, item: object) -> dict[str, object]:
-        """Return what a store notes of the content of an input; nothing without a store."""
+        """Return what a store notes about the content of an input; empty without a store."""
         if self._record is None:
             return {}
         try:
             return content_of(item, can_grow=self._inputs_grow).note
-        except (OSError, ValueError) as error:  # the first step that reads the input raises it as its error
+        except (OSError, ValueError) as error:  # the first step that reads the input raises it
             logger.debug("The content of an input cannot be noted: %s", error)
             return {}
 
     def _refresh(self) -> None:
-        """Take over what others have learned into the book."""
+        """Update the book with what others have learned."""
         try:
             self._skillbook.refresh()
         except SkillbookStoreError as error:
@@ -302,7 +313,7 @@ class RunSession:
             raise
 
     def _skipped(self, ctx: ACEStepContext, sample: SampleInFlight) -> SampleResult[ACEStepContext]:
-        """Return the result of a sample with which an earlier call of the run has done everything."""
+        """Return the result of a sample that needs no processing, and report it."""
         result: SampleResult[ACEStepContext] = SampleResult(ctx.sample, ctx, None, None, None, sample.place)
         self._last_index = sample.global_index
         self._ends.skipped(sample)
@@ -311,14 +322,14 @@ class RunSession:
         return result
 
     def _foreground_ended(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
-        """Note which sample a result belongs to: inputs that were skipped do not count for the engine."""
+        """Set the position of a result in the input; the engine does not count inputs that were skipped."""
         result.index = sample.place
         with self._all_ended:
             self._in_flight[sample.place] = sample
         self._tell_caller("on_sample_done", self._options.on_sample_done, result)
 
     def _sample_ended(self, result: SampleResult[ACEStepContext]) -> None:
-        """Note what became of a sample. The engine holds the sample's lane until this returns."""
+        """Record the outcome of a sample. The engine holds the sample's lane until this returns."""
         with self._all_ended:
             sample = self._in_flight.pop(result.index)
         try:
@@ -346,25 +357,36 @@ class RunSession:
             store.forget_answers(self._id)
         else:
             logger.warning(
-                "The store of the skillbook cannot delete what models answered in the run %s, so their answers stay in "
-                "it, although the run was to keep only ids",
+                "The store of the skillbook cannot delete the answers of models in the run %s, so they stay in it "
+                "although the run was to keep only ids",
                 self._id,
             )
 
     def _scope(self) -> CallScope:
-        """Return what the model calls of this run are for."""
+        """Return the scope of the model calls of this run."""
         return CallScope(run_id=self._id, store=self._skillbook.store, allow=self._ends.allow)
 
     def _end_steps(self, *, interrupted: bool) -> None:
-        """Let the steps do what they have left; what they ask a model is recorded like all else."""
+        """Let the steps do their remaining work, in their order. Their model calls are recorded like those of samples.
+
+        An error in one step does not prevent that of the others.
+        """
         learned = self._ends.counts["learned"] + self._ends.counts["already_learned"]
         with call_scope(replace(self._scope(), epoch=self._epochs, sample=f"end after {learned}")):
             stopping = cancel_token_var.set(self._token)
             try:
-                steps = self._pipeline.steps
-                end_steps(steps, self._last_index, interrupted=interrupted, on_problem=self._ends.problem)
+                for step in self._pipeline.steps:
+                    if isinstance(step, EndOfRun):
+                        self._end_step(step, interrupted=interrupted)
             finally:
                 cancel_token_var.reset(stopping)
+
+    def _end_step(self, step: EndOfRun, *, interrupted: bool) -> None:
+        try:
+            step.end_run(self._last_index, interrupted=interrupted)
+        except Exception as error:
+            logger.error("%s could not end the run: %s", type(step).__name__, error)
+            self._ends.problem(error)
 
 
 @final
@@ -373,13 +395,14 @@ class SampleContexts:
 
     Args:
         run_id: The name of the run.
-        runner: What kind of runner it is.
-        record: What the store keeps about the run, if there is one.
+        runner: The kind of runner.
+        record: The record of the run; None without a store.
         build_context: Makes the context of an input.
-        epoch: From 1.
-        epochs: How many there are.
-        total: How many inputs there are; None where that is not known.
+        epoch: The epoch, from 1.
+        epochs: The number of epochs.
+        total: The number of inputs; None if it is not known.
         extra: Further arguments of `build_context`.
+        redactor: Replaces what is sensitive in the names of samples, which a store keeps.
     """
 
     def __init__(
@@ -393,6 +416,7 @@ class SampleContexts:
         epochs: int,
         total: int | None,
         extra: Mapping[str, Any],
+        redactor: Redactor,
     ) -> None:
         self._run_id = run_id
         self._runner = runner
@@ -402,6 +426,7 @@ class SampleContexts:
         self._epochs = epochs
         self._total = total
         self._extra = extra
+        self._redactor = redactor
         self._times_seen: Counter[str] = Counter()
 
     def build(self, item: object, index: int, part: object = None) -> ACEStepContext:
@@ -409,8 +434,8 @@ class SampleContexts:
 
         Args:
             item: The input.
-            index: Its place in the epoch, from 1.
-            part: What is new of the input; None if all of it is.
+            index: Its position in the epoch, from 1.
+            part: The part of the input that is new; None if all of it is.
         """
         ctx = self._build_context(
             item if part is None else part,
@@ -428,18 +453,19 @@ class SampleContexts:
         return ctx.replace(metadata={**ctx.metadata, **added})
 
     def sample(self, ctx: ACEStepContext, index: int, content: Mapping[str, object]) -> SampleInFlight:
-        """Return which sample of the run a context is. Ask once for each input, in order.
+        """Return the sample of the run that a context is. Call it once for each input, in order.
 
         Args:
             ctx: The context.
-            index: Its place in the epoch, from 1.
-            content: What is noted of the content of the input.
+            index: Its position in the epoch, from 1.
+            content: What is noted about the content of the input.
         """
         trace_id: str = ctx.metadata["trace_id"]
         self._times_seen[trace_id] += 1
         times = self._times_seen[trace_id]
-        key = SampleKey(self._run_id, self._epoch, trace_id if times == 1 else f"{trace_id} ({times})")
         record = self._record
+        name = trace_id if record is None else self._stored_name(trace_id)
+        key = SampleKey(self._run_id, self._epoch, name if times == 1 else f"{name} ({times})")
         return SampleInFlight(
             drawn=DrawnSample(ctx.sample, trace_id, self._epoch, index),
             key=key,
@@ -451,13 +477,16 @@ class SampleContexts:
             content=content,
         )
 
-    def noted(self, ctx: ACEStepContext, sample: SampleInFlight) -> ACEStepContext:
-        """Return the context with what steps have to know of the sample.
+    def _stored_name(self, trace_id: str) -> str:
+        """Return the name of a sample as a store keeps it, without what is sensitive in it."""
+        name = self._redactor.redact_name(trace_id)
+        if name == trace_id:
+            return name
+        # Names that differ only in what is replaced must stay different.
+        return f"{name} {hashlib.sha256(trace_id.encode()).hexdigest()[:8]}"
 
-        Args:
-            ctx: The context.
-            sample: Which sample of the run it is.
-        """
+    def noted(self, ctx: ACEStepContext, sample: SampleInFlight) -> ACEStepContext:
+        """Return the context with the metadata that steps need about the sample."""
         added = {
             "sample_key": sample.key,
             "attempt": sample.attempt,
@@ -469,13 +498,13 @@ class SampleContexts:
 
 
 class SkillbookNotWrittenError(SkillbookError):
-    """The skillbook of a run could not be written, so the run was stopped: more would be paid for, and lost.
+    """The skillbook of a run could not be written, so the run was stopped: anything learned later would be lost.
 
     Attributes:
-        reason: What happened.
+        reason: The problem.
         run_id: The name of the run.
         learned: How many samples this call of the run has learned.
-        is_resumable: Whether what they taught is in a store, and the run can be resumed. If not, it is in memory.
+        is_resumable: Whether what they taught is in a store, so that the run can be resumed. If not, it is in memory.
 
     Example:
         >>> print(SkillbookNotWrittenError("the disk is full", run_id="r", learned=3, is_resumable=False))

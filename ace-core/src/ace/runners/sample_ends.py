@@ -1,4 +1,4 @@
-"""Notes durably, and tells, what became of each sample of a run."""
+"""Records durably, and reports, the outcome of each sample of a run; and reports each of its steps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, final
 
+from ace.calls.model_calls import current_call_scope
 from ace.calls.secrets import known_secrets
 from ace.pipeline import PipelineCancelled
 from ace.protocols.errors import LLMCallError, UnusableAnswerError
-from ace.protocols.observers import RunEnded, SampleEnded, emit, is_observed
+from ace.protocols.observers import RunEnded, SampleEnded, StepEnded, StepStarted, emit, is_observed
 from ace.redaction import Redactor
 from ace.runners.failures import first_cause
 from ace.skillbook.errors import SkillbookStoreError
@@ -24,38 +25,39 @@ from ace.steps.update import UpdateStep
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
-    from ace.pipeline import Pipeline, SampleResult
+    from ace.pipeline import Pipeline, SampleResult, StepContext
     from ace.runners.failures import FailureLog
-    from ace.runners.run_limits import RunLimits
+    from ace.runners.run_options import RunLimits
     from ace.runners.run_record import RunRecord
     from ace.runners.samples import SampleInFlight
     from ace.skillbook import Skillbook
 
-__all__ = ["SampleEnds"]
+__all__ = ["SampleEnds", "StepEvents"]
 
 logger = logging.getLogger(__name__)
 
 _ROLES = {
     AgentStep.__name__: "Agent",
     ReflectStep.__name__: "Reflector",
+    "RRStep": "Reflector",  # not imported: it needs pydantic
     UpdateStep.__name__: "SkillManager",
     DeduplicateStep.__name__: "Deduplication",
 }
-"""Which role each step asks."""
+"""The role that each step asks."""
 
 
 @final
 class SampleEnds:
-    """Notes what became of each sample, at once, so that a kill loses none of it.
+    """Records the outcome of each sample at once, so that a kill loses none.
 
     Args:
         run_id: The name of the run.
-        runner: What kind of runner it is.
-        pipeline: The steps of the run.
-        skillbook: The book that they write.
-        record: What the store keeps about the run, if there is one.
-        failure_log: What takes failed samples.
-        limits: Told of failed samples.
+        runner: The kind of runner.
+        pipeline: The pipeline of the run.
+        skillbook: The book that it changes.
+        record: The record of the run; None without a store.
+        failure_log: Keeps failed samples.
+        limits: Counts failed samples.
     """
 
     def __init__(
@@ -80,16 +82,16 @@ class SampleEnds:
         self.keeps_ids_only = any(isinstance(step, UpdateStep) and step.provenance == "ids" for step in pipeline.steps)
         """Whether the run keeps no text of its inputs."""
         self._lane_steps = {type(step).__name__ for step in pipeline.steps if getattr(step, "lane", None) is not None}
-        # Then a sample is over when it is committed, and that needs no note of its own.
+        # If so, a committed sample has ended, which needs no note of its own.
         self._commit_is_last = bool(pipeline.steps) and isinstance(pipeline.steps[-1], ApplyStep)
         self._lock = threading.Lock()
         self.counts: Counter[str] = Counter()
         """How many samples were learned, already_learned, failed, cancelled."""
         self.problems: list[Exception] = []
-        """What kept the end of a sample from being noted."""
+        """The errors in recording outcomes and in ending the run."""
 
     def is_over(self, sample: SampleInFlight) -> bool:
-        """Whether an earlier call of the run has done all that there is to do with a sample."""
+        """Whether an earlier call of the run has processed a sample completely."""
         if self._record is None:
             return False
         return self._record.is_over(sample.key) or (self._commit_is_last and self._record.is_committed(sample.key))
@@ -97,12 +99,12 @@ class SampleEnds:
     def skipped(self, sample: SampleInFlight) -> None:
         """Count a sample that an earlier call of the run, or another run, has learned."""
         self._count("already_learned")
-        if self._record is not None and self._record.has_failed(sample.key):  # and another run has learned it since
+        if self._record is not None and self._record.has_failed(sample.key):  # another run has learned it since
             self._record.note_over(sample, {})
         self._tell(sample, None, None, 0.0)
 
     def ended(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
-        """Note the end of a sample, in the foreground or the background.
+        """Record the outcome of a sample that has ended, in the foreground or the background.
 
         Args:
             sample: The sample.
@@ -110,13 +112,13 @@ class SampleEnds:
         """
         try:
             self._note(sample, result)
-        except Exception as error:  # the run has to go on; it tells this at its end
-            logger.error("The end of sample %s could not be noted: %s", sample.drawn.trace_id, error)
+        except Exception as error:  # the run continues, and raises this at its end
+            logger.error("The outcome of sample %s could not be recorded: %s", sample.drawn.trace_id, error)
             self.problem(error)
         self._tell(sample, result.error, result.failed_at, time.monotonic() - sample.started)
 
     def tell_run_ended(self, seconds: float, stopped_by: str) -> None:
-        """Tell observers that the run is over, and what became of its samples.
+        """Emit that the run has ended, with the counts of its samples.
 
         Args:
             seconds: How long it took.
@@ -136,7 +138,7 @@ class SampleEnds:
         )
 
     def problem(self, error: Exception) -> None:
-        """Keep what went wrong beside the samples. If it is that the skillbook cannot be written, the run stops."""
+        """Keep an error to be raised at the end of the run. The run stops if the skillbook could not be written."""
         with self._lock:
             self.problems.append(error)
         if isinstance(error, SkillbookStoreError):
@@ -145,7 +147,8 @@ class SampleEnds:
     def _note(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
         if result.error is None:
             self._count("already_learned" if sample.already_learned else "learned")
-            self._limits.sample_learned()
+            if not sample.already_learned:  # else no model was asked
+                self._limits.model_reached()
             if self._record is not None and not self._commit_is_last:
                 self._record.note_over(sample, {} if result.output is None else used_skills(result.output))
             return
@@ -162,12 +165,12 @@ class SampleEnds:
             redactor = Redactor(known_secrets(*self._clients), allow=self.allow)
             self._failure_log.add(sample.drawn, result, result.error, redactor)
         finally:
-            # That the sample could not be kept is not its fault: the answers that were recorded still hold.
+            # If only the write failed, the sample did not, and its recorded answers stay valid.
             if self._record is not None and not_written is None:
-                self._record.note_failed(sample, _role_to_ask_anew(result.error, result.failed_at))
+                self._record.note_failed(sample, _role_to_retry(result.error, result.failed_at))
 
     def _keep_changes(self, sample: SampleInFlight, result: SampleResult[ACEStepContext]) -> None:
-        """Commit what a sample changed in the book before it failed. It holds the lane until this returns."""
+        """Commit what a sample changed in the book before it failed. The sample holds its lane until this returns."""
         if result.failed_at not in self._lane_steps or not self._skillbook.has_uncommitted_changes:
             return
         store = self._skillbook.store
@@ -195,10 +198,10 @@ class SampleEnds:
             )
 
 
-def _role_to_ask_anew(error: BaseException, failed_at: str | None) -> str:
-    """Return the role whose recorded answers made a sample fail; empty if the answers still hold.
+def _role_to_retry(error: BaseException, failed_at: str | None) -> str:
+    """Return the role whose recorded answers made a sample fail; empty if the answers are still valid.
 
-    They hold if the model could not be reached, the process was interrupted, or a step failed that asks no model.
+    They are if the model could not be reached, the process was interrupted, or a step failed that asks no model.
     """
     if first_cause(error, LLMCallError) is not None or not isinstance(error, Exception):
         return ""
@@ -216,4 +219,27 @@ def _allowed_in(pipeline: Pipeline[ACEStepContext]) -> frozenset[str]:
 
 def _clients_of(step: object) -> list[object]:
     """Return the clients of the roles that a step has."""
-    return [role.llm for role in getattr(step, "__dict__", {}).values() if hasattr(role, "llm")]
+    roles = [step, *getattr(step, "__dict__", {}).values()]  # some steps, such as `RRStep`, are roles themselves
+    found = (getattr(role, name, None) for role in roles for name in ("llm", "subagent_llm"))
+    return [client for client in found if client is not None]
+
+
+@final
+class StepEvents:
+    """A step observer of the engine that emits events, if there is an observer of events."""
+
+    def step_started(self, step_name: str, ctx: StepContext, background: bool) -> None:
+        """Emit that a step begins. The arguments are those of `ace.pipeline.StepObserver`."""
+        if is_observed():
+            emit(StepStarted(current_call_scope().run_id, _trace_id(ctx), step_name))
+
+    def step_ended(
+        self, step_name: str, ctx: StepContext, background: bool, seconds: float, error: BaseException | None
+    ) -> None:
+        """Emit that a step has ended. The arguments are those of `ace.pipeline.StepObserver`."""
+        if is_observed():
+            emit(StepEnded(current_call_scope().run_id, _trace_id(ctx), step_name, seconds, error))
+
+
+def _trace_id(ctx: StepContext) -> str:
+    return str(ctx.metadata.get("trace_id", ""))

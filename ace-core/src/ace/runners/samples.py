@@ -1,4 +1,4 @@
-"""The inputs of a run: what a runner is given, what a trace is called, and which sample of a run it becomes."""
+"""The inputs of a run: what a runner accepts, how traces are named, and which sample of a run an input becomes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ __all__ = [
 @checked_class
 @dataclass(frozen=True, slots=True)
 class RecordedTrace:
-    """A recorded trace with its place. `TraceAnalyser.run` takes it among the traces.
+    """A recorded trace with its place, as an input of `TraceAnalyser.run`.
 
-    Its identity is a hash of the raw record together with the place, so a trace is known again however the
-    traces around it change.
+    Its identity is a hash of the raw record together with the place, so a trace is recognised even if the traces around
+    it change.
 
     Example:
         >>> from ace.runners.samples import trace_identity
@@ -48,13 +48,13 @@ class RecordedTrace:
     record: object
     """The trace as it was recorded, of any type."""
     place: str
-    """Where it stands, such as `logs/a.jsonl#12`."""
+    """Where it was found, such as `logs/a.jsonl#12`."""
 
 
 class UnreadRecord(ABC):
     """A record that stays in its file until it is needed.
 
-    The command line has the one implementation: it knows the files, and the runners, which are below it, do not.
+    The only implementation is in the command line, which knows the files and is above the runners.
     """
 
     __slots__ = ()
@@ -64,21 +64,20 @@ class UnreadRecord(ABC):
         """Return the record.
 
         Raises:
-            OSError: The file cannot be read any more.
-            ValueError: The file holds something else now.
+            OSError: The file can no longer be read.
+            ValueError: The file contains something else now.
         """
 
 
 def trace_identity(item: object, index: int) -> str:
-    """Return the name of a sample or a trace: its own id, or a hash of the record and its place.
+    """Return the name of a sample or a trace. The same input has the same name in every epoch and every run.
 
-    A `RecordedTrace` is always named by hash and place; anything else without an id by hash and index.
-
-    The same input gives the same name in every epoch and every run.
+    A `RecordedTrace` is named by the hash of its record and its place. Anything else is named by its own id or, without
+    an id, by its hash and index.
 
     Args:
-        item: What the runner was given.
-        index: Its place in the input, from 1.
+        item: The input.
+        index: Its position in the input, from 1.
 
     Example:
         >>> trace_identity({"trace_id": "runs.jsonl#12", "answer": "4"}, 1)
@@ -95,10 +94,10 @@ def trace_identity(item: object, index: int) -> str:
 
 
 def inputs_digest(items: Iterable[object]) -> str:
-    """Return a digest that tells the inputs of a run from others.
+    """Return a digest that identifies the inputs of a run.
 
     Args:
-        items: The inputs; of an iterator, which can be read only once, nothing is looked at.
+        items: The inputs. An iterator is not read, because that is possible only once.
 
     Returns:
         The digest; empty for an iterator.
@@ -132,7 +131,7 @@ def _bytes(item: object) -> bytes:
         return item
     if isinstance(item, str):
         return item.encode("utf-8", "surrogatepass")
-    from ace.implementations.trace_reading.plain import to_plain
+    from ace.roles.trace_reading.plain import to_plain
 
     text = json.dumps(to_plain(item), sort_keys=True, ensure_ascii=True, default=str)
     return text.encode("utf-8")
@@ -140,42 +139,41 @@ def _bytes(item: object) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DrawnSample:
-    """A sample that a run has begun with."""
+    """A sample that has been drawn from the input."""
 
     sample: object
-    """What the caller gave."""
+    """The sample or trace that the caller gave."""
     trace_id: str
     """Its name."""
     epoch: int
-    """From 1."""
+    """The epoch, from 1."""
     index: int
-    """Its place in the epoch, from 1."""
+    """Its position in the epoch, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleInFlight:
-    """A sample that a run has begun with."""
+    """A sample with what its run knows about it."""
 
     drawn: DrawnSample
-    """What it is."""
     key: SampleKey
-    """Under which key a store takes it."""
+    """Its key in a store."""
     global_index: int
-    """Its place in the run, from 1."""
+    """Its position in the run, from 1."""
     attempt: int
     """How often it has failed before."""
     attempts: Mapping[str, int]
-    """How often it has failed because of the answers to each role."""
+    """How often it has failed because of the answers to a role, by role."""
     already_learned: bool
-    """Whether only the steps behind `ApplyStep` are left."""
+    """Whether only the steps after `ApplyStep` are left."""
     started: float
     """When it was drawn, by the monotonic clock."""
     content: Mapping[str, object] = field(default_factory=dict)
-    """What is noted of its content, so that a later run knows it; see `ace.runners.once`."""
+    """What is noted about its content, so that a later run recognises it; see `ace.runners.once`."""
 
     @property
     def place(self) -> int:
-        """Its place in the input, from 0."""
+        """Its position in the input, from 0."""
         return self.drawn.index - 1
 
 
@@ -190,8 +188,8 @@ def check_items(items: object, epochs: int) -> None:
         epochs: The number of passes over them.
 
     Raises:
-        TypeError: They are a single input, not an iterable of inputs.
-        ValueError: They can be iterated only once and there are several epochs, or one of them is None.
+        TypeError: `items` is a single input, not an iterable of inputs.
+        ValueError: The inputs can be iterated only once and there are several epochs, or one of them is None.
     """
     if isinstance(items, str | bytes | bytearray | Mapping) or not isinstance(items, Iterable):
         raise TypeError(f"a run takes a list of inputs, not one {type(items).__name__}; put it into a list: run([...])")
@@ -217,7 +215,7 @@ def in_order_of_epoch(items: Iterable[Any], seed: int | None, epoch: int) -> Ite
         epoch: The epoch, from 1.
 
     Raises:
-        ValueError: They cannot be put into another order.
+        ValueError: The inputs are not a sequence, so they cannot be reordered.
 
     Example:
         >>> in_order_of_epoch(["a", "b", "c"], 1, 1), in_order_of_epoch(["a", "b", "c"], 1, 2)
@@ -228,28 +226,28 @@ def in_order_of_epoch(items: Iterable[Any], seed: int | None, epoch: int) -> Ite
     if not isinstance(items, Sequence):
         raise ValueError(f"shuffle needs inputs that can be reordered; a {type(items).__name__} cannot: pass a list")
     ordered = list(items)
-    # A text as seed gives the same numbers on every machine and for every release of Python that we support.
+    # A string as seed gives the same order on every machine and every supported release of Python.
     random.Random(seed if epoch == 1 else f"{seed} {epoch}").shuffle(ordered)
     return ordered
 
 
 def check_context(ctx: ACEStepContext, pipeline: Pipeline[ACEStepContext], runner: str, index: int) -> None:
-    """Check that the context of one input has what the steps want from the start.
+    """Check that the context of one input has the fields that the steps require from the start.
 
     Args:
         ctx: The context.
         pipeline: The pipeline that it will pass.
         runner: The name of the runner, for the error.
-        index: The place of the input, from 1.
+        index: The position of the input, from 1.
 
     Raises:
-        ValueError: A field is missing, or is None where that cannot be.
+        ValueError: A field is missing, or is None although that is not allowed.
     """
     for name in sorted(pipeline.requires):
         if not hasattr(ctx, name):
             raise ValueError(
                 f"input {index}: the steps of {runner} need the context field {name!r}, and "
-                f"{type(ctx).__name__} has none; set it in _build_context, or put the step that provides it first"
+                f"{type(ctx).__name__} lacks it; set it in _build_context, or put the step that provides it first"
             )
         if name in _NEVER_NONE and getattr(ctx, name) is None:
             raise ValueError(

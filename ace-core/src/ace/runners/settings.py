@@ -1,4 +1,4 @@
-"""The settings that every learning runner takes, and what is made of them."""
+"""The settings of all learning runners, and the steps that result from them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import copy
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, final
+from typing import TYPE_CHECKING, TypedDict
 
 from ace.arguments import checked_class, file_path, instance_of, one_of, sequence_of_steps, whole_number, with_method
-from ace.calls.model_calls import current_call_scope
 from ace.context import ACEStepContext
 from ace.pipeline import Branch, Pipeline, StepProtocol
 from ace.protocols.deduplication import DeduplicationConfig
-from ace.protocols.observers import StepEnded, StepStarted, emit, is_observed
+from ace.runners.sample_ends import StepEvents
 from ace.skill import PROVENANCES, Provenance
 from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.locations import has_scheme
@@ -22,18 +21,17 @@ from ace.steps.checkpoint import SaveSkillbookStep
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
-    from ace.pipeline import PipelineHook, StepContext
+    from ace.pipeline import PipelineHook
     from ace.protocols.deduplication import DeduplicationManagerLike
     from ace.protocols.llm import AnyLLMClient
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
-    from ace.steps.copy_guard import GuardedKind
+    from ace.steps.leakage_guard import GuardedKind
     from ace.steps.prove import Unproven
     from ace.steps.tail import Prove
 
 __all__ = [
     "LearningOptions",
     "LearningSettings",
-    "StepEvents",
     "StepOptions",
     "check_books",
     "rebound",
@@ -75,11 +73,11 @@ class LearningOptions(StepOptions, total=False):
 @checked_class
 @dataclass(frozen=True)
 class LearningSettings:
-    """What all runners can be told about learning.
+    """The settings of learning that all runners share.
 
     Raises:
-        TypeError: The skillbook, a path or the settings of deduplication are something else.
-        ValueError: Two settings exclude each other, one is invalid, or the path cannot hold a skillbook.
+        TypeError: The skillbook, a path or the settings of deduplication have the wrong type.
+        ValueError: Two settings exclude each other, one is invalid, or the path is not one for a skillbook.
 
     Example:
         >>> LearningSettings(skillbook=Skillbook(), skillbook_path="skills.json")
@@ -91,24 +89,24 @@ class LearningSettings:
     skillbook: Skillbook | None = None
     """The book that learns; by default a new one."""
     skillbook_path: str | Path | None = None
-    """Its file: `.db` is a store with history, as is one of a plugin, such as `acme://team/skills`; `.json` is read
-    if it is there, and saved."""
+    """Its file: `.db` is a store with history, as is a location of a plugin, such as `acme://team/skills`; a `.json`
+    file is loaded if it exists, and saved."""
     dedup_manager: DeduplicationManagerLike | None = None
-    """Merges similar skills. One without a skill manager of its own asks that of the runner, as with `dedup_config`."""
+    """Merges duplicate skills. One without a skill manager asks that of the runner, as with `dedup_config`."""
     dedup_config: DeduplicationConfig | None = None
-    """Settings for a manager that is made here."""
+    """The settings of a manager to create."""
     dedup_interval: int = 10
-    """The number of samples between two merges of similar skills."""
+    """The number of samples between two merges of duplicate skills."""
     checkpoint_dir: str | Path | None = None
-    """Where copies of the book and `failures.jsonl` go."""
+    """The directory for copies of the book and for `failures.jsonl`."""
     checkpoint_interval: int = 10
     """The number of samples between two copies of the book to `checkpoint_dir`. (A JSON file is saved after each
     sample.)"""
     extra_steps: Sequence[StepProtocol[ACEStepContext]] | None = None
-    """Steps of the caller; they come last."""
+    """Further steps, which come last."""
     allow: Collection[GuardedKind] = ()
     """What may be learned although it copies the right answer (`copied_answer`) or a prompt (`copied_prompt`), or looks
-    like `personal_data` or a `secret`; see `CopyGuard`."""
+    like `personal_data` or a `secret`; see `LeakageGuard`."""
     max_adds: int | None = 50
     """How many skills one answer of the skill manager may add; further ones are skipped and reported. None sets no
     limit."""
@@ -177,7 +175,7 @@ class LearningSettings:
             with_method("judge", self.judge, "complete_structured")
 
     def book(self) -> Skillbook:
-        """Return the book that is given, read from its file, or new."""
+        """Return the given book, the one in the file, or a new one."""
         if self.skillbook is not None:
             return self.skillbook
         return Skillbook() if self.skillbook_path is None else Skillbook.open(self.skillbook_path)
@@ -195,21 +193,21 @@ class LearningSettings:
         """Return the steps that learn, with those that save and those of the caller.
 
         Args:
-            reflector: Who finds out what a trace teaches.
-            skill_manager: Who turns that into operations.
+            reflector: Finds out what a trace teaches.
+            skill_manager: Turns that into operations.
             skillbook: The book that learns.
             agent: The agent of the run, if there is one.
-            environment: What judges its answers, if anything does.
-            retrieval: Chooses the skills that it sees.
+            environment: Judges its answers; optional.
+            retrieval: Chooses the skills that it sees; optional.
 
         Raises:
-            TypeError: One of the roles is none.
-            ValueError: Skills are to be proven, and there is no agent.
+            TypeError: A role lacks the method that it needs.
+            ValueError: Skills are to be proven, but no agent is given.
         """
         with_method("reflector", reflector, "reflect")
         with_method("skill_manager", skill_manager, "update_skills")
         from ace.steps.checkpoint import SaveSkillbookStep
-        from ace.steps.copy_guard import CopyGuard
+        from ace.steps.leakage_guard import LeakageGuard
         from ace.steps.tail import learning_tail
 
         steps = learning_tail(
@@ -220,7 +218,7 @@ class LearningSettings:
             dedup_interval=self.dedup_interval,
             checkpoint_dir=self.checkpoint_dir,
             checkpoint_interval=self.checkpoint_interval,
-            guard=CopyGuard(self.allow),
+            guard=LeakageGuard(self.allow),
             max_adds=self.max_adds,
             provenance=self.provenance,
             agent=agent if self.proof_agent is None else self.proof_agent,
@@ -237,7 +235,7 @@ class LearningSettings:
         return [*steps, *(self.extra_steps or ())]
 
     def failures_file(self) -> Path | None:
-        """Return the file that takes the failed samples; None where nothing of the run is kept in files."""
+        """Return the file for failed samples; None if no file or directory is known for it."""
         if self.failures_path is not None:
             return Path(self.failures_path)
         if self.checkpoint_dir is not None:
@@ -247,7 +245,7 @@ class LearningSettings:
         return Path(self.skillbook_path).with_name("failures.jsonl")
 
     def moved(self, old: Skillbook, new: Skillbook, path: str | Path) -> LearningSettings:
-        """Return the settings for another book; steps of the caller that wrote the old one write the new one.
+        """Return the settings for another book; extra steps that changed the old one change the new one.
 
         Args:
             old: The book so far.
@@ -277,7 +275,7 @@ _LEARNED_FIELDS = frozenset({"reflection", "skill_manager_output"})
 
 
 def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner: str) -> None:
-    """Check that what a pipeline learns gets into the book of its runner.
+    """Check that what a pipeline learns is written into the book of its runner.
 
     Args:
         pipeline: The pipeline.
@@ -285,7 +283,7 @@ def check_books(pipeline: Pipeline[ACEStepContext], skillbook: Skillbook, runner
         runner: The name of the runner, for the error.
 
     Raises:
-        ValueError: A step holds another book, or no step holds this one although one of them learns.
+        ValueError: A step has another book, or none has this one although one of them learns.
     """
     steps = list(_all_steps(pipeline.steps))
     others = [(step, book) for step in steps if (book := _book_of(step)) is not None and book is not skillbook]
@@ -330,10 +328,10 @@ def _holds(step: Step, skillbook: Skillbook) -> bool:
 
 
 def recomposed(pipeline: Pipeline[ACEStepContext], steps: Sequence[Step]) -> Pipeline[ACEStepContext]:
-    """Return a pipeline of other steps with the hooks and the limit of a given one.
+    """Return a pipeline of the given steps with the hooks and the background limit of another one.
 
     Args:
-        pipeline: The given one.
+        pipeline: The other one.
         steps: The steps.
     """
     return Pipeline[ACEStepContext](
@@ -342,24 +340,23 @@ def recomposed(pipeline: Pipeline[ACEStepContext], steps: Sequence[Step]) -> Pip
 
 
 def rebound_steps(steps: Sequence[Step], old: Skillbook, new: Skillbook) -> list[Step]:
-    """Return the steps with every reference to the old book changed; the given ones stay as they are.
+    """Return copies of the steps with every reference to the old book replaced; the given ones do not change.
 
     Args:
         steps: The steps of a pipeline.
-        old: The book that they write.
-        new: The new skillbook for them to write.
-
+        old: The book that they change.
+        new: The book that the returned steps change.
     """
     return [rebound(step, old, new) for step in steps]
 
 
 def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
-    """Return one step with every reference to the old book changed, or itself if it has none.
+    """Return a copy of a step with every reference to the old book replaced, or the step itself if it has none.
 
     Args:
         step: The step.
-        old: The book that it writes.
-        new: The new skillbook for it to write.
+        old: The book that it changes.
+        new: The book that the returned step changes.
     """
     if isinstance(step, Pipeline):
         inner = rebound_steps(step.steps, old, new)
@@ -381,11 +378,11 @@ def rebound(step: Step, old: Skillbook, new: Skillbook) -> Step:
 
 
 def with_save_path(steps: Sequence[Step], path: Path | None) -> list[Step]:
-    """Return the steps with one that saves to `path` instead of one that saved elsewhere.
+    """Return the steps with a `SaveSkillbookStep` to another file.
 
     Args:
         steps: The steps of a pipeline.
-        path: The JSON file; None takes such a step out.
+        path: The JSON file; None removes the step.
     """
     found: list[Step] = []
     for step in steps:
@@ -398,24 +395,3 @@ def with_save_path(steps: Sequence[Step], path: Path | None) -> list[Step]:
 
 def _same(first: Sequence[Step], second: Sequence[Step]) -> bool:
     return all(one is other for one, other in zip(first, second, strict=True))
-
-
-@final
-class StepEvents:
-    """A step observer of the engine that makes events of what it sees, if there is an observer."""
-
-    def step_started(self, step_name: str, ctx: StepContext, background: bool) -> None:
-        """Tell that a step begins. The arguments are those of `ace.pipeline.StepObserver`."""
-        if is_observed():
-            emit(StepStarted(current_call_scope().run_id, _trace_id(ctx), step_name))
-
-    def step_ended(
-        self, step_name: str, ctx: StepContext, background: bool, seconds: float, error: BaseException | None
-    ) -> None:
-        """Tell that a step has ended. The arguments are those of `ace.pipeline.StepObserver`."""
-        if is_observed():
-            emit(StepEnded(current_call_scope().run_id, _trace_id(ctx), step_name, seconds, error))
-
-
-def _trace_id(ctx: StepContext) -> str:
-    return str(ctx.metadata.get("trace_id", ""))

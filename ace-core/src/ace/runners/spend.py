@@ -1,7 +1,7 @@
 """What automatic learning has cost, call by call, so that it can be kept within a daily budget.
 
-Each call is a line of a file of its own day, appended as soon as the answer has arrived: a learner that is killed has
-noted what it has spent. The day is that of the user's clock.
+There is one file for each day. Each call is a line in it, appended as soon as the answer has arrived, so that the cost
+is known even if the learner is killed. Days are those of the local time zone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ace.durable_file import append_line
+from ace.atomic_file import append_line
 from ace.json_fields import number_in
 from ace.protocols.observers import Event, ModelCalled
 
@@ -29,16 +29,16 @@ class Spend:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
-    """Of the calls whose price is known."""
+    """The cost of the calls whose price is known."""
     unpriced_calls: int = 0
-    """How many calls have no known price, so that the budget does not count them."""
+    """The number of calls whose price is not known; the budget does not count them."""
 
 
 class SpendLedger:
-    """An observer that notes each call of a model in a folder, with its tokens and its cost.
+    """An observer that records each model call in a folder, with its tokens and its cost.
 
     Args:
-        folder: The folder; the notes are in its subfolder `spend`, one file for each day.
+        folder: The folder; the files, one for each day, are in its subfolder `spend`.
 
     Example:
         >>> import tempfile
@@ -55,7 +55,7 @@ class SpendLedger:
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
-        """Note a call; one whose answer was recorded before was paid for before."""
+        """Record a call, unless its answer was recorded and thus paid for before."""
         if not isinstance(event, ModelCalled) or event.recorded:
             return
         line = {
@@ -69,11 +69,11 @@ class SpendLedger:
 
 
 def spend_of_days(folder: Path, days: int = 1) -> Spend:
-    """Return what was spent today, or on the last days.
+    """Return what was spent today, or in the last days.
 
     Args:
         folder: The folder that a `SpendLedger` was given.
-        days: How many days, today included.
+        days: The number of days, including today.
     """
     today = _now()
     calls = [each for day in range(days) for each in _calls(_path(folder, today - timedelta(days=day)))]

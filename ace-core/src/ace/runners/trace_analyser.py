@@ -24,7 +24,7 @@ __all__ = ["TraceAnalyser"]
 
 
 class TraceAnalyser(ACERunner):
-    """Learns from recorded traces, of any type. Make one with `from_roles`, `from_client` or `from_model`."""
+    """Learns from recorded traces, of any type. Create one with `from_roles`, `from_client` or `from_model`."""
 
     integration: ClassVar[str] = "trace_analyser"
     _inputs_grow: ClassVar[bool] = True
@@ -45,7 +45,7 @@ class TraceAnalyser(ACERunner):
         Args:
             reflector: The reflector.
             skill_manager: The skill manager.
-            skillbook: The book that the steps write; the runner over them needs the same one.
+            skillbook: The book that the steps change; create the runner with the same one.
             **options: The other arguments of `from_roles`.
         """
         settings = LearningSettings(skillbook=skillbook, **options)
@@ -60,17 +60,17 @@ class TraceAnalyser(ACERunner):
         skill_manager: SkillManagerLike,
         **options: Unpack[LearningOptions],
     ) -> Self:
-        """Make a runner of two roles.
+        """Create a runner from two roles.
 
         Args:
-            reflector: Who finds out what a trace teaches.
-            skill_manager: Who turns that into operations.
+            reflector: Finds out what a trace teaches.
+            skill_manager: Turns that into operations.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,
                 checkpoint_interval, extra_steps, allow, max_adds, prove, proof_agent, judge, unproven, final_test;
                 see `LearningSettings`. Without `proof_agent`, skills are not proven.
 
         Raises:
-            TypeError: One of the roles is none.
+            TypeError: A role lacks the method that it needs.
             ValueError: Two options exclude each other, or one is invalid.
         """
         settings = LearningSettings(**options)
@@ -80,13 +80,13 @@ class TraceAnalyser(ACERunner):
     @classmethod
     @checked_arguments(LearningOptions)
     def from_client(cls, client: AnyLLMClient, **options: Unpack[LearningOptions]) -> Self:
-        """Make a runner whose roles use one client: two that learn, and an agent that proves what is learned.
+        """Create a runner whose roles use one client: two that learn, and an agent that proves what is learned.
 
         Args:
             client: The client.
             **options: Those of `from_roles`.
         """
-        from ace.implementations import agent_for, reflector_for, skill_manager_for
+        from ace.roles import agent_for, reflector_for, skill_manager_for
 
         options.setdefault("proof_agent", agent_for(client))
         return cls.from_roles(reflector=reflector_for(client), skill_manager=skill_manager_for(client), **options)
@@ -96,7 +96,7 @@ class TraceAnalyser(ACERunner):
     def from_model(
         cls, model: str = "gpt-4o-mini", *, max_tokens: int = 2048, temperature: float = 0.0, **kwargs: Any
     ) -> Self:
-        """Make a runner whose two roles use one model.
+        """Create a runner whose roles use one model: two that learn, and an agent that proves what is learned.
 
         Args:
             model: A LiteLLM model string.
@@ -119,7 +119,7 @@ class TraceAnalyser(ACERunner):
 
         Args:
             traces: The traces, of any type, or each as a `RecordedTrace`; a sequence if there are several epochs.
-            epochs: How often.
+            epochs: The number of passes over the traces.
             **options: Those of every run, see `RunOptions`: wait, workers, max_in_flight, on_sample_done,
                 on_sample_end, cancel_token, run_id, resume, once, max_cost, fail_fast, max_consecutive_failures.
 
@@ -127,8 +127,8 @@ class TraceAnalyser(ACERunner):
             The results of all epochs, in input order. A failed trace has `error`; see also `failures`.
 
         Raises:
-            TypeError: The traces are not an iterable of traces.
-            ValueError: An argument is invalid, a trace is None, or there is no run to resume under this name.
+            TypeError: `traces` is not an iterable of traces.
+            ValueError: An argument is invalid, a trace is None, or no run of this name exists to be resumed.
         """
         return self._run(traces, epochs=epochs, **options)
 
@@ -143,7 +143,7 @@ class TraceAnalyser(ACERunner):
 
         Args:
             traces: The traces; a sequence if there are several epochs.
-            epochs: How often.
+            epochs: The number of passes over the traces.
             **options: Those of `run`.
         """
         if own_twin(self, "run") is None:  # a subclass has a `run` of its own

@@ -17,8 +17,10 @@ from ace.skillbook.errors import (
     SkillbookHistoryError,
     SkillbookStoreError,
 )
+from ace.skillbook.frozen_copy import PromptParts
 from ace.skillbook.operations import AppliedOperation, SkippedOperation, UpdateReport
 from ace.skillbook.selection import SourceSummary
+from ace.skillbook.text_changes import BookMark
 
 if TYPE_CHECKING:
     from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
@@ -40,11 +42,13 @@ __all__ = [
     "AlreadyCommittedError",
     "AppliedOperation",
     "BlameEntry",
+    "BookMark",
     "Commit",
     "EventRefusedError",
     "Head",
     "HistoryEntry",
     "ProgressRow",
+    "PromptParts",
     "SampleKey",
     "SkillRow",
     "Skillbook",

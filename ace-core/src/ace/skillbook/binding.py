@@ -10,16 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from ace.collection_pause import paused_collection
+from ace.gc_pause import gc_paused
 from ace.skill import SimilarityDecision, Skill
 from ace.skillbook import history
-from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError
+from ace.skillbook.errors import SkillbookError, SkillbookFileError, SkillbookStoreError
 from ace.skillbook.event_codec import encode_events, event_dict
-from ace.skillbook.events import LARGEST_COUNT, Embedded, RolledBack, apply_event, touched_ids
+from ace.skillbook.events import LARGEST_COUNT, Embedded, RolledBack, apply_event, rewritten_ids, touched_ids
 from ace.skillbook.history import BlameEntry, HistoryEntry, SkillbookDiff
 from ace.skillbook.journal import Journal, Rebase, Refusal
 from ace.skillbook.json_read import decision_pair, object_value, read_entries
-from ace.skillbook.json_write import skill_dict
 from ace.skillbook.state import BookState
 from ace.skillbook.store import (
     AlreadyCommittedError,
@@ -43,7 +42,7 @@ def head_of(version: int, state: BookState) -> Head:
 
 def row_of(skill: Skill, position: int) -> SkillRow:
     """Return the row of a skill, with its position in the book."""
-    data = json.dumps(skill_dict(skill), ensure_ascii=False, separators=(",", ":"))
+    data = json.dumps(skill.to_dict(), ensure_ascii=False, separators=(",", ":"))
     return SkillRow(skill.id, position, data, skill.embedding)
 
 
@@ -166,7 +165,7 @@ class StoreBinding:
 
     def load(self, state: BookState) -> None:
         """Load the book from the store."""
-        with paused_collection(), self._naming_it():
+        with gc_paused(), self._naming_it():
             stored = self.store.load()
             state.become(state_of(stored.skills, stored.decisions, stored.head))
         self.version = stored.head.version
@@ -258,10 +257,38 @@ class StoreBinding:
         with self._naming_it():
             return list(history.entries(self.store, after))
 
+    def rewritten_after(self, version: int) -> frozenset[str] | None:
+        """Return the ids of the skills that are new, gone or have another text since a version; None if not known."""
+        if version == self.version:
+            return frozenset()
+        try:
+            events = [event for entry in self.entries(version) for event in entry.events]
+        except SkillbookError as error:
+            logger.info("It is not known what has changed since version %d: %s", version, error)
+            return None
+        if any(isinstance(event, RolledBack) for event in events):
+            return None
+        return frozenset(id for event in events for id in rewritten_ids(event))
+
     def state_at(self, version: int) -> BookState:
         """Return the book as it was at a version."""
         with self._naming_it():
             return history.state_at(self.store, version)
+
+    def shown_at(self, state: BookState, journal: Journal, version: int) -> BookState:
+        """Return the book as prompts showed it at a version.
+
+        The history is replayed only if what was shown has been rewritten, moved or removed since.
+        """
+        if not journal.events:
+            with self._naming_it():
+                since = [
+                    event for stored in self.store.events(version, self.version) for event in history.decoded(stored)
+                ]
+            then = history.before_events(state, since)
+            if then is not None:
+                return then
+        return self.state_at(version)
 
     def difference(self, first: int, second: int) -> SkillbookDiff:
         """Return the differences between two versions."""

@@ -6,14 +6,15 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ace.arguments import checked_arguments, instance_of
-from ace.collection_pause import paused_collection
-from ace.durable_file import check_can_write, real_path
+from ace.atomic_file import check_can_write, real_path
+from ace.gc_pause import gc_paused
+from ace.json_fields import JsonValue
 from ace.retrieval import LexicalRanker
 from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase, join_cases, similarity_pair
 from ace.skillbook import operations, selection
@@ -32,10 +33,11 @@ from ace.skillbook.events import (
     content_checksum,
     touched_ids,
 )
+from ace.skillbook.frozen_copy import BookCopies, PromptParts
 from ace.skillbook.journal import Journal, Rebase
 from ace.skillbook.json_file import JsonFiles, whole_file
 from ace.skillbook.json_read import read_text
-from ace.skillbook.json_write import JsonValue, book_dict, book_json
+from ace.skillbook.json_write import book_dict, book_json
 from ace.skillbook.line_formats import FORMATS
 from ace.skillbook.locations import has_scheme, shown_location
 from ace.skillbook.operations import (
@@ -49,6 +51,7 @@ from ace.skillbook.operations import (
 from ace.skillbook.selection import PromptCache, Ranker, SourceSummary, TokenCounter
 from ace.skillbook.state import BookContents, BookState, state_from, with_citable_ids
 from ace.skillbook.stores import find_store
+from ace.skillbook.text_changes import BookMark, TextChanges
 from ace.skillbook.vectors import pack_vector
 from ace.updates import UpdateBatch, UpdateOperation
 
@@ -105,6 +108,9 @@ class Skillbook:
         self._lock = threading.RLock()
         self._state = BookState()
         self._prompts: dict[str, PromptCache] = {}
+        self._ranking: selection.Ranking | None = None
+        self._copies: BookCopies | None = None
+        self._text_changes: TextChanges | None = None
         self._files = JsonFiles()
         self._journal: Journal | None = None
         """The unsaved changes; None for a skillbook that only exists in memory."""
@@ -152,7 +158,7 @@ class Skillbook:
             SkillbookFileError: If it is not a skillbook; the error contains the file, the place and the reason.
         """
         if not has_scheme(path) and not real_path(path).exists():
-            raise FileNotFoundError(f"there is no skillbook {str(path)!r}")
+            raise FileNotFoundError(f"no such skillbook: {str(path)!r}")
         return cls.open(path)
 
     @classmethod
@@ -162,7 +168,7 @@ class Skillbook:
         Raises:
             SkillbookFileError: If it is not a skillbook; the error contains the place and the reason.
         """
-        with paused_collection():
+        with gc_paused():
             return cls._holding(read_text(text))
 
     @classmethod
@@ -185,7 +191,7 @@ class Skillbook:
         Raises:
             SkillbookFileError: If the text contains no skill, or an id appears twice.
         """
-        from ace.skillbook.text_formats import read_text_book  # for those who use text
+        from ace.skillbook.text_formats import read_text_book  # only needed for text
 
         return cls._holding(read_text_book(text, clock().isoformat(timespec="microseconds")))
 
@@ -270,7 +276,7 @@ class Skillbook:
     @checked_arguments()
     def save_skill_folder(self, folder: str | Path, *, name: str, description: str) -> Path:
         """Write the active skills to the `SKILL.md` of a skill folder for coding agents, and return its path."""
-        from ace.skillbook.text_formats import write_skill_folder  # for those who use text
+        from ace.skillbook.text_formats import write_skill_folder  # only needed for text
 
         return write_skill_folder(folder, self.as_markdown(), name, description)
 
@@ -334,6 +340,11 @@ class Skillbook:
             }
         return {name: ids for name, ids in found.items() if ids}
 
+    def section_names(self) -> list[str]:
+        """Return the names of the sections with active skills, in the order of the skillbook."""
+        with self._lock:
+            return self._state.active_sections()
+
     def stats(self) -> dict[str, int | dict[str, int]]:
         """Return the number of sections and active skills, and the sums of their counters.
 
@@ -341,16 +352,13 @@ class Skillbook:
             >>> Skillbook().stats()
             {'sections': 0, 'skills': 0, 'tags': {'helpful': 0, 'harmful': 0, 'neutral': 0}}
         """
-        skills = self.skills()
-        return {
-            "sections": len({skill.section for skill in skills}),
-            "skills": len(skills),
-            "tags": {
-                "helpful": sum(skill.helpful for skill in skills),
-                "harmful": sum(skill.harmful for skill in skills),
-                "neutral": sum(skill.neutral for skill in skills),
-            },
-        }
+        with self._lock:
+            helpful, harmful, neutral = self._state.active_counts()
+            return {
+                "sections": self._state.active_section_count(),
+                "skills": self._state.active_count,
+                "tags": {"helpful": helpful, "harmful": harmful, "neutral": neutral},
+            }
 
     @checked_arguments()
     def as_prompt(
@@ -368,7 +376,7 @@ class Skillbook:
             budget_tokens: The maximum size of the text, in tokens; the most helpful skills that fit are included.
             query: The question or task; the most relevant skills then come first, without sections.
             format: `markdown`, `xml`, `toon` or `json`.
-            count_tokens: Counts the tokens of a text; by default a conservative estimate.
+            count_tokens: Counts the tokens of a text; by default an estimate.
             ranker: Scores skills against the query; by default with BM25 on their words.
 
         Returns:
@@ -384,6 +392,15 @@ class Skillbook:
         with self._lock:
             if query is None and budget_tokens is None:
                 return self._prompt_cache(format).whole(self._state)
+            by_words = None if query is None else self._ranking_by_words(ranker)
+            if query is not None and by_words is not None and budget_tokens is not None:
+                return selection.fitting(
+                    lambda count: by_words.first(query, count),
+                    self._state.active_count,
+                    lambda chosen: selection.write_ranked(FORMATS[format], chosen),
+                    budget_tokens,
+                    count_tokens or self._count_tokens,
+                )
             skills = self.skills()
             section_order = self._state.ordered_sections()
         places = {skill.id: place for place, skill in enumerate(skills)}
@@ -396,7 +413,36 @@ class Skillbook:
 
         if budget_tokens is None:
             return write(order)
-        return selection.fitting(order, write, budget_tokens, count_tokens or self._count_tokens)
+        return selection.fitting(
+            lambda count: order[:count], len(order), write, budget_tokens, count_tokens or self._count_tokens
+        )
+
+    def prompt_parts(self, query: str, budget_tokens: int) -> PromptParts:
+        """Return the active skills for the prompt of a large model, most of it the same from call to call.
+
+        Providers charge less for the beginning of a prompt if an earlier one began alike. So the skills are in the
+        order in which they were added and have no counters, and what has changed lately is a part of its own.
+
+        Args:
+            query: The question or task; it matters if the skills exceed the budget.
+            budget_tokens: The maximum size of the skills, in tokens.
+
+        Example:
+            >>> book = Skillbook()
+            >>> skill = book.add_skill("geography", "Name the country before the city.")
+            >>> book.prompt_parts("Where is Nice?", 1000).frozen
+            '- [geography-00001] Name the country before the city.'
+            >>> skill = book.update_skill(skill.id, content="Name the country last.")
+            >>> print(book.prompt_parts("Where is Nice?", 1000).changes)
+            The skillbook has changed since. These lines replace those above, or add to them:
+            - [geography-00001] Name the country last.
+        """
+        with self._lock:
+            if self._copies is None:
+                self._copies = BookCopies(self._state)
+                self._state.watch = self._skill_changed
+            copy = self._copies.current(self.version, self._shown_at)
+            return copy.parts(budget_tokens, self._count_tokens, lambda: self._ranked(query))
 
     def as_markdown(self) -> str:
         """Return the active skills as Markdown: a heading for each section, a bullet for each skill."""
@@ -404,7 +450,7 @@ class Skillbook:
 
     def as_playbook(self) -> str:
         """Return the active skills as playbook text: `[id] helpful=5 harmful=0 :: content` under headings."""
-        from ace.skillbook.text_formats import playbook_text  # for those who use text
+        from ace.skillbook.text_formats import playbook_text  # only needed for text
 
         with self._lock:
             return playbook_text(self._state)
@@ -609,7 +655,7 @@ class Skillbook:
                 at = self._now() if soft or self._binding is not None else ""
                 self._make(Removed(skill_id, soft, at))
                 for _, reason in self._committed(at).refused:
-                    if skill_id in self._state.skills:  # else another process removed it too
+                    if skill_id in self._state.skills:  # otherwise, another process removed it too
                         raise EventRefusedError(reason)
 
     @checked_arguments()
@@ -667,7 +713,13 @@ class Skillbook:
             return self._state.skills.get(skill_id)
 
     @checked_arguments()
-    def note_results(self, results: Mapping[str, Sequence[SkillCase]], author: str = "") -> None:
+    def note_results(
+        self,
+        results: Mapping[str, Sequence[SkillCase]],
+        author: str = "",
+        *,
+        contents: Mapping[str, str] | None = None,
+    ) -> None:
         """Record the results of cases: only the fields `last_result`, `last_run_at`, `model` and `answer`.
 
         All results together form one version, unless none of them changes anything. Skills and cases that no longer
@@ -677,6 +729,8 @@ class Skillbook:
         Args:
             results: The cases with their results, by skill id.
             author: The author to record in the history.
+            contents: The texts with which the cases were asked, by skill id. The results of a skill whose text has
+                changed since, also by another process, are ignored: they say nothing about the new text.
 
         Raises:
             ValueError: If one of them is not a case or cannot be serialized.
@@ -692,7 +746,7 @@ class Skillbook:
             'proven'
         """
         with self._lock:
-            event = operations.results_noted(self._state, results, self._now())
+            event = operations.results_noted(self._state, results, self._now(), contents or {})
             if not event.changes:
                 return
             self._make(event)
@@ -715,7 +769,7 @@ class Skillbook:
         skills = tuple(taken.skills)
         decisions = tuple((*pair, decision) for pair, decision in taken.decisions.items())
         with self._lock:
-            with paused_collection():
+            with gc_paused():
                 made = self._make(Imported(skills, decisions, other._state.next_id))
             rebase = self._committed(self._now())
             ids = [rebase.renamed.get(id, id) for id in touched_ids(made)]
@@ -801,7 +855,7 @@ class Skillbook:
             for id in ids:
                 skill = self._state.skills.get(id)
                 if skill is None or not skill.is_active:
-                    raise EventRefusedError(f"there is no active skill {id!r} to merge")
+                    raise EventRefusedError(f"no active skill {id!r} to merge")
             at = self._now()
             self._make(Merged(keep_id, tuple(merged_ids), content, at))
             for _, reason in self._committed(at).refused:
@@ -833,7 +887,7 @@ class Skillbook:
         """
         with self._lock:
             known = self._state.skills
-            with paused_collection():
+            with gc_paused():
                 rows = tuple(
                     (id, pack_vector(vector), content_checksum(known[id].content))
                     for id, vector in vectors.items()
@@ -847,11 +901,14 @@ class Skillbook:
     # Commits to the store
 
     @contextlib.contextmanager
-    def deferred_commits(self) -> Iterator[None]:
+    def deferred_commits(self, *, author: str = "") -> Iterator[None]:
         """Collect changes in memory, so that the tags and operations of one sample are committed together.
 
         `commit`, or an `apply_update` with a key, writes them as one transaction. The store is not locked in the
         meantime. Remaining changes are committed when the outermost block ends.
+
+        Args:
+            author: The author of that last commit, if this is the outermost block.
         """
         with self._lock:
             self._deferring += 1
@@ -861,7 +918,7 @@ class Skillbook:
             with self._lock:
                 self._deferring -= 1
                 if not self._deferring:
-                    self.commit()
+                    self.commit(author=author)
 
     @property
     def has_uncommitted_changes(self) -> bool:
@@ -910,6 +967,35 @@ class Skillbook:
             after: Only later versions are returned.
         """
         return self._bound().entries(after)
+
+    def mark(self) -> BookMark:
+        """Return what this moment is called, for `changed_since`."""
+        with self._lock:
+            if self._text_changes is None:
+                self._text_changes = TextChanges()
+                self._state.watch = self._skill_changed
+            return BookMark(self.version, (self._text_changes.count, self._state.order_changes))
+
+    def changed_since(self, mark: BookMark) -> frozenset[str] | None:
+        """Return the ids of the skills that say something else than then, are new, or are gone; None if not known.
+
+        Counters, cases and sources do not count. After a rollback or very many changes, it is not known.
+
+        Args:
+            mark: What `mark` has returned; of an earlier process, the version is enough.
+
+        Example:
+            >>> book = Skillbook()
+            >>> before = book.mark()
+            >>> skill = book.add_skill("maths", "Check the units.")
+            >>> book.changed_since(before)
+            frozenset({'maths-00001'})
+        """
+        with self._lock:
+            if mark.changes is not None and self._text_changes is not None:
+                count, order_changes = mark.changes
+                return self._text_changes.since(count) if order_changes == self._state.order_changes else None
+        return None if mark.version is None else self._bound().rewritten_after(mark.version)
 
     @checked_arguments()
     def as_of(self, version: int) -> Self:
@@ -982,12 +1068,12 @@ class Skillbook:
         if path.suffix.lower() in TEXT_SUFFIXES:
             self._state.become(state_from(_read_text_file(path, self._now())))
             return
-        with paused_collection():
+        with gc_paused():
             self._state.become(state_from(self._files.read(path)))
         self._journal = Journal(self._state)
 
     def _bind(self, location: str | Path, store: SkillbookStore) -> None:
-        from ace.skillbook.binding import StoreBinding  # for those who use a store
+        from ace.skillbook.binding import StoreBinding  # only needed for a store
 
         binding = StoreBinding(store, location)
         try:
@@ -1045,9 +1131,34 @@ class Skillbook:
             self._state.watch = self._skill_changed
         return cache
 
+    def _ranking_by_words(self, ranker: Ranker | None) -> selection.Ranking | None:
+        """Return the ranking that gives the order of the ranker, or None if it does not rank by words."""
+        if not isinstance(self._ranker if ranker is None else ranker, LexicalRanker):
+            return None
+        if self._ranking is None:
+            self._ranking = selection.Ranking(self._state)
+            self._state.watch = self._skill_changed
+        return self._ranking
+
+    def _shown_at(self, version: int) -> BookState:
+        assert self._journal is not None
+        return self._bound().shown_at(self._state, self._journal, version)
+
+    def _ranked(self, query: str) -> Iterable[Skill]:
+        """Return the active skills, those that fit the query best first."""
+        by_words = self._ranking_by_words(None)
+        return selection.ranked(self.skills(), query, self._ranker) if by_words is None else by_words.all(query)
+
     def _skill_changed(self, before: Skill | None, after: Skill | None) -> None:
+        if self._text_changes is not None:
+            self._text_changes.note(before, after)
         for cache in self._prompts.values():
             cache.skill_changed(before, after)
+        changed = after if before is None else before
+        if self._ranking is not None and changed is not None:
+            self._ranking.skill_changed(changed.id)
+        if self._copies is not None:
+            self._copies.skill_changed(before, after, self.version)
 
     def _now(self) -> str:
         return self._clock().isoformat("T", "microseconds")
@@ -1079,7 +1190,7 @@ def _store_place(location: str | Path) -> str | Path:
 
 
 def _read_text_file(path: Path, at: str) -> BookContents:
-    from ace.skillbook.text_formats import read_text_book  # for those who use text
+    from ace.skillbook.text_formats import read_text_book  # only needed for text
 
     try:
         return read_text_book(whole_file(path).decode("utf-8-sig"), at)

@@ -37,7 +37,6 @@ from ace.skillbook.json_read import (
     truth_value,
     whole_number,
 )
-from ace.skillbook.json_write import skill_dict
 
 _TEXTS = ("section", "content", "justification", "evidence")
 
@@ -65,7 +64,7 @@ def event_dict(event: Event) -> dict[str, Any]:
     """Return the event as a dict; `kind` tells which it is."""
     match event:
         case Added():
-            return {"kind": "add", "skill": skill_dict(event.skill), "number": event.number}
+            return {"kind": "add", "skill": event.skill.to_dict(), "number": event.number}
         case Updated():
             cases = {"cases": [case.to_dict() for case in event.cases]} if event.cases else {}
             pinned = {} if event.pinned is None else {"pinned": event.pinned}
@@ -101,7 +100,7 @@ def event_dict(event: Event) -> dict[str, Any]:
         case Imported():
             return {
                 "kind": "import",
-                "skills": [skill_dict(skill) for skill in event.skills],
+                "skills": [skill.to_dict() for skill in event.skills],
                 "decisions": [{"skill_ids": [a, b], **decision.to_dict()} for a, b, decision in event.decisions],
                 "next_id": event.next_id,
             }
@@ -115,12 +114,14 @@ def event_dict(event: Event) -> dict[str, Any]:
 
 
 def _change_dict(change: CaseChange) -> dict[str, Any]:
-    fields = {
+    fields: dict[str, Any] = {
         "put": [case.to_dict() for case in change.put],
         "removed": list(change.removed),
         "results": [list(run) for run in change.results],
     }
-    return {name: value for name, value in fields.items() if value}
+    if change.checksum is not None:
+        fields["checksum"] = change.checksum
+    return {name: value for name, value in fields.items() if value != []}
 
 
 def _event(fields: dict[str, Any]) -> Event:
@@ -168,11 +169,12 @@ def _event(fields: dict[str, Any]) -> Event:
 def _change(value: object, skill_id: str) -> CaseChange:
     place = f"skills[{skill_id!r}]"
     fields = object_value(value, place)
-    if unknown := fields.keys() - {"put", "removed", "results"}:
+    if unknown := fields.keys() - {"put", "removed", "results", "checksum"}:
         raise SkillbookFileError("unknown field", place=f"{place}.{min(unknown)}")
     removed = tuple(member_list(fields.get("removed", []), f"{place}.removed"))
     results = tuple(map(_run, _list({"results": [], **fields}, "results")))
-    return CaseChange(read_cases(fields.get("put"), f"{place}.put"), removed, results)
+    checksum = _number(fields, "checksum") if "checksum" in fields else None
+    return CaseChange(read_cases(fields.get("put"), f"{place}.put"), removed, results, checksum)
 
 
 def _run(entry: object) -> CaseRun:

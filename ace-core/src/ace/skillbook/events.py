@@ -144,6 +144,8 @@ class CaseChange:
     """The ids of cases to remove."""
     results: tuple[CaseRun, ...] = ()
     """Results of cases; those of cases that no longer exist are ignored."""
+    checksum: int | None = None
+    """Checksum of the content with which the cases were asked; if the skill has another one, results are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,19 @@ def touched_ids(event: Event) -> tuple[str, ...]:
             return ()
 
 
+def rewritten_ids(event: Event) -> tuple[str, ...]:
+    """Return the ids of the skills that are new or gone after the event, or may have another text or section."""
+    match event:
+        case Tagged() | Kept() | Embedded() | CasesChanged():
+            return ()
+        case Updated():
+            return (event.skill_id,) if {"section", "content"} & event.texts.keys() else ()
+        case Merged():
+            return event.merged_ids if event.content is None else (event.keep_id, *event.merged_ids)
+        case _:
+            return touched_ids(event)
+
+
 def apply_event(state: BookState, event: Event) -> Event:
     """Apply an event to the state of a skillbook.
 
@@ -254,7 +269,7 @@ def content_checksum(content: str) -> int:
 def _existing(state: BookState, skill_id: str) -> Skill:
     skill = state.skills.get(skill_id)
     if skill is None:
-        raise EventRefusedError(f"there is no skill {skill_id!r}")
+        raise EventRefusedError(f"no such skill: {skill_id!r}")
     return skill
 
 
@@ -296,6 +311,8 @@ def _update(state: BookState, event: Updated) -> None:
 
 def _raised(skill: Skill, increments: Mapping[str, int]) -> dict[str, int]:
     """Return the incremented counters."""
+    if not increments:
+        return {}
     counts = skill.counts()
     raised = {}
     for tag, increment in increments.items():
@@ -335,7 +352,7 @@ def _merged_cases(kept: Skill, others: Sequence[Skill], event: Merged) -> tuple[
     content = kept.content if event.content is None else event.content
     groups = (
         skill.cases if skill.content == content else _not_run(skill.cases)
-        for skill in (*reversed(others), kept)  # of two cases with one id, the one of the skill that stays counts
+        for skill in (*reversed(others), kept)  # of two cases with the same id, that of the remaining skill is kept
     )
     by_id = {case.id: case for case in join_cases(*groups)}
     return tuple(by_id[id] for id in dict.fromkeys(case.id for skill in (kept, *others) for case in skill.cases))
@@ -364,18 +381,19 @@ def _change_cases(state: BookState, event: CasesChanged) -> None:
             _existing(state, id)
     for id, change in event.changes.items():
         skill = state.skills.get(id)
-        if skill is None:  # somebody else removed it, and its cases with it
+        if skill is None:  # another process removed it with its cases
             continue
         cases = _changed_cases(skill, change)
         if cases == skill.cases:
             continue
-        # A result is not a change of the skill, as a vector is none.
+        # A result does not change the skill, and neither does a vector.
         at = event.at if change.put or change.removed else skill.updated_at
         state.put(skill.replace(cases=cases, updated_at=at))
 
 
 def _changed_cases(skill: Skill, change: CaseChange) -> tuple[SkillCase, ...]:
-    runs = {run.case_id: run for run in change.results}
+    is_same_text = change.checksum is None or change.checksum == content_checksum(skill.content)
+    runs = {run.case_id: run for run in change.results} if is_same_text else {}
     kept = [
         replace(case, last_result=run.result, last_run_at=run.at, model=run.model, answer=run.answer)
         if (run := runs.get(case.id)) is not None

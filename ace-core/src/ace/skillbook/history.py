@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ace.skill import Skill
 from ace.skillbook.errors import EventRefusedError, SkillbookFileError, SkillbookHistoryError
 from ace.skillbook.event_codec import decode_events
-from ace.skillbook.events import Embedded, Event, Imported, RolledBack, apply_event, touched_ids
+from ace.skillbook.events import (
+    Added,
+    CasesChanged,
+    Embedded,
+    Event,
+    Imported,
+    Kept,
+    RolledBack,
+    Tagged,
+    Updated,
+    apply_event,
+    touched_ids,
+)
 from ace.skillbook.state import BookState
 from ace.skillbook.store import SampleKey, SkillbookStore, StoredEvent
+
+_SHOWN_TEXTS = {"content", "section"}
+"""The texts of a skill that decide where and how a prompt shows it."""
 
 
 class HistoryEntry(NamedTuple):
@@ -63,7 +78,7 @@ def entries(store: SkillbookStore, after: int = 0, until: int | None = None) -> 
     for stored in store.events(after, until):
         entry = _entry(stored)
         changes = tuple(event for event in entry.events if not isinstance(event, Embedded))
-        if changes or not entry.events or entry.key is not None or entry.skipped:
+        if changes or not entry.events or entry.skipped:
             yield entry._replace(events=changes)
 
 
@@ -76,7 +91,7 @@ def state_at(store: SkillbookStore, version: int) -> BookState:
     """
     newest = store.version()
     if type(version) is not int or not 0 <= version <= newest:
-        raise SkillbookHistoryError(f"there is no version {version!r}; the versions are 0 to {newest}")
+        raise SkillbookHistoryError(f"no such version: {version!r}; the versions are 0 to {newest}")
     targets = _rollback_targets(store, version)
     kept: dict[int, BookState] = {}
     state = BookState()
@@ -100,6 +115,38 @@ def state_at(store: SkillbookStore, version: int) -> BookState:
     if replayed != version:
         raise _damaged(replayed + 1, "it is missing")
     return state
+
+
+def before_events(now: BookState, events: Sequence[Event]) -> BookState | None:
+    """Return the skills of a book as prompts showed them before its last events, without reading older ones.
+
+    Args:
+        now: The book.
+        events: Its last events, in order.
+
+    Returns:
+        A book with the texts, counters and positions of that time, and nothing else; None if an event does not say
+        what it replaced.
+    """
+    then = BookState()
+    then.skills, then.positions = dict(now.skills), dict(now.positions)
+    for event in reversed(events):
+        match event:
+            case Added() | Imported():
+                for id in touched_ids(event):
+                    del then.skills[id], then.positions[id]
+            case Tagged() | Updated():
+                if isinstance(event, Updated) and (event.pinned is not None or event.texts.keys() & _SHOWN_TEXTS):
+                    return None
+                skill = then.skills[event.skill_id]
+                counts = skill.counts()
+                lowered = {tag: counts[tag] - increment for tag, increment in event.counters.items()}
+                then.skills[skill.id] = skill.replace(**lowered)
+            case Embedded() | Kept() | CasesChanged():
+                pass  # prompts do not show vectors, decisions and cases
+            case _:
+                return None
+    return then
 
 
 def decoded(stored: StoredEvent) -> tuple[Event, ...]:

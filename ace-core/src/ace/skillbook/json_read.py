@@ -186,7 +186,7 @@ def _parse(text: str) -> Any:
     except SkillbookFileError:
         raise
     except ValueError as error:
-        raise SkillbookFileError(f"a number is too large: {error}") from error
+        raise SkillbookFileError("a number has too many digits") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _check_sections(listed: Any, section_of: dict[str, str]) -> None:
             if id in seen:
                 raise SkillbookFileError(f"{id!r} is listed twice", place=place)
             if id not in section_of:
-                raise SkillbookFileError(f"there is no skill {id!r}", place=place)
+                raise SkillbookFileError(f"no such skill: {id!r}", place=place)
             if section_of[id] != name:
                 raise SkillbookFileError(f"{id!r} is in section {section_of[id]!r}", place=place)
             seen.add(id)
@@ -411,7 +411,7 @@ def read_foreign(data: dict[str, Any]) -> BookContents:
         ignored |= {f"{name}.{field}" for field in fields.keys() - _KNOWN_SKILL_FIELDS - set(_CONTENT_NAMES)}
         contents.skills.append(read_skill(id, fields, strict=False))
     if unknown := section_of.keys() - seen:
-        raise SkillbookFileError(f"there is no skill {min(unknown)!r}", place=f"sections[{section_of[min(unknown)]!r}]")
+        raise SkillbookFileError(f"no such skill: {min(unknown)!r}", place=f"sections[{section_of[min(unknown)]!r}]")
     for key, fields in object_value(data.get("similarity_decisions") or {}, "similarity_decisions").items():
         pair, decision = decision_pair(key, fields)
         contents.decisions[pair] = decision

@@ -9,12 +9,11 @@ import json
 from collections.abc import Iterable
 from json.encoder import encode_basestring as quote
 
+from ace.json_fields import JsonValue
 from ace.skill import InsightSource, SimilarityDecision, Skill, SkillCase
 from ace.skillbook.state import BookState
 
 SCHEMA_VERSION = 1
-
-JsonValue = str | int | float | None | list["JsonValue"] | dict[str, "JsonValue"]
 
 
 def book_json(state: BookState) -> str:
@@ -40,7 +39,7 @@ def book_dict(state: BookState) -> dict[str, JsonValue]:
     """Return the book as the dict whose JSON is `book_json`."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "skills": {id: skill_dict(skill) for id, skill in state.ordered_skills().items()},
+        "skills": {id: skill.to_dict() for id, skill in state.ordered_skills().items()},
         "sections": {name: list[JsonValue](state.sections[name]) for name in state.ordered_sections()},
         "next_id": state.next_id,
         "similarity_decisions": {
@@ -48,31 +47,6 @@ def book_dict(state: BookState) -> dict[str, JsonValue]:
             for pair in sorted(state.decisions)
         },
     }
-
-
-def skill_dict(skill: Skill) -> dict[str, JsonValue]:
-    """Return the skill as a dict, in the order of the file. Embeddings are omitted."""
-    fields: dict[str, JsonValue] = {
-        "id": skill.id,
-        "section": skill.section,
-        "content": skill.content,
-        "helpful": skill.helpful,
-        "harmful": skill.harmful,
-        "neutral": skill.neutral,
-        "justification": skill.justification,
-        "evidence": skill.evidence,
-        "created_at": skill.created_at,
-        "updated_at": skill.updated_at,
-        "status": skill.status,
-        "sources": [{**source.to_dict()} for source in skill.sources],
-    }
-    if skill.merged_into is not None:
-        fields["merged_into"] = skill.merged_into
-    if skill.pinned:
-        fields["pinned"] = True
-    if skill.cases:
-        fields["cases"] = [_case_dict(case) for case in skill.cases]
-    return fields
 
 
 def skill_json(skill: Skill) -> str:
@@ -112,10 +86,6 @@ def _source_json(source: InsightSource) -> str:
         f'          "error_identification": {quote(source.error_identification)},\n'
         f'          "learning_text": {quote(source.learning_text)}\n        }}'
     )
-
-
-def _case_dict(case: SkillCase) -> JsonValue:
-    return {name: value if isinstance(value, str) else {**value} for name, value in case.to_dict().items()}
 
 
 def _case_json(case: SkillCase) -> str:

@@ -30,6 +30,12 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def plain_line(skill: Skill) -> str:
+    """Return a bullet with the id and the text of a skill, without its counters."""
+    content = skill.content if "\n" not in skill.content else _indented(skill.content)
+    return f"- [{skill.id if skill.id.isprintable() else one_line(skill.id)}] {content}"
+
+
 def _markdown_lines(skills: Iterable[Skill]) -> dict[str, str]:
     """Return bullets. This is a single expression because it runs for every skill of an uncached prompt."""
     lines = {
@@ -42,7 +48,7 @@ def _markdown_lines(skills: Iterable[Skill]) -> dict[str, str]:
         if skill.status == ACTIVE
         for content in [skill.content if "\n" not in skill.content else _indented(skill.content)]
     }
-    # One look at all ids together: only an older store can hold some that break a line.
+    # All ids are checked at once, since only an older store can have some that break a line.
     if not "".join(lines).isprintable():
         lines = {id: f"- [{one_line(id)}{line[len('- [') + len(id) :]}" for id, line in lines.items()}
     return lines

@@ -34,6 +34,7 @@ from ace.skillbook.events import (
     Removed,
     Tagged,
     Updated,
+    content_checksum,
 )
 from ace.skillbook.locations import HIDDEN
 from ace.skillbook.state import BookState, is_citable, looks_like_ours
@@ -218,11 +219,12 @@ def updated(
     """
     new = {name: text for name, text in texts.items() if text is not None}
     for name, text in new.items():
-        check_text(text, name)
-    if "content" in new:
-        check_content(new["content"])
-    if "section" in new:
-        new["section"] = check_section(new["section"])
+        if name == "content":
+            check_content(text)
+        elif name == "section":
+            new[name] = check_section(text)
+        else:
+            check_text(text, name)
     counts = check_counters(counters) if counters else {}
     checked = check_cases(cases) if cases else ()
     return Updated(skill_id, new, counts, None if source is None else check_source(source), at, checked, pinned)
@@ -237,8 +239,17 @@ def cases_put(skill_id: str, cases: Sequence[SkillCase], at: str) -> CasesChange
     return CasesChanged({skill_id: CaseChange(put=check_cases(cases))}, at)
 
 
-def results_noted(state: BookState, results: Mapping[str, Sequence[SkillCase]], at: str) -> CasesChanged:
+def results_noted(
+    state: BookState, results: Mapping[str, Sequence[SkillCase]], at: str, contents: Mapping[str, str]
+) -> CasesChanged:
     """Return the event that records results, without those of unknown cases and those that change nothing.
+
+    Args:
+        state: The state of the book.
+        results: The cases with their results, by skill id.
+        at: The current time.
+        contents: The texts with which they were asked, by skill id. If a skill has another text now, or when the event
+            is applied to what another process has written, its results are ignored.
 
     Raises:
         EventRefusedError: If one of them is not a case, or cannot be serialized.
@@ -248,8 +259,9 @@ def results_noted(state: BookState, results: Mapping[str, Sequence[SkillCase]], 
         skill = state.skills.get(id)
         known = {} if skill is None else {case.id: _run_of(case) for case in skill.cases}
         runs = tuple(run for run in map(_run_of, check_cases(cases)) if known.get(run.case_id, run) != run)
-        if runs:
-            changes[id] = CaseChange(results=runs)
+        if skill is None or not runs or contents.get(id, skill.content) != skill.content:
+            continue
+        changes[id] = CaseChange(results=runs, checksum=content_checksum(skill.content) if id in contents else None)
     return CasesChanged(changes, at)
 
 
@@ -283,7 +295,7 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
     if not id:
         raise EventRefusedError(f"{type_name} needs a skill_id")
     if id not in state.skills:
-        raise EventRefusedError(f"there is no skill {id!r}")
+        raise EventRefusedError(f"no such skill: {id!r}")
     if type_name == "REMOVE":
         return Removed(id, False, at)
     if type_name == "TAG":

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Final, final
 
-from ace.durable_file import create_private, make_folder
+from ace.atomic_file import create_private, make_folder
 from ace.skillbook.errors import SkillbookFileError, SkillbookStoreError, readable
 from ace.skillbook.events import LARGEST_COUNT
 
@@ -236,7 +236,7 @@ def bring_up_to_date(
     Raises:
         SkillbookFileError: If the database belongs to another program, or to a newer version of ACE.
     """
-    connection.execute("BEGIN")  # else another process may create the tables between one question and the next
+    connection.execute("BEGIN")  # otherwise, another process may create the tables between two queries
     try:
         version = _version(connection, path, len(migrations))
     finally:
@@ -524,7 +524,7 @@ class SqliteFile:
     def _connect(self) -> sqlite3.Connection:
         connection = open_connection(self.path)
         self._is_prepared = self._has_tables = False
-        # A store that nobody holds any more gives its file back by itself.
+        # A store without references closes its file.
         weakref.finalize(self, _close_in_its_process, connection, os.getpid()).atexit = False
         return connection
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import NoneType
 from typing import final
 
-from ace.durable_file import passing_lock
+from ace.atomic_file import passing_lock
 from ace.skillbook.events import LARGEST_COUNT
 from ace.skillbook.sqlite_file import (
     COLUMNS,

@@ -9,8 +9,11 @@ from __future__ import annotations
 import functools
 import logging
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import final
 
 from ace.skill import ACTIVE, SimilarityDecision, Skill, similarity_pair
@@ -144,7 +147,8 @@ class BookState:
         self.order_changes = 0
         """How often skills were restored in the middle; cached orders are invalid afterwards."""
         self._unordered = False
-        self._active: list[Skill] | None = []
+        self._active: _ActiveSkills | None = None
+        """Made when it is needed first, and kept up to date from then on."""
 
     def put(self, skill: Skill, position: int | None = None) -> None:
         """Add a skill at the end, or replace the one with the same id in its position.
@@ -153,7 +157,6 @@ class BookState:
             skill: The skill. If it replaces one of another section, it moves to the end.
             position: The position of a skill that is restored; None for a new one.
         """
-        self._active = None
         before = self.skills.get(skill.id)
         if before is not None and before.section != skill.section:
             self.remove(skill.id)
@@ -175,13 +178,17 @@ class BookState:
             self.active_count -= before.status == ACTIVE
         self.active_count += skill.status == ACTIVE
         self.skills[skill.id] = skill
+        if self._active is not None:
+            self._active.change(before, skill, self.positions[skill.id])
         if self.watch is not None:
             self.watch(before, skill)
 
     def put_vector(self, skill_id: str, vector: bytes | None) -> None:
         """Set the vector of an existing skill. The watcher is not called, since the text does not change."""
-        self._active = None
-        self.skills[skill_id] = self.skills[skill_id].replace(embedding=vector)
+        before = self.skills[skill_id]
+        skill = self.skills[skill_id] = before.replace(embedding=vector)
+        if self._active is not None:
+            self._active.change(before, skill, self.positions[skill_id])
 
     def fill(self, skills: list[Skill]) -> None:
         """Put all skills, with distinct ids, into this book, which is empty and has no watcher."""
@@ -198,8 +205,9 @@ class BookState:
 
     def remove(self, skill_id: str) -> None:
         """Remove an existing skill."""
-        self._active = None
         skill = self.skills.pop(skill_id)
+        if self._active is not None:
+            self._active.change(skill, None, self.positions[skill_id])
         self.active_count -= skill.status == ACTIVE
         members = self.sections[skill.section]
         del members[skill_id]
@@ -225,9 +233,32 @@ class BookState:
 
     def active_skills(self) -> list[Skill]:
         """Return a new list of the active skills, in the order of the book."""
+        return self._kept().skills.copy()
+
+    def active_counts(self) -> tuple[int, int, int]:
+        """Return the sums of the counters of the active skills: helpful, harmful and neutral."""
+        kept = self._kept()
+        return kept.helpful, kept.harmful, kept.neutral
+
+    def active_section_count(self) -> int:
+        """Return the number of sections with active skills."""
+        return len(self._kept().sections)
+
+    def active_sections(self) -> list[str]:
+        """Return the names of the sections with active skills, in the order of their first active skills."""
+        firsts: dict[str, int] = {}
+        for name in self._kept().sections:
+            first = next(id for id in self.sections[name] if self.skills[id].status == ACTIVE)
+            firsts[name] = self.positions[first]
+        return sorted(firsts, key=firsts.__getitem__)
+
+    def _kept(self) -> _ActiveSkills:
         if self._active is None:
-            self._active = [skill for skill in self.ordered_skills().values() if skill.status == ACTIVE]
-        return self._active.copy()
+            active = [skill for skill in self.ordered_skills().values() if skill.status == ACTIVE]
+            self._active = _ActiveSkills(active, [self.positions[skill.id] for skill in active])
+        elif self._unordered:
+            self.restore_order()
+        return self._active
 
     def ordered_skills(self) -> dict[str, Skill]:
         """Return the skills by id, in the order of the book."""
@@ -270,6 +301,49 @@ class BookState:
         return other
 
 
+@final
+class _ActiveSkills:
+    """The active skills of a book in order, and what is counted of them. A change does not look at the others."""
+
+    __slots__ = ("_positions", "harmful", "helpful", "neutral", "sections", "skills")
+
+    def __init__(self, skills: list[Skill], positions: list[int]) -> None:
+        self.skills = skills
+        self._positions = positions
+        self.sections = Counter(map(attrgetter("section"), skills))
+        """The number of skills by section."""
+        self.helpful = sum(map(attrgetter("helpful"), skills))
+        self.harmful = sum(map(attrgetter("harmful"), skills))
+        self.neutral = sum(map(attrgetter("neutral"), skills))
+
+    def change(self, before: Skill | None, after: Skill | None, position: int) -> None:
+        """Replace, add or remove the skill at a position. Both skills are of the same section."""
+        was_active = before is not None and before.status == ACTIVE
+        is_active = after is not None and after.status == ACTIVE
+        if before is not None and after is not None and was_active and is_active:
+            self.skills[bisect_left(self._positions, position)] = after
+            self.helpful += after.helpful - before.helpful
+            self.harmful += after.harmful - before.harmful
+            self.neutral += after.neutral - before.neutral
+        elif before is not None and was_active:
+            place = bisect_left(self._positions, position)
+            del self.skills[place], self._positions[place]
+            self._count(before, -1)
+        elif after is not None and is_active:
+            place = bisect_left(self._positions, position)
+            self.skills.insert(place, after)
+            self._positions.insert(place, position)
+            self._count(after, 1)
+
+    def _count(self, skill: Skill, sign: int) -> None:
+        self.helpful += sign * skill.helpful
+        self.harmful += sign * skill.harmful
+        self.neutral += sign * skill.neutral
+        left = self.sections[skill.section] = self.sections[skill.section] + sign
+        if not left:
+            del self.sections[skill.section]
+
+
 @dataclass(slots=True)
 class BookContents:
     """The contents of a skillbook, independent of its state in memory and of file formats."""
@@ -287,7 +361,7 @@ def with_citable_ids(contents: BookContents) -> BookContents:
     References to such ids are updated. A warning lists the old and the new ids.
     """
     ids = [skill.id for skill in contents.skills]
-    # One look at all of them together: nearly every book has nothing to rename.
+    # All are checked at once, since hardly any book has something to rename.
     if all(ids) and is_citable("".join(["-", *ids])):
         return contents
     renamed = citable_ids(ids)

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from ace.durable_file import replace_file
+from ace.atomic_file import replace_file
 from ace.skill import Skill
 from ace.skillbook.errors import SkillbookFileError
 from ace.skillbook.line_formats import one_line

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from ace.steps.agent import AgentStep
     from ace.steps.apply import ApplyStep
     from ace.steps.checkpoint import CheckpointStep, ExportSkillbookMarkdownStep, PersistStep, SaveSkillbookStep
-    from ace.steps.copy_guard import CopyGuard, GuardedKind
     from ace.steps.deduplicate import DeduplicateStep
     from ace.steps.evaluate import EvaluateStep
     from ace.steps.known import KnownStep
+    from ace.steps.leakage_guard import GuardedKind, LeakageGuard
     from ace.steps.load_traces import LoadTracesStep
     from ace.steps.observability import ObservabilityStep
     from ace.steps.prove import ProveStep
@@ -26,13 +26,13 @@ __all__ = [
     "AgentStep",
     "ApplyStep",
     "CheckpointStep",
-    "CopyGuard",
     "DeduplicateStep",
     "EndOfRun",
     "EvaluateStep",
     "ExportSkillbookMarkdownStep",
     "GuardedKind",
     "KnownStep",
+    "LeakageGuard",
     "LoadTracesStep",
     "ObservabilityStep",
     "PersistStep",
@@ -51,13 +51,13 @@ __getattr__, __dir__ = lazy_exports(
         "AgentStep": "agent",
         "ApplyStep": "apply",
         "CheckpointStep": "checkpoint",
-        "CopyGuard": "copy_guard",
         "DeduplicateStep": "deduplicate",
         "EndOfRun": "tail",
         "EvaluateStep": "evaluate",
         "ExportSkillbookMarkdownStep": "checkpoint",
-        "GuardedKind": "copy_guard",
+        "GuardedKind": "leakage_guard",
         "KnownStep": "known",
+        "LeakageGuard": "leakage_guard",
         "LoadTracesStep": "load_traces",
         "ObservabilityStep": "observability",
         "PersistStep": "checkpoint",
@@ -68,4 +68,5 @@ __getattr__, __dir__ = lazy_exports(
         "UpdateStep": "update",
         "learning_tail": "tail",
     },
+    old_names={"CopyGuard": "ace.steps.LeakageGuard"},
 )

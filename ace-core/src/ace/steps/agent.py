@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
-from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
-from ace.calls.role_calls import call_agent
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_agent, finished
 from ace.context import ACEStepContext, SelectedSkills
 from ace.protocols.errors import EmptyAnswerError
 from ace.protocols.roles import ShowsSkills
@@ -24,9 +23,8 @@ class AgentStep:
 
     Args:
         agent: The agent; its `generate` may be `async def`.
-        retrieval: Chooses the skills that the agent gets to see; by default it sees the whole book, or what it
-            chooses by itself (`ace.protocols.ShowsSkills`). The ids of chosen skills are in
-            `metadata["shown_skill_ids"]`.
+        retrieval: Chooses the skills that the agent sees; by default it sees the whole book, or what it chooses itself
+            (`ace.protocols.ShowsSkills`). The ids of chosen skills are in `metadata["shown_skill_ids"]`.
         empty_counts: Whether an empty answer counts as an answer; by default it is an error.
     """
 
@@ -40,7 +38,7 @@ class AgentStep:
 
     @property
     def awaited(self) -> Awaited:
-        """When the engine awaits this step: as its agent is plain, asynchronous or both."""
+        """When the engine awaits this step: depends on whether its agent is plain, asynchronous or both."""
         return awaited_where(self.agent, "generate")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
@@ -48,7 +46,7 @@ class AgentStep:
         return finished(self._answered(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the answer on the context, without a thread that waits for it."""
+        """Put the answer on the context, without blocking a thread."""
         return await self._answered(ON_LOOP, ctx)
 
     async def _answered(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:

@@ -13,7 +13,7 @@ from ace.json_fields import list_in, mapping_in
 from ace.protocols.observers import SkillChange, SkillProven, SkillsChanged, emit, is_observed
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import is_learned, needed, run_of
-from ace.steps.copy_guard import CopyGuard, KnownOfTask, known_of_task
+from ace.steps.leakage_guard import KnownOfTask, LeakageGuard, known_of_task
 
 if TYPE_CHECKING:
     from ace.skillbook import Skillbook, UpdateReport
@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 class ApplyStep:
     """Applies the operations. Those that cannot be applied are skipped, which the skillbook logs.
 
-    So are those that copy the right answer or a prompt, or look as if they held personal data or a secret.
+    Operations that copy the right answer or a prompt, or seem to contain personal data or a secret, are skipped too.
 
-    In a store, the tags, the operations and the progress of a sample are one transaction, under the `SampleKey`
-    of `metadata["sample_key"]`, which runners set. A sample that the store has already is not written twice.
+    In a store, the tags, the operations and the progress of a sample are one transaction, under the `SampleKey` in
+    `metadata["sample_key"]`, which runners set. A sample that the store already has is not written twice.
 
     Args:
-        skillbook: The book to write.
+        skillbook: The book to change.
         guard: Decides which operations are rejected.
         max_adds: How many skills the operations of one answer may add; further ADD operations are skipped and
             reported. None sets no limit.
@@ -53,21 +53,21 @@ class ApplyStep:
     max_workers = 1
 
     def __init__(
-        self, skillbook: Skillbook, *, guard: CopyGuard | None = None, max_adds: int | None = MAX_ADDS
+        self, skillbook: Skillbook, *, guard: LeakageGuard | None = None, max_adds: int | None = MAX_ADDS
     ) -> None:
         self.skillbook = self.lane_key = skillbook
-        self.guard = CopyGuard() if guard is None else guard
+        self.guard = LeakageGuard() if guard is None else guard
         self.max_adds = None if max_adds is None else whole_number("max_adds", max_adds, of="skills")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Write; the context stays as it is."""
+        """Apply the operations; the context does not change."""
         if is_learned(ctx):
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
         key = ctx.metadata.get("sample_key")
         known = known_of_task(ctx) if any(operation.content for operation in batch.operations) else KnownOfTask()
         progress = {
-            "trace_id": ctx.metadata.get("trace_id", ""),
+            "trace_id": "" if key is None else key.sample,
             "index": ctx.global_sample_index,
             "attempt": ctx.metadata.get("attempt", 0),
             "attempts": ctx.metadata.get("attempts", {}),
@@ -86,18 +86,18 @@ class ApplyStep:
                 problem_with=self._problem_with(known, {id(note.operation): note.reason for note in notes}),
             )
         except AlreadyCommittedError as error:
-            logger.info("Nothing was written again: %s", error)
+            logger.info("The operations are not applied a second time: %s", error)
         else:
             _tell(ctx, report)
             _tell_proofs(ctx, notes, report)
         return ctx
 
     def _problem_with(self, known: KnownOfTask, unproven: Mapping[int, str]) -> Callable[[UpdateOperation], str | None]:
-        """Return what says why an operation of one answer is skipped, asked in their order.
+        """Return a function that says why an operation of one answer is skipped; it is called in their order.
 
         Args:
-            known: What is known of the task.
-            unproven: Why operations were dropped by `ProveStep`, by the identity of the objects in the batch.
+            known: What is known about the task.
+            unproven: Why `ProveStep` dropped operations, by the `id()` of the operations in the batch.
         """
         adds = 0
 
@@ -109,19 +109,19 @@ class ApplyStep:
             if problem is None and _adds(operation):
                 adds += 1
                 if self.max_adds is not None and adds > self.max_adds:
-                    return f"one answer may add {self.max_adds} skills at most (max_adds)"
+                    return f"one answer may add at most {self.max_adds} skills (max_adds)"
             return problem
 
         return problem_with
 
 
 def _adds(operation: UpdateOperation) -> bool:
-    given: object = operation.type  # the constructor takes anything
+    given: object = operation.type  # the constructor accepts any value
     return isinstance(given, str) and given.strip().upper() == "ADD"
 
 
 def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
-    """Tell observers what was applied, and what was skipped and why."""
+    """Emit which operations were applied, and which were skipped and why."""
     if not is_observed() or not (report.applied or report.skipped):
         return
     applied = tuple(SkillChange(done.operation.type, done.skill_id) for done in report.applied)
@@ -132,7 +132,7 @@ def _tell(ctx: ACEStepContext, report: UpdateReport) -> None:
 
 
 def _tell_proofs(ctx: ACEStepContext, notes: Sequence[ProofNote], report: UpdateReport) -> None:
-    """Tell observers what the proofs of a sample have shown."""
+    """Emit the results of the proofs of a sample."""
     if not is_observed() or not notes:
         return
     ids = {id(done.operation): done.skill_id for done in report.applied}
@@ -153,9 +153,9 @@ def _tell_proofs(ctx: ACEStepContext, notes: Sequence[ProofNote], report: Update
 
 
 def used_skills(ctx: ACEStepContext) -> Mapping[str, list[str]]:
-    """Return the ids of what was `shown` and `cited`; nothing where it is not known what the agent was shown.
+    """Return the ids of the skills that were `shown` and `cited`; empty if it is not known what the agent was shown.
 
-    Where no retrieval chose, the agent saw the whole book, and `shown` is missing. Of an agent that runs elsewhere, the
+    Without a retrieval, the agent saw the whole book, and `shown` is missing. For an agent that runs elsewhere, the
     metadata of the trace says what it was shown.
 
     Args:

@@ -1,4 +1,4 @@
-"""The steps that write a skillbook to files: copies, its JSON file, a marked block, and Markdown."""
+"""The steps that write a skillbook to files: copies, its JSON file, a managed block, and Markdown."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class, whole_number
+from ace.atomic_file import replace_file
 from ace.context import ACEStepContext
-from ace.durable_file import replace_file
-from ace.marked_block import write_marked_block
+from ace.managed_block import write_managed_block
 from ace.skillbook.errors import SkillbookError, SkillbookStoreError
 
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["CheckpointStep", "ExportSkillbookMarkdownStep", "PersistStep", "SaveSkillbookStep"]
 
 _SHORT = 0.1
-"""Seconds; a save that takes no longer is short beside the model calls of a sample."""
+"""Seconds; a save up to this long is short compared with the model calls of a sample."""
 _PATIENCE = 10
-"""How many times as long as a long save took the next one waits."""
+"""After a longer save, the next one waits this many times as long as that took."""
 
 
 @checked_class
 class CheckpointStep:
-    """Writes `checkpoint_<index>.json` and `latest.json`, every so many samples and at the end of the run.
+    """Writes `checkpoint_<index>.json` and `latest.json`, at intervals of samples and at the end of the run.
 
     Args:
-        directory: Where the files go; it is made if it is missing.
+        directory: Where the files go; it is created if necessary.
         skillbook: The book to copy.
         interval: The number of samples between two copies.
 
@@ -46,17 +46,17 @@ class CheckpointStep:
         self.interval = whole_number("interval", interval, of="samples")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Act if it is time; the context stays as it is."""
+        """Write if it is time; the context does not change."""
         if ctx.global_sample_index % self.interval == 0:
             self.write(ctx.global_sample_index)
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
-        """Act once more: the last merge may have come after the last checkpoint."""
+        """Write once more, because duplicates may have been merged since the last checkpoint."""
         self.write(last_index)
 
     def write(self, index: int) -> None:
-        """Write both files now, each in one step that survives a crash."""
+        """Write both files now, each atomically."""
         data = self.skillbook.dumps().encode("utf-8")
         replace_file(self.directory / f"checkpoint_{index}.json", data)
         replace_file(self.directory / "latest.json", data)
@@ -66,15 +66,15 @@ class CheckpointStep:
 class SaveSkillbookStep:
     """Saves a skillbook to its JSON file after each sample, so that a killed run loses nothing that it has reported.
 
-    A book so large that a save takes longer than a tenth of a second is saved less often: saving then takes at most a
-    tenth of the time, and at most `interval` samples are unsaved. The end of a run always saves.
+    If a save takes longer than a tenth of a second, the book is saved less often: saving then takes at most a tenth of
+    the time, and at most `interval` samples are unsaved. The end of a run always saves.
 
-    What another process wrote into the file in the meantime is kept: the changes of this run are made again after it.
+    What another process has written into the file in the meantime is kept: the changes of this run are applied on top.
 
     Args:
         path: The JSON file.
         skillbook: The book to save.
-        interval: How many samples may be unsaved at most.
+        interval: The most samples that may be unsaved.
 
     Raises:
         ValueError: The interval is below 1.
@@ -88,13 +88,13 @@ class SaveSkillbookStep:
         self.path = Path(path)
         self.skillbook = self.lane_key = skillbook
         self.interval = whole_number("interval", interval, of="samples")
-        # Only read and written in the lane of the book, and after the last sample.
+        # Only accessed in the lane of the book, and after the last sample.
         self._unsaved = 0
         self._seconds = 0.0
         self._saved_at = 0.0
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Save if it is time; the context stays as it is."""
+        """Save if it is time; the context does not change."""
         self._unsaved += 1
         waited = time.monotonic() - self._saved_at
         if self._seconds <= _SHORT or waited >= _PATIENCE * self._seconds or self._unsaved >= self.interval:
@@ -109,7 +109,7 @@ class SaveSkillbookStep:
         """Save now.
 
         Raises:
-            SkillbookStoreError: It cannot be saved. The file, and the book in memory, stay as they are.
+            SkillbookStoreError: The file cannot be written. Neither it nor the book in memory changes.
         """
         started = time.monotonic()
         try:
@@ -123,20 +123,20 @@ class SaveSkillbookStep:
 
 @checked_class
 class PersistStep:
-    """Writes the skills into a marked block of a text file such as CLAUDE.md or AGENTS.md.
+    """Writes the skills into a managed block of a text file such as CLAUDE.md or AGENTS.md.
 
-    Every other byte of the file stays; the file is created if it does not exist. A target that ends in `.json` gets
-    the skillbook's JSON instead.
+    The rest of the file does not change; the file is created if it does not exist. If the name of the target ends in
+    `.json`, the skillbook is written as JSON instead.
 
     Args:
         target_path: The file.
         skillbook: The book to write out.
-        overwrite: Whether a `.json` target is this step's own copy, to be replaced whatever skillbook it holds. By
-            default, a skillbook that `skillbook` was not loaded from is an error, now rather than after the first
-            sample has been paid for.
+        overwrite: Whether a `.json` target is this step's own copy, to be replaced even if it contains another
+            skillbook. By default, another skillbook is an error, raised here and not after the first sample has been
+            paid for.
 
     Raises:
-        SkillbookChangedError: The `.json` target holds a skillbook that this one was not loaded from.
+        SkillbookChangedError: The `.json` target contains a skillbook that this one was not loaded from.
         SkillbookFileError: The `.json` target is not a skillbook.
         OSError: The `.json` target cannot be written.
     """
@@ -158,22 +158,22 @@ class PersistStep:
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
-        """Write once more: the last merge may have come after the last sample."""
+        """Write once more, because duplicates may have been merged since the last sample."""
         self.write()
 
     def write(self) -> None:
         """Write now.
 
         Raises:
-            MarkedBlockError: The marks in the file do not make one block.
+            ManagedBlockError: The marks in the file do not enclose exactly one block.
             SkillbookFileError: The `.json` target exists and is not a skillbook.
-            SkillbookChangedError: Another writer changed the `.json` target since it was written here.
-            OSError: The file cannot be written. In each case it is not changed.
+            SkillbookChangedError: Another writer has changed the `.json` target since it was written here.
+            OSError: The file cannot be written. After any of these errors it is unchanged.
         """
         if self._is_json:
             self.skillbook.save_to_file(self.target_path, overwrite=self.overwrite)
         else:
-            write_marked_block(self.target_path, self.skillbook.as_markdown())
+            write_managed_block(self.target_path, self.skillbook.as_markdown())
 
     @property
     def _is_json(self) -> bool:
@@ -182,7 +182,7 @@ class PersistStep:
 
 @checked_class
 class ExportSkillbookMarkdownStep:
-    """Writes the active skills to a Markdown file, which is theirs alone: it is replaced each time.
+    """Writes the active skills to a Markdown file. The whole file is replaced each time.
 
     Args:
         path: The file.
@@ -203,9 +203,9 @@ class ExportSkillbookMarkdownStep:
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
-        """Write once more: the last merge may have come after the last sample."""
+        """Write once more, because duplicates may have been merged since the last sample."""
         self.write()
 
     def write(self) -> None:
-        """Write now, in one step that survives a crash."""
+        """Write now, atomically."""
         replace_file(self.path, f"{self.skillbook.as_markdown().rstrip()}\n".encode())

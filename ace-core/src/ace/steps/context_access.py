@@ -1,4 +1,4 @@
-"""What the steps of the learning core read from the context of a sample, and for whom they call a model."""
+"""What the steps of the learning core read from the context of a sample, and on whose behalf they call a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def needed(value: T | None, field: str, step: object) -> T:
-    """Return the value of a field that a step cannot do without.
+    """Return the value of a field that a step requires.
 
     Args:
         value: The value.
@@ -43,9 +43,9 @@ def needed(value: T | None, field: str, step: object) -> T:
 
 
 def is_learned(ctx: ACEStepContext) -> bool:
-    """Tell whether an earlier call of the run has written what the sample teaches.
+    """Return whether an earlier call of the run has already written what the sample teaches.
 
-    Such a sample comes again only for the steps behind `ApplyStep`, which the run may have been killed in.
+    Such a sample is processed again only for the steps after `ApplyStep`, in which the run may have been killed.
 
     Args:
         ctx: The context of the sample; runners put `already_learned` into its metadata.
@@ -56,8 +56,8 @@ def is_learned(ctx: ACEStepContext) -> bool:
 def stop_if_cancelled() -> None:
     """End the sample here if its run was cancelled.
 
-    The engine does this before foreground steps only. A run that is stopped must not call models for all the
-    samples that wait in the background.
+    The engine checks this only before foreground steps. A stopped run must not call models for all the samples that
+    wait in the background.
 
     Raises:
         PipelineCancelled: The run was cancelled.
@@ -69,15 +69,23 @@ def stop_if_cancelled() -> None:
 
 @contextmanager
 def model_calls_for(
-    ctx: ACEStepContext, role: str, *, only_same_text: bool = False, allow: Collection[str] = ()
+    ctx: ACEStepContext,
+    role: str,
+    *,
+    only_same_text: bool = False,
+    allow: Collection[str] = (),
+    again: bool = False,
+    version: int | None = None,
 ) -> Iterator[None]:
-    """Have the model calls inside the block counted, and recorded, for this sample and role.
+    """Count and record the model calls inside the block for this sample and role.
 
     Args:
         ctx: The context of the sample; runners put `sample_key`, `trace_id` and `attempts` into its metadata.
         role: The name of the role.
-        only_same_text: Whether a recorded answer counts for no other request than its own, see `RecordedAnswers`.
-        allow: The classes of sensitive text that are not redacted, besides those that the run allows.
+        only_same_text: Whether a recorded answer is used only for a request with the same text, see `RecordedAnswers`.
+        allow: The classes of sensitive text that are not redacted, in addition to those that the run allows.
+        again: Whether the role asks a second time about the sample; see `CallScope.asked_by`.
+        version: The version of the skillbook to record with the answers.
 
     Example:
         >>> from ace.context import ACEStepContext
@@ -95,7 +103,7 @@ def model_calls_for(
     key = ctx.metadata.get("sample_key")
     if isinstance(key, SampleKey):
         scope = replace(scope, run_id=key.run, epoch=key.epoch, sample=key.sample)
-    with call_scope(scope.asked_by(role, only_same_text=only_same_text)):
+    with call_scope(scope.asked_by(role, only_same_text=only_same_text, again=again, version=version)):
         yield
 
 

@@ -6,9 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ace.arguments import checked_class, whole_number
-from ace.calls.calling import BLOCKING, finished
+from ace.calls.calling import BLOCKING, call_role, checked, finished
 from ace.calls.model_calls import call_scope, current_call_scope
-from ace.calls.role_calls import call_role, checked
 from ace.context import ACEStepContext
 from ace.protocols.errors import LLMError
 from ace.protocols.observers import SkillChange, SkillsChanged, emit, is_observed
@@ -29,7 +28,7 @@ _ROLE = "deduplication manager"
 
 @runtime_checkable
 class Consolidates(Protocol):
-    """A manager that merges by itself."""
+    """A manager that merges duplicates itself."""
 
     def consolidate(self, skillbook: Skillbook) -> object:
         """Merge duplicate skills, and return a report of what was done."""
@@ -39,11 +38,11 @@ class Consolidates(Protocol):
 class DeduplicateStep:
     """Merges duplicate skills, at intervals of samples and at the end of the run.
 
-    A manager without `consolidate` has its report logged, and nothing is changed.
+    With a manager that has no `consolidate`, its report is logged and nothing is changed.
 
     Args:
-        manager: Who finds and merges.
-        skillbook: The book to write.
+        manager: Finds duplicates and merges them.
+        skillbook: The book to change.
         interval: The number of samples between two merges.
 
     Raises:
@@ -60,25 +59,25 @@ class DeduplicateStep:
         self.interval = whole_number("interval", interval, of="samples")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Act if it is time; the context stays as it is."""
+        """Merge if it is time; the context does not change."""
         if ctx.global_sample_index % self.interval == 0:
-            with model_calls_for(ctx, "Deduplication", only_same_text=True):  # it is about the skills in the text
+            with model_calls_for(ctx, "Deduplication", only_same_text=True):  # it is about the skills in the request
                 self.consolidate()
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
-        """Act once more, unless the last sample was the occasion already."""
+        """Merge once more, unless it was just done after the last sample."""
         if interrupted or last_index % self.interval == 0:
             return
         try:
             with call_scope(current_call_scope().asked_by("Deduplication", only_same_text=True)):
                 self.consolidate()
         except LLMError as error:
-            # The run has taught what it had to teach; the next one finds the same skills alike.
-            logger.error("Similar skills were not merged at the end of the run: %s", error)
+            # Everything is learned, and the next run finds the same duplicates.
+            logger.error("Duplicate skills could not be merged at the end of the run: %s", error)
 
     def consolidate(self) -> None:
-        """Merge now. In a store, what was merged is one transaction, once for each sample of a run."""
+        """Merge now. In a store, all changes are one transaction, made at most once for each sample of a run."""
         key = self._key()
         if key is not None and self.skillbook.store is not None and self.skillbook.store.committed_version(key):
             return
@@ -101,11 +100,11 @@ class DeduplicateStep:
         return finished(call_role(BLOCKING, _ROLE, self.manager, method, object, {"skillbook": self.skillbook}))
 
     def _commit(self, key: SampleKey | None) -> bool:
-        """Commit the merge; return False if another process has merged for the same sample in the meantime."""
+        """Commit the merge; return False if another process has done so for the same sample in the meantime."""
         try:
             self.skillbook.commit(author="deduplication", key=key)
         except AlreadyCommittedError as error:
-            logger.info("Nothing was merged again: %s", error)
+            logger.info("The merge was not committed a second time: %s", error)
             return False
         return True
 
@@ -118,7 +117,7 @@ class DeduplicateStep:
 
 
 def _tell(report: object) -> None:
-    """Tell observers what a consolidation did, where its report lists operations."""
+    """Emit what a consolidation did, if its report lists operations."""
     if not is_observed():
         return
     applied = tuple(_change(done) for done in getattr(report, "applied", ()))

@@ -1,4 +1,4 @@
-"""`EvaluateStep`: has an environment judge the answer, and builds the trace."""
+"""`EvaluateStep`: an environment judges the answer, and the trace is built."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ace.arguments import checked_class
-from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
-from ace.calls.role_calls import call_environment
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_environment, finished
 from ace.context import ACEStepContext
 from ace.skill import CaseCheck
 from ace.steps.context_access import is_learned, needed
@@ -20,12 +19,12 @@ __all__ = ["EvaluateStep", "answer_trace"]
 
 
 def answer_trace(question: str, context: str, ground_truth: str | None, output: AgentOutput) -> dict[str, Any]:
-    """Return what is known of an answer before it is judged.
+    """Return the trace of an answer before it is judged.
 
     Args:
         question: The question or task.
-        context: Whatever the answer could draw on.
-        ground_truth: The right answer, where it is known.
+        context: Further material for the answer.
+        ground_truth: The right answer, if it is known.
         output: The answer.
 
     Example:
@@ -45,10 +44,10 @@ def answer_trace(question: str, context: str, ground_truth: str | None, output: 
 
 @checked_class
 class EvaluateStep:
-    """Builds the trace of a live run, with the judgement of an environment where there is one.
+    """Builds the trace of a live run, with the judgement of an environment if one is given.
 
-    The trace is a dict: question, context, ground_truth, reasoning, answer, skill_ids, and feedback and metrics
-    where an environment judged; and check, which says how a later answer to this question can be judged.
+    The trace is a dict with question, context, ground_truth, reasoning, answer and skill_ids. If an environment judged
+    the answer, it also has feedback, metrics, and check, which says how a later answer can be judged.
 
     Args:
         environment: The environment; its `evaluate` may be `async def`.
@@ -62,7 +61,7 @@ class EvaluateStep:
 
     @property
     def awaited(self) -> Awaited:
-        """When the engine awaits this step: as its environment is plain, asynchronous or both."""
+        """When the engine awaits this step: depends on whether its environment is plain, asynchronous or both."""
         return awaited_where(self.environment, "evaluate")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
@@ -70,7 +69,7 @@ class EvaluateStep:
         return finished(self._evaluated(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the trace on the context, without a thread that waits for the judgement."""
+        """Put the trace on the context, without blocking a thread."""
         return await self._evaluated(ON_LOOP, ctx)
 
     async def _evaluated(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
@@ -90,6 +89,6 @@ class EvaluateStep:
         return ctx.replace(trace=trace)
 
     def _check(self, sample: Sample) -> CaseCheck:
-        """Return the check of the environment; environments need not inherit, so they may not tell theirs."""
+        """Return the check of the environment. One that does not inherit from our class may have no `check_of`."""
         check_of: Callable[[Sample], CaseCheck] | None = getattr(self.environment, "check_of", None)
         return CaseCheck("environment", type(self.environment).__name__) if check_of is None else check_of(sample)

@@ -1,4 +1,4 @@
-"""`KnownStep`: finds out whether the skillbook answers the question of a trace already."""
+"""`KnownStep`: finds out whether the skillbook already answers the question of a trace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ace.skill import Skill, SkillCase
     from ace.steps.reflect import ReflectStep
 
-__all__ = ["KnownStep", "case_holders"]
+__all__ = ["KnownStep", "case_holders", "lookup_workers"]
 
 logger = logging.getLogger(__name__)
 
@@ -29,13 +29,13 @@ logger = logging.getLogger(__name__)
 class KnownStep:
     """Asks the question of each correction with the skills that fit it, before a reflection is paid for.
 
-    If the answer passes, and a skill that was shown holds the value that decides, there is nothing new to learn: the
-    case joins that skill, and `ReflectStep` and `UpdateStep` make no call. Without such a skill nothing is asked. In a
-    live run the answer is there already. From here on, a sample is in the background.
+    If the answer passes, and a skill that was shown contains the deciding value, the trace teaches nothing new: the
+    case is added to that skill, and `ReflectStep` and `UpdateStep` make no call. Without such a skill, nothing is
+    asked. In a live run, the agent's answer is used. From this step on, a sample is in the background.
 
     Args:
         prover: Asks the questions.
-        shares_limit_with: The step that reflects. Both together work on no more samples at once than it does alone.
+        shares_limit_with: The step that reflects. Together they work on as many samples at once as it does alone.
         allow: The classes of sensitive text that are neither redacted in cases nor in what the agent is asked.
     """
 
@@ -56,7 +56,7 @@ class KnownStep:
 
     @property
     def awaited(self) -> Awaited:
-        """When the engine awaits this step: as its agent is plain, asynchronous or both."""
+        """When the engine awaits this step: depends on whether its agent is plain, asynchronous or both."""
         return awaited_where(self.agent, "generate")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
@@ -64,26 +64,27 @@ class KnownStep:
         return finished(self._looked_up(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the cases of the trace on the context, and the skills that know them, without a thread that waits."""
+        """Put the cases of the trace on the context, and the skills that know them, without blocking a thread."""
         return await self._looked_up(ON_LOOP, ctx)
 
     async def _looked_up(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
-        from ace.implementations.trace_reading import read_trace  # pydantic is behind it
+        from ace.roles.trace_reading import read_trace  # imports pydantic
 
         trace = needed(ctx.trace, "trace", self)
         book = needed(ctx.skillbook, "skillbook", self)
         with model_calls_for(ctx, PROVE_ROLE, allow=self.allow):
             redactor = redactor_for(getattr(self.agent, "llm", None))
             read = await calling.function(lambda: read_trace(trace))
-            # An agent that answered in this run is the one that proves what the run teaches.
+            # The agent that answered in this run is also asked to prove what the run teaches.
             again = ctx.agent_output is not None
             ctx = await calling.function(partial(with_cases, ctx, read, redactor, can_be_asked_again=again))
             known: dict[str, str] = {}
             holders: dict[str, tuple[str, ...]] = {}
             answers: dict[str, tuple[str, str]] = {}
+            seen: dict[str, str] = {}
             for case in sample_cases(ctx):
                 if ctx.agent_output is not None and ctx.sample is not None:
                     self.prover.remember(case, ctx.sample)
@@ -99,9 +100,11 @@ class KnownStep:
                 if skill_id:
                     known[case.id] = skill_id
                     answers[case.id] = answer, next(skill.content for skill in skills if skill.id == skill_id)
-        return ctx.replace(
-            metadata={**ctx.metadata, "known_cases": known, "case_holders": holders, "known_answers": answers}
-        )
+                    if self.prover.chooses and ctx.agent_output is None:
+                        # Other skills may be shown by the time the sample is in the lane.
+                        seen[case.id] = await calling.function(partial(self.prover.fingerprint, case.question, skills))
+        result = {"known_cases": known, "case_holders": holders, "known_answers": answers, "known_seen": seen}
+        return ctx.replace(metadata={**ctx.metadata, **result, "lookup_workers": self.max_workers})
 
     async def _answered(
         self,
@@ -112,9 +115,9 @@ class KnownStep:
         holders: Sequence[str],
         live_answer: str,
     ) -> tuple[str, str] | None:
-        """Return the answer to a case with the skills of the book, and the shown skill that knows it, if one does.
+        """Return the answer to a case with the skills of the book, and the id of the shown skill that knows it, or "".
 
-        None where no holder would be shown, so that nothing is asked.
+        None if none of `holders` would be shown; then nothing is asked.
         """
         if ctx.agent_output is not None:
             shown = ctx.metadata.get("shown_skill_ids")
@@ -130,6 +133,12 @@ class KnownStep:
 
 
 def case_holders(ctx: ACEStepContext) -> Mapping[str, Collection[str]]:
-    """Return, by case id, the skills that held its deciding values when `KnownStep` looked."""
+    """Return, by case id, the skills that contained its deciding values when `KnownStep` ran."""
     found: Mapping[str, Collection[str]] = ctx.metadata.get("case_holders", {})
     return found
+
+
+def lookup_workers(ctx: ACEStepContext) -> int:
+    """Return how many samples `KnownStep` looks up at once in the run of a sample, or would by default."""
+    workers = ctx.metadata.get("lookup_workers")
+    return workers if isinstance(workers, int) else KnownStep.max_workers

@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 class LoadTracesStep:
     """Reads the JSONL file that the sample names into a list of dicts.
 
-    Blank lines are skipped. Lines that hold no JSON object are counted: one warning names the file and their number,
-    which is also in `metadata["skipped_lines"]`. A file that is missing or empty gives an empty list.
+    Blank lines are skipped. So are lines that are not JSON objects: a warning gives their number, which is also in
+    `metadata["skipped_lines"]`. If the file is missing or empty, the list is empty.
     """
 
     requires = frozenset({"sample"})
@@ -31,7 +31,7 @@ class LoadTracesStep:
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            logger.warning("There is no file %s, so there are no traces", path)
+            logger.warning("No such file: %s; no traces are read", path)
             data = b""
         traces, skipped = _read_lines(data)
         if skipped:
@@ -42,7 +42,7 @@ class LoadTracesStep:
 def _read_lines(data: bytes) -> tuple[list[dict[str, Any]], int]:
     traces: list[dict[str, Any]] = []
     skipped = 0
-    # Only a line feed ends a line of JSONL; str.splitlines would also cut at U+2028 inside a text.
+    # Only a line feed ends a line of JSONL; str.splitlines would also split at U+2028 inside a string.
     for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         if not line.strip():
             continue

@@ -1,4 +1,4 @@
-"""`ObservabilityStep`: one line in the log for each sample."""
+"""`ObservabilityStep`: logs one line for each sample."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ logger = logging.getLogger(__name__)
 
 
 class ObservabilityStep:
-    """Logs one line of JSON for each sample: its place in the run, and its outcome.
+    """Logs one line of JSON for each sample: its position in the run, and its outcome.
 
-    Contents of traces and answers are not in it.
+    It does not contain the contents of traces and answers.
     """
 
     requires = frozenset({"skillbook"})
     provides: frozenset[str] = frozenset()
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Log; the context stays as it is."""
+        """Log; the context does not change."""
         if not logger.isEnabledFor(logging.INFO):
             return ctx
         batch, reflection = ctx.skill_manager_output, ctx.reflection

@@ -6,15 +6,15 @@ import dataclasses
 import json
 import logging
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from ace.arguments import checked_class, instance_of, whole_number, with_method
-from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_reflector, finished
 from ace.calls.model_calls import call_scope, current_call_scope
-from ace.calls.role_calls import call_reflector
 from ace.cases import missing_values, worked_example
 from ace.cases.values import inverted_number, tokens
 from ace.context import ACEStepContext
@@ -26,8 +26,8 @@ from ace.retrieval import LexicalRanker
 from ace.skill import Skill, SkillCase, join_cases
 from ace.skillbook.store import AlreadyCommittedError, SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
-from ace.steps.copy_guard import CopyGuard, known_of_task
-from ace.steps.known import case_holders
+from ace.steps.known import KnownStep, case_holders, lookup_workers
+from ace.steps.leakage_guard import LeakageGuard, known_of_task
 from ace.steps.trace_cases import holds_values, known_cases, sample_cases, values_to_hold, was_corrected
 from ace.updates import UpdateBatch, UpdateOperation
 
@@ -42,80 +42,87 @@ __all__ = ["CALLS_PER_SKILL", "ProofNote", "ProveStep", "Unproven"]
 logger = logging.getLogger(__name__)
 
 Unproven = Literal["keep", "drop"]
-"""What becomes of a skill that fails the case that taught it, whatever its text."""
+"""What to do with a skill that fails the case that taught it with every text that was tried."""
 
 CALLS_PER_SKILL: Final = 4
-"""How many model calls the proof of one skill may take, the final test of its case included."""
+"""The most model calls for the proof of one skill, including the final test of its case."""
 _CALLS_OF_RULE: Final = 3
-"""How many calls must be left to ask with a rule alone, then in the book, and once more if it fails there."""
+"""The number of calls needed to ask with a rule alone, then in the book, and once more if it fails there."""
 _ROUNDS: Final = 2
 _KNOWN: Final = "known "
 
 
 @dataclass(frozen=True, slots=True)
 class ProofNote:
-    """What became of one operation, for `ApplyStep`, which knows the id of a new skill."""
+    """The outcome of the proof of one operation, for `ApplyStep`, which knows the id of a new skill."""
 
     operation: UpdateOperation
-    """The operation as it is in the batch."""
+    """The operation in the batch."""
     passed: bool | None
     """Whether its case passes; None if it was not asked or could not be judged."""
     before: str
-    """The answer without it."""
+    """The answer without the operation."""
     after: str
     """The answer with it."""
     retries: int
-    """How many other texts were tried."""
+    """The number of other texts tried."""
     reason: str = ""
-    """Why it is dropped; empty if it is kept."""
+    """Why the operation is dropped; empty if it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One text of an operation, tried."""
+    """The result of trying one text of an operation."""
 
     text: str
     skills: Sequence[Skill]
     """The book with the operation."""
     skill: Skill
-    """The skill that it makes."""
+    """The skill that results from the operation."""
     passed: bool | None
     answer: str = ""
     """The last answer."""
     outcomes: Mapping[str, CaseOutcome] = field(default_factory=dict)
-    """What became of each case that was asked, by its id."""
+    """The outcomes of the cases that were asked, by id."""
     problem: str = ""
-    """What to tell a reflector that shall write a better text."""
+    """What to tell the reflector so that it writes a better text."""
 
 
 @checked_class
 class ProveStep:
     """Tries each ADD and UPDATE that has a case on that case, before it is applied.
 
-    The question of the case is asked with the new text alone, then with what would be shown beside it. If an answer
-    fails, or the text lacks a value that decides, the text becomes the correction with its worked example. After that,
-    cases of other skills which passed so far are asked again: a change that breaks one of them gets its example, and
-    is dropped if that does not help; the history says why. At the end of the run, the cases whose shown skills have
-    changed since are asked once more.
+    The question of the case is asked with the new text alone, then with the skills that would be shown with it. If an
+    answer fails, or the text lacks a deciding value, the text becomes the correction with its worked example. Then,
+    cases of other skills that have passed so far are asked again. The change breaks one of them only if it fails with
+    the change and passes without it: then the change gets its example, or the skill of the case does, and if neither
+    helps the change is dropped; the history says why. A case that fails without the change too has been broken by an
+    earlier one; that is recorded, and the final test repairs it. At the end of the run, the cases whose shown skills
+    have changed since then are asked once more.
 
     Args:
         agent: Answers the questions; its `generate` may be `async def`.
-        skillbook: The book; needed for the final test.
+        skillbook: The book; required for the final test.
         judge: A client that answers the checks of kind `judge`.
-        environments: By name, what answers the checks of kind `environment`.
+        environments: The environments for checks of kind `environment`, by name.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
-        prover: Asks the questions, instead of one that is made of the agent and these three.
+        prover: Asks the questions; by default one that is created from the agent and the three arguments above.
         reflector: Is asked for a better text when one fails.
-        retries: How often, for each operation; by default once, and never with a small model, which answers the same
-            again.
+        retries: How often it is asked for each operation; by default once, and never for a small model, which would
+            give the same answer again.
         regression_cases: The most cases of other skills that are asked after a change, the most similar ones first.
             They share the calls of `calls_per_skill`. Those for which no call is left are part of the final test if
             they belong to the run, or if the agent chooses its skills and a skill of the run is now shown with them.
-        calls_per_skill: How many model calls the proof of one skill may take, that of the final test included. A
-            change that breaks a case takes two more.
-        unproven: `keep` keeps a skill that fails its case whatever its text, `drop` drops it.
-        guard: Says which texts will not be written, so that their proofs are not paid for.
-        final_test: Whether the final test is made.
+            For an agent that sees the whole book, so is the case of the skill that is most similar to a new one.
+        calls_per_skill: The most model calls for the proof of one skill, including that of the final test. Each case
+            that fails with the change takes one more, and a change that breaks a case up to three more.
+        unproven: Whether a skill that fails its case with every text is kept (`keep`) or dropped (`drop`).
+        guard: Decides which texts will be rejected, so that their proofs are not paid for.
+        final_test: Whether to make the final test.
+        workers: How many questions that do not depend on each other are asked at once: those of new skills alone, of
+            several cases of one skill, of regression cases, and of the final test. By default as many as `KnownStep`
+            looks up samples at once, which is `workers` of a run over recorded traces or else three; one for a small
+            model, whose answers would vary.
 
     Raises:
         ValueError: A number is out of its range, or `unproven` is unknown.
@@ -140,8 +147,9 @@ class ProveStep:
         regression_cases: int = 5,
         calls_per_skill: int = CALLS_PER_SKILL,
         unproven: Unproven = "keep",
-        guard: CopyGuard | None = None,
+        guard: LeakageGuard | None = None,
         final_test: bool = True,
+        workers: int | None = None,
     ) -> None:
         with_method("agent", agent, "generate")
         if unproven not in ("keep", "drop"):
@@ -158,14 +166,16 @@ class ProveStep:
         self.unproven: Unproven = unproven
         self.guard = guard
         self.final_test = final_test
+        self.workers = (1 if _is_small(agent) else None) if workers is None else whole_number("workers", workers)
         self._lock = threading.Lock()
         self._asked: dict[str, dict[str, str]] = {}  # by run: what was shown with each case when it was asked last
+        self._workers_of_runs: dict[str, int] = {}
         if skillbook is not None:
             self.lane_key = skillbook
 
     @property
     def awaited(self) -> Awaited:
-        """When the engine awaits this step: as its agent is plain, asynchronous or both."""
+        """When the engine awaits this step: depends on whether its agent is plain, asynchronous or both."""
         return awaited_where(self.agent, "generate")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
@@ -173,7 +183,7 @@ class ProveStep:
         return finished(self._proven(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the operations that are to be applied on the context, without a thread that waits for the agent."""
+        """Put the operations that are to be applied on the context, without blocking a thread."""
         return await self._proven(ON_LOOP, ctx)
 
     async def _proven(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
@@ -183,11 +193,13 @@ class ProveStep:
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)
         book = needed(ctx.skillbook, "skillbook", self).skills()
         with model_calls_for(ctx, PROVE_ROLE, allow=self._allow()):
-            proofs = _BatchProofs(self, calling, ctx, book)
+            workers = self.workers or lookup_workers(ctx)
+            proofs = _BatchProofs(self, calling, ctx, book, workers)
+            await proofs.ask_ahead(batch.operations)
             for operation in batch.operations:
                 await proofs.prove(operation)
             proofs.join_known()
-        self._note_asked(proofs.asked)
+        self._note_asked(proofs.asked, workers)
         metadata = {**ctx.metadata, "proofs": tuple(proofs.notes), "asked_cases": proofs.asked}
         return ctx.replace(skill_manager_output=UpdateBatch(batch.reasoning, proofs.operations), metadata=metadata)
 
@@ -196,11 +208,12 @@ class ProveStep:
 
         Args:
             last_index: The `global_sample_index` of the last sample.
-            interrupted: Whether the run was interrupted; nothing is asked then.
+            interrupted: Whether the run was interrupted; then nothing is asked.
         """
         scope = current_call_scope()
         with self._lock:
             asked = self._asked.pop(scope.run_id, {})
+            workers = self._workers_of_runs.pop(scope.run_id, self.workers or KnownStep.max_workers)
         book = self.skillbook
         if interrupted or not self.final_test or book is None:
             return
@@ -208,19 +221,21 @@ class ProveStep:
         older = _older_cases(self.prover, book.skills(), asked, self.regression_cases)
         try:
             with call_scope(dataclasses.replace(scope, allow=scope.allow | self._allow()).asked_by(PROVE_ROLE)):
-                _FinalTest(self.prover, book, {**asked, **older}, last_index).run()
+                _FinalTest(self.prover, book, {**asked, **older}, last_index, workers).run()
         except PipelineCancelled as stopped:
             logger.info("The final test was stopped: %s", stopped)
         except LLMError as error:
-            # The run has taught what it had to teach, and each skill was proven when it was added.
+            # Everything is learned, and each skill was proven when it was added.
             logger.error("The final test of the run could not be finished: %s", error)
 
     def _allow(self) -> frozenset[str]:
         return frozenset() if self.guard is None else frozenset(self.guard.allow)
 
-    def _note_asked(self, asked: Mapping[str, str]) -> None:
+    def _note_asked(self, asked: Mapping[str, str], workers: int) -> None:
+        run_id = current_call_scope().run_id
         with self._lock:
-            self._asked.setdefault(current_call_scope().run_id, {}).update(asked)
+            self._asked.setdefault(run_id, {}).update(asked)
+            self._workers_of_runs[run_id] = workers
 
 
 class _BatchProofs:
@@ -230,21 +245,56 @@ class _BatchProofs:
     written while the sample holds the lane.
     """
 
-    def __init__(self, step: ProveStep, calling: Calling, ctx: ACEStepContext, book: Sequence[Skill]) -> None:
+    def __init__(
+        self, step: ProveStep, calling: Calling, ctx: ACEStepContext, book: Sequence[Skill], workers: int
+    ) -> None:
         self._step = step
+        self._workers = workers
         self._prover = step.prover
         self._calling = calling
         self._ctx = ctx
         self.skills: Sequence[Skill] = list(book)
+        self._ids = {skill.id for skill in book}
         self.operations: list[UpdateOperation] = []
         self.notes: list[ProofNote] = []
         self.asked: dict[str, str] = {}
-        """What was shown with each case when it was asked last; empty text: it was not asked."""
+        """The fingerprint of what was shown with each case when it was last asked, by id; empty if it was not asked."""
         self._calls_left = 0
+        self._most_calls = max(1, step.calls_per_skill - int(step.final_test))
         self._made = 0
 
+    async def ask_ahead(self, operations: Sequence[UpdateOperation]) -> None:
+        """Ask the first question of each operation, with its text alone, at once.
+
+        These are the questions of their proofs that do not depend on what the other operations lead to. The prover
+        remembers the outcomes, so `prove` does not ask them again.
+        """
+        if self._workers == 1 or self._most_calls < _CALLS_OF_RULE:
+            return
+        values = Counter(frozenset(values_to_hold(each.cases[0])) for each in operations if each.cases)
+        works = []
+        for operation in operations:
+            text = operation.content or ""
+            if (
+                operation.type not in ("ADD", "UPDATE")
+                or not text
+                or not operation.cases
+                or self._is_guarded(operation)
+            ):
+                continue
+            case = operation.cases[0]
+            is_unknown = operation.type == "UPDATE" and self._old(operation) is None
+            # A second operation with the same values may only add its case to the skill of the first one.
+            is_same = values[frozenset(values_to_hold(case))] > 1 or self._learned_meanwhile(operation) is not None
+            if not is_unknown and not is_same and not _uncovered(text, case):
+                _, skill = self._with(operation, text, ())
+                works.append(partial(self._asked, case, _by_itself(skill)))
+        self._made = 0
+        if len(works) > 1:
+            await self._calling.each(works, self._workers)
+
     async def prove(self, operation: UpdateOperation) -> None:
-        """Take over an operation as it is to be applied, if it is."""
+        """Prove an operation, and add it to `operations` in the form in which it is to be applied."""
         if operation.type == "REMOVE":
             self.skills = [skill for skill in self.skills if skill.id != operation.skill_id]
         if operation.type not in ("ADD", "UPDATE") or not operation.content or self._is_guarded(operation):
@@ -252,7 +302,7 @@ class _BatchProofs:
             return
         old = self._old(operation)
         if operation.type == "UPDATE" and old is None:
-            self.operations.append(operation)  # there is no such skill: `ApplyStep` reports it
+            self.operations.append(operation)  # the skill does not exist, which `ApplyStep` reports
             return
         if not operation.cases:
             self.skills, _ = self._with(operation, operation.content, ())
@@ -266,14 +316,14 @@ class _BatchProofs:
         await self._tried(operation, old)
 
     def join_known(self) -> None:
-        """Join the cases that `KnownStep` found to be known to the skills that know them."""
+        """Add the cases whose answers `KnownStep` found in the skillbook to the skills that know them."""
         known = known_cases(self._ctx)
         for case in sample_cases(self._ctx):
             if case.id not in known:
                 continue
             skill = next((each for each in self.skills if each.id == known[case.id] and each.is_active), None)
             if skill is None:
-                logger.info("The skill %s, which knew case %s, has been removed meanwhile", known[case.id], case.id)
+                logger.info("The skill %s, which knew case %s, has been removed since", known[case.id], case.id)
                 if was_corrected(case):
                     section = known[case.id].rpartition("-")[0]
                     text = _with_example("", case)
@@ -283,9 +333,10 @@ class _BatchProofs:
             answer, text = self._ctx.metadata.get("known_answers", {}).get(case.id, ("", skill.content))
             if text == skill.content:
                 passed = self._prover.judged(case, True, answer)
-                self.asked[case.id] = _seen_with_known(self._prover, case, skill, self.skills)
+                seen = self._ctx.metadata.get("known_seen", {}).get(case.id)
+                self.asked[case.id] = seen or _seen_with_known(self._prover, case, skill, self.skills)
             else:
-                # The answer was given with another text of the skill, so the final test asks again.
+                # The skill had another text when it was asked, so the final test asks again.
                 passed = case
                 self.asked[case.id] = ""
             self.operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=(passed,)))
@@ -294,8 +345,8 @@ class _BatchProofs:
             self.skills = _replaced(self.skills, skill.replace(cases=join_cases(skill.cases, (passed,))))
 
     async def _tried(self, operation: UpdateOperation, old: Skill | None) -> None:
-        """Try the text of an operation, then others in its place, and take over the first one that proves."""
-        self._calls_left = max(1, self._step.calls_per_skill - int(self._step.final_test))
+        """Try the text of an operation, then other texts, and keep the first one that passes."""
+        self._calls_left = self._most_calls
         text = operation.content or ""
         attempt = await self._attempt(operation, text, is_rule=True)
         retries = 0
@@ -321,13 +372,13 @@ class _BatchProofs:
         self._keep(operation, old, attempt, text, retries)
 
     async def _generalised(self, operation: UpdateOperation, skill: Skill) -> bool:
-        """Give a skill that is only a correction with its example the rule of a second case, if the rule proves."""
+        """Replace a skill that is just a correction with its example by the rule of a second case, if that passes."""
         if not any(worked_example(case) in skill.content for case in skill.cases):
             return False
         change = dataclasses.replace(operation, type="UPDATE", skill_id=skill.id, section=skill.section)
         if self._is_guarded(change):
             return False
-        self._calls_left = max(1, self._step.calls_per_skill - int(self._step.final_test))
+        self._calls_left = self._most_calls
         text = operation.content or ""
         attempt = await self._attempt(change, text, is_rule=True)
         if attempt.passed is not True or await self._broken_by(change, skill, attempt) is not None:
@@ -336,39 +387,52 @@ class _BatchProofs:
         return True
 
     def _is_untrusted(self, operation: UpdateOperation, attempt: _Attempt) -> bool:
-        """Tell whether a rule was neither proven nor refuted, and comes from a small model, which distorts many."""
+        """Return whether a rule was not judged and comes from a small model, which distorts many rules."""
         was_judged = attempt.passed is not None
         return not was_judged and self._prover.shows_examples and was_corrected(operation.cases[0])
 
     async def _attempt(self, operation: UpdateOperation, text: str, *, is_rule: bool = False) -> _Attempt:
-        """Try one text in the book; a rule also for what it holds, and alone if there are calls left for that."""
+        """Try one text in the book. Check what a rule contains, and try it alone too if enough calls are left.
+
+        As many cases as there are workers are asked at once, and no more after one that fails.
+        """
         alone = is_rule and self._calls_left >= _CALLS_OF_RULE
         skills, skill = self._with(operation, text, operation.cases)
         passed: bool | None = True
         answer = ""
         outcomes: dict[str, CaseOutcome] = {}
-        for case in operation.cases:
-            if is_rule and (problem := _uncovered(text, case)):
-                return _Attempt(text, skills, skill, False, outcomes=outcomes, problem=problem)
-            answers: list[CaseOutcome] = []
+        for cases in _parts(operation.cases, self._workers):
+            problems = [_uncovered(text, case) if is_rule else "" for case in cases]
+            if problems[0]:
+                return _Attempt(text, skills, skill, False, outcomes=outcomes, problem=problems[0])
+            covered = cases[: next((place for place, problem in enumerate(problems) if problem), len(cases))]
+            last = dict[str, CaseOutcome]()
             if alone:
-                answers.append(await self._outcome(case, [skill.replace(cases=())]))
-            shown = await self._calling.function(partial(self._prover.shown, case.question, skills))
-            if not alone or (answers[-1].passed is not False and [each.id for each in shown] != [skill.id]):
-                answers.append(await self._outcome(case, skills))
-            self.asked[case.id] = self._prover.fingerprint(case.question, skills)
-            outcomes[case.id] = answers[-1]
-            answer = answers[-1].answer
-            if answers[-1].passed is False:
-                return _Attempt(text, skills, skill, False, answer, outcomes, _told(case, answer))
-            if answers[-1].passed is None:
-                passed = None
+                last = {each.case.id: each for each in await self._outcomes(covered, _by_itself(skill))}
+            in_book: list[SkillCase] = []
+            for case in covered:
+                shown = await self._calling.function(partial(self._prover.shown, case.question, skills))
+                if not alone or (last[case.id].passed is not False and [each.id for each in shown] != [skill.id]):
+                    in_book.append(case)
+            last |= {each.case.id: each for each in await self._outcomes(in_book, skills)}
+            for case in covered:
+                self.asked[case.id] = self._prover.fingerprint(case.question, skills)
+            outcomes |= last
+            for case in covered:
+                answer = last[case.id].answer
+                if last[case.id].passed is False:
+                    return _Attempt(text, skills, skill, False, answer, outcomes, _told(case, answer))
+                if last[case.id].passed is None:
+                    passed = None
+            if len(covered) < len(cases):
+                problem = problems[len(covered)]
+                return _Attempt(text, skills, skill, False, outcomes=outcomes, problem=problem)
         return _Attempt(text, skills, skill, passed, answer, outcomes)
 
     async def _without_regression(
         self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt, fallback: str
     ) -> tuple[_Attempt, str]:
-        """Return the attempt that breaks no case which passed so far; with a reason if there is none."""
+        """Return an attempt that breaks no case that has passed so far, or the given one and the reason to drop it."""
         broken = await self._broken_by(operation, old, attempt)
         if broken is None:
             return attempt, ""
@@ -380,34 +444,83 @@ class _BatchProofs:
                 self.asked[broken.case.id] = self._prover.fingerprint(broken.case.question, again.skills)
                 if outcome.passed is not False:
                     return again, ""
+        repaired = await self._with_repaired(attempt, broken.case)
+        if repaired is not None:
+            return repaired, ""
         told = f"with it, {broken.case.question!r} was answered {self._prover.hidden(broken.answer)!r}"
         return attempt, f"it breaks case {broken.case.id}: {told}"
 
     async def _broken_by(self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt) -> CaseOutcome | None:
-        """Ask cases that passed so far, of the skills that are most similar, and return the first one that fails."""
+        """Ask cases of similar skills that have passed so far, and return the outcome of the first that is broken.
+
+        What they passed with may be shown no longer, so one that fails is asked without the change as well: only if it
+        passes then has the change broken it.
+        """
         most = min(self._step.regression_cases, max(self._calls_left, 0 if old is None else 1))
-        asked = 0
         own = {case.id for case in operation.cases}
+        due: dict[str, str] = {}
+        cases: list[SkillCase] = []
         for case in self._similar_cases(attempt.text, old):
-            if asked >= most:
-                return None
-            if case.id in own or case.last_result != "passed":
+            if len(cases) == most:
+                break
+            if case.id in own or case.id in due or case.last_result != "passed":
                 continue
-            before = self._prover.fingerprint(case.question, self.skills)
             after = self._prover.fingerprint(case.question, attempt.skills)
-            if before == after:
-                continue
-            outcome = await self._outcome(case, attempt.skills)
-            asked += 1
-            if outcome.passed is False:
-                return outcome
-            self.asked[case.id] = after
+            if self._prover.fingerprint(case.question, self.skills) != after:
+                due[case.id] = after
+                cases.append(case)
+        for part in _parts(cases, self._workers):
+            for outcome in await self._outcomes(part, attempt.skills):
+                if outcome.passed is not False:
+                    self.asked[outcome.case.id] = due[outcome.case.id]
+                    continue
+                without = await self._outcome(outcome.case, self.skills)
+                if without.passed is not False:
+                    return outcome
+                self._note_failed(without)
         return None
 
-    def _similar_cases(self, text: str, old: Skill | None) -> list[SkillCase]:
-        """Return the cases of the book: those of the changed skill, then those of other ones, the most similar first.
+    def _note_failed(self, outcome: CaseOutcome) -> None:
+        """Record that a case which has passed before fails with the book as it is, whatever is learned now."""
+        case = outcome.case
+        logger.info("Case %s failed before this change: %r was answered %r", case.id, case.question, outcome.answer)
+        self.asked[case.id] = ""  # the final test asks it, and gives its skill the example
+        failed = self._prover.judged(case, False, outcome.answer)
+        for skill in self._in_book(case):
+            self.operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=(failed,)))
 
-        Those that share no word with it come last: an agent that is shown the whole book may be misled by any skill.
+    async def _with_repaired(self, attempt: _Attempt, broken: SkillCase) -> _Attempt | None:
+        """Return the attempt with the worked example in the skill whose case it breaks, if the case then passes."""
+        holders = [skill for skill in self._in_book(broken) if skill.id != attempt.skill.id and not skill.pinned]
+        if len(holders) != 1:
+            return None
+        holder = holders[0]
+        text = _with_more(self._prover, holder.content, holder, broken)
+        change = UpdateOperation("UPDATE", skill_id=holder.id, content=text, cases=(broken,))
+        if text == holder.content or self._is_guarded(change):
+            return None
+        skills = _replaced(attempt.skills, holder.replace(content=text))
+        outcome = await self._outcome(broken, skills)
+        if not outcome.passed:
+            return None
+        passed = self._prover.judged(broken, True, outcome.answer)
+        for case in holder.cases:
+            self.asked[case.id] = ""  # the final test asks it with the new text
+        self.asked[broken.id] = self._prover.fingerprint(broken.question, skills)
+        self.operations.append(dataclasses.replace(change, cases=(passed,)))
+        repaired = holder.replace(content=text, cases=join_cases(holder.cases, (passed,)))
+        return dataclasses.replace(attempt, skills=_replaced(skills, repaired))
+
+    def _in_book(self, case: SkillCase) -> list[Skill]:
+        """Return the skills with a case that are in the book already, so that an operation can name them."""
+        return [
+            skill for skill in self.skills if skill.id in self._ids and any(each.id == case.id for each in skill.cases)
+        ]
+
+    def _similar_cases(self, text: str, old: Skill | None) -> list[SkillCase]:
+        """Return the cases of the book: those of the changed skill, then those of other skills, the most similar first.
+
+        Cases that share no word with it come last; an agent that sees the whole book may be misled by any skill.
         """
         with_cases = [skill for skill in self.skills if skill.cases and skill is not old]
         scores = LexicalRanker()(text, with_cases)
@@ -416,12 +529,20 @@ class _BatchProofs:
         return [case for skill in (*first, *(with_cases[place] for place in order)) for case in skill.cases]
 
     async def _outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
+        (outcome,) = await self._outcomes([case], skills)
+        return outcome
+
+    async def _outcomes(self, cases: Sequence[SkillCase], skills: Sequence[Skill]) -> list[CaseOutcome]:
+        """Ask the questions of different cases at once, with the same skills; the outcomes are in their order."""
+        self._calls_left -= len(cases)
+        return await self._calling.each([partial(self._asked, case, skills) for case in cases], self._workers)
+
+    async def _asked(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome:
         stop_if_cancelled()
-        self._calls_left -= 1
         return await self._prover.outcome_with(self._calling, case, skills)
 
     async def _better_text(self, operation: UpdateOperation, attempt: _Attempt, retry: int) -> str:
-        """Ask the reflector for another text, and tell it what came of this one."""
+        """Ask the reflector for another text, and tell it the problem of this one."""
         reflector = self._step.reflector
         if reflector is None:
             return ""
@@ -453,7 +574,7 @@ class _BatchProofs:
     def _keep(self, operation: UpdateOperation, old: Skill | None, attempt: _Attempt, text: str, retries: int) -> None:
         passed = attempt.passed
         if passed is False and not was_corrected(operation.cases[0]):
-            # A text that failed as well as the others is not better than what the role wrote.
+            # If all texts failed, none is better than the one that the role wrote.
             skills, skill = self._with(operation, text, operation.cases)
             attempt = dataclasses.replace(attempt, text=text, skills=skills, skill=skill)
         cases = []
@@ -462,7 +583,7 @@ class _BatchProofs:
             if found is None:
                 self.asked[case.id] = ""  # the final test asks it
             cases.append(case if found is None else self._prover.judged(case, found.passed, found.answer))
-        # A new text resets what is known of the older cases; those that were asked with it have passed.
+        # A new text resets the results of the older cases, except those that have passed with it.
         kept = (
             ()
             if old is None
@@ -486,26 +607,26 @@ class _BatchProofs:
         self.skills = _replaced(attempt.skills, proven)
 
     def _was_asked_with(self, case: SkillCase, skills: Sequence[Skill]) -> bool:
-        """Tell whether a case was asked with the texts that are shown with it now."""
+        """Return whether a case was asked with the texts that are shown with it now."""
         return self.asked.get(case.id) == self._prover.fingerprint(case.question, skills)
 
     def _drop(self, operation: UpdateOperation, attempt: _Attempt, retries: int, reason: str) -> None:
         for case in operation.cases:
             self.asked.pop(case.id, None)
-        self.operations.append(operation)  # so that the history has it among what was skipped
+        self.operations.append(operation)  # so that the history lists it as skipped
         wrong = operation.cases[0].wrong
         after = self._prover.hidden(attempt.answer)
         self.notes.append(ProofNote(operation, attempt.passed, wrong, after, retries, reason))
 
     def _join(self, skill: Skill, cases: Sequence[SkillCase]) -> None:
-        """Join cases, which are not asked before the final test, to a skill that has the same deciding values."""
+        """Add cases to a skill that has the same deciding values; only the final test asks them."""
         for case in cases:
             self.asked[case.id] = ""
         self.operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=tuple(cases)))
         self.skills = _replaced(self.skills, skill.replace(cases=join_cases(skill.cases, cases)))
 
     def _learned_meanwhile(self, operation: UpdateOperation) -> Skill | None:
-        """Return a skill that an overlapping sample has added, and whose case has the same deciding values."""
+        """Return a skill that an overlapping sample has added and whose case has the same deciding values."""
         if operation.type != "ADD" or "case_holders" not in self._ctx.metadata:
             return None
         for skill in self.skills:
@@ -525,7 +646,7 @@ class _BatchProofs:
         )
 
     def _with(self, operation: UpdateOperation, text: str, cases: Sequence[SkillCase]) -> tuple[Sequence[Skill], Skill]:
-        """Return the book with an operation, and the skill that it makes."""
+        """Return the book with an operation applied, and the skill that results from it."""
         old = self._old(operation)
         if old is not None:
             changed = old.replace(content=text, section=operation.section or old.section)
@@ -541,7 +662,7 @@ class _BatchProofs:
         return next((skill for skill in self.skills if skill.id == operation.skill_id), None)
 
     def _is_guarded(self, operation: UpdateOperation, text: str | None = None) -> bool:
-        """Tell whether the guard of `ApplyStep` will refuse an operation."""
+        """Return whether the guard of `ApplyStep` will reject an operation."""
         guard = self._step.guard
         if guard is None:
             return False
@@ -553,26 +674,30 @@ class _BatchProofs:
 class _FinalTest:
     """The last test of a run: what was learned late may break what was learned early.
 
-    Invariant: each round is one version of the book, committed under a key of its own, so that a resumed run takes up
-    the test where it was.
+    Invariant: each round is one version of the book, committed under a key of its own, so that a resumed run continues
+    the test at the right round.
 
     Args:
         prover: Asks the questions.
         book: The book.
-        asked: What was shown with each case of the run when it was asked last, by its id.
+        asked: The fingerprint of what was shown with each case of the run when it was last asked, by id.
         last_index: The `global_sample_index` of the last sample.
+        workers: How many questions are asked at once.
     """
 
-    def __init__(self, prover: CaseProver, book: Skillbook, asked: Mapping[str, str], last_index: int) -> None:
+    def __init__(
+        self, prover: CaseProver, book: Skillbook, asked: Mapping[str, str], last_index: int, workers: int
+    ) -> None:
         self._prover = prover
+        self._workers = workers
         self._last_index = last_index
         self._book = book
         self._asked = dict(asked)
         self._outcomes: dict[str, CaseOutcome] = {}
-        """What became of each case in this round: two skills may have the same one."""
+        """The outcome of each case in this round, because two skills may have the same case."""
 
     def run(self) -> None:
-        """Ask, and give failing cases their examples; then ask once more what that has changed."""
+        """Ask the cases, and add the examples of those that fail; then ask once more what that has changed."""
         for number in range(1, _ROUNDS + 1):
             key = _round_key(number)
             store = self._book.store
@@ -582,21 +707,18 @@ class _FinalTest:
                 return
 
     def _round(self, key: SampleKey | None, number: int) -> bool:
-        """Make one round; return whether it has changed a text."""
+        """Make one round. Returns whether it has changed a text."""
         skills = self._book.skills()
         operations: list[UpdateOperation] = []
         parted: dict[str, list[str]] = {}
         changed = False
-        self._outcomes.clear()
+        self._ask(skills, number)
         for skill in skills:
             results: list[SkillCase] = []
             failed: list[CaseOutcome] = []
             for case in skill.cases:
-                if number > 1 and case.last_result == "passed" and not self._prover.chooses:
-                    # An agent that sees the whole book sees any change of it: what passed is not asked a second time.
-                    continue
-                outcome = self._outcome(case, skill, skills)
-                if outcome is None:
+                outcome = self._outcomes.get(case.id)
+                if outcome is None or not self._is_due(case, number):
                     continue
                 results.append(self._prover.judged(case, outcome.passed, outcome.answer))
                 if outcome.passed is False:
@@ -615,60 +737,76 @@ class _FinalTest:
         try:
             self._book.apply_update(batch, author="proof", key=key, progress=None if key is None else note)
         except AlreadyCommittedError as error:
-            logger.info("Nothing was written again: %s", error)
-        # Last, so that a case which moves into a skill of its own is in two skills for a moment, and never in none.
+            logger.info("The results of the final test are not written a second time: %s", error)
+        # Last, so that a case that moves into a skill of its own is in two skills for a moment, and always in one.
         for skill_id, moved in parted.items():
             self._book.remove_cases(skill_id, moved)
         return changed
 
-    def _outcome(self, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> CaseOutcome | None:
-        """Return what becomes of a case now; None if it was asked with the same skills already."""
-        before = self._asked.get(case.id)
-        if before is None:
-            return None
-        if case.id in self._outcomes:  # another skill has the same case
-            return self._outcomes[case.id]
-        if before.startswith(_KNOWN):
-            seen = _seen_with_known(self._prover, case, skill, skills)
-        else:
-            seen = self._prover.fingerprint(case.question, skills)
-        if before == seen:
-            return None
+    def _is_due(self, case: SkillCase, number: int) -> bool:
+        """Return whether a case takes part in a round."""
+        # An agent that sees the whole book sees every change, so cases that passed are not asked again.
+        return number == 1 or case.last_result != "passed" or self._prover.chooses
+
+    def _ask(self, skills: Sequence[Skill], number: int) -> None:
+        """Ask the cases of a round, except those that have already been asked with the same skills."""
+        due: dict[str, tuple[SkillCase, str]] = {}
+        for skill in skills:
+            for case in skill.cases:
+                before = self._asked.get(case.id)
+                if before is None or case.id in due or not self._is_due(case, number):
+                    continue
+                if before.startswith(_KNOWN):
+                    seen = _seen_with_known(self._prover, case, skill, skills)
+                else:
+                    seen = self._prover.fingerprint(case.question, skills)
+                if before != seen:
+                    due[case.id] = case, seen
+        self._outcomes.clear()
+
+        async def asked(case: SkillCase) -> CaseOutcome | None:
+            return self._outcome(case, skills)
+
+        works = [partial(asked, case) for case, _ in due.values()]
+        for (case, seen), outcome in zip(due.values(), finished(BLOCKING.each(works, self._workers)), strict=True):
+            if outcome is not None:
+                self._asked[case.id] = seen
+                self._outcomes[case.id] = outcome
+
+    def _outcome(self, case: SkillCase, skills: Sequence[Skill]) -> CaseOutcome | None:
+        """Return the outcome of a case now; None if the agent or an environment failed."""
         stop_if_cancelled()
         try:
-            outcome = self._prover.outcome(case, skills)
+            return self._prover.outcome(case, skills)
         except (LLMError, PipelineCancelled):
             raise
         except Exception:
-            # The agent and the environments may be anybody's. What the run has learned is written already.
+            # Agents and environments of users may raise anything, and what the run has learned is already written.
             logger.exception("The final test could not ask %r", case.question)
             return None
-        self._asked[case.id] = seen
-        self._outcomes[case.id] = outcome
-        return outcome
 
     def _repaired(
         self, skill: Skill, results: Sequence[SkillCase], failed: Sequence[CaseOutcome]
     ) -> tuple[list[UpdateOperation], list[str]]:
-        """Return the operations that note the results, and give a failing case its example or a skill of its own.
+        """Return the operations that record the results and add the example of a failing case, or a skill for it.
 
-        With them come the ids of the cases that have moved into skills of their own.
+        Also return the ids of the cases that have moved into skills of their own.
         """
         text = skill.content
         own: list[SkillCase] = []
         for outcome in failed:
-            better = self._with_more(text, skill, outcome.case)
+            better = _with_more(self._prover, text, skill, outcome.case)
             if better != text:
                 text = better
             elif len(skill.cases) > 1 and worked_example(outcome.case):
                 own.append(outcome.case)
         if text != skill.content:
-            # A new text resets the results: what failed is asked again in the next round.
+            # A new text resets the results, so failed cases are asked again in the next round.
             kept_cases = join_cases(skill.cases, results)
             return [UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=kept_cases)], []
         operations: list[UpdateOperation] = []
         if own and len(own) == len(skill.cases):
-            # The skill keeps its first case, alone: without one, it would mislead with a text that nothing proves.
+            # The skill keeps its first case only. Without any, its text would be unproven and could mislead.
             kept = own.pop(0)
             first = worked_example(skill.cases[0])
             text = _with_example((skill.content.partition(first)[0] if first else skill.content).strip(), kept)
@@ -679,17 +817,8 @@ class _FinalTest:
         operations += [self._as_own_skill(skill, case) for case in own]
         return operations, [case.id for case in own]
 
-    def _with_more(self, text: str, skill: Skill, case: SkillCase) -> str:
-        """Return the text of a skill with the example of a case that fails with it; the same if it is there."""
-        if worked_example(case) in text:
-            return text
-        if self._prover.shows_examples and skill.cases[0].id == case.id and was_corrected(case):
-            # The agent was shown the example, so it is the rule that misleads.
-            return _with_example(text, case)
-        return f"{text} {worked_example(case)}"
-
     def _as_own_skill(self, skill: Skill, case: SkillCase) -> UpdateOperation:
-        """Return the operation that makes a skill of a case; it is asked once, beside the others."""
+        """Return the operation that makes a skill from a case; the case is asked once, with that skill in the book."""
         content = _with_example(skill.content, case)
         made = Skill("new-00001", skill.section, content, cases=(case,))
         outcome = self._prover.outcome(case, [*self._book.skills(), made])
@@ -698,10 +827,10 @@ class _FinalTest:
 
 
 def _seen_with_known(prover: CaseProver, case: SkillCase, skill: Skill, skills: Sequence[Skill]) -> str:
-    """Return what was shown with a case that a skill knew already.
+    """Return the fingerprint of what was shown with a case that a skill already knew.
 
-    For an agent that sees the whole book, any new skill changes that. There the case is asked again only if its skill
-    changes: so a trace that taught nothing new costs one call.
+    For an agent that sees the whole book, any new skill would change it. Such a case is asked again only if its skill
+    changes, so that a trace that teaches nothing new costs one call.
     """
     if prover.chooses:
         return prover.fingerprint(case.question, skills)
@@ -709,7 +838,7 @@ def _seen_with_known(prover: CaseProver, case: SkillCase, skill: Skill, skills: 
 
 
 def _asked_in(book: Skillbook, run_id: str) -> dict[str, str]:
-    """Return what a store has noted of the cases of a run: a resumed run has forgotten them."""
+    """Return what a store has recorded about the cases of a run, for a resumed run."""
     if book.store is None or not run_id:
         return {}
     asked: dict[str, str] = {}
@@ -720,23 +849,30 @@ def _asked_in(book: Skillbook, run_id: str) -> dict[str, str]:
 
 
 def _older_cases(prover: CaseProver, skills: Sequence[Skill], asked: Mapping[str, str], most: int) -> dict[str, str]:
-    """Return the cases of earlier runs that a skill of this run may have broken, as cases that were not asked yet.
+    """Return the cases of earlier runs that a skill of this run may have broken, marked as not asked.
 
-    The proof of a skill may leave no call for them. With an agent that sees the whole book, every skill is shown with
-    every case, so there they would be too many.
+    The proof of the skill may have had no call left for them. An agent that sees the whole book is shown every skill
+    with every case, so only the case of the most similar skill is returned, unless the proof has asked it.
     """
-    if not prover.chooses or not most:
+    if not most:
         return {}
     found: dict[str, str] = {}
     older = [skill for skill in skills if any(_may_be_broken(case, asked) for case in skill.cases)]
+    passed = [skill for skill in skills if any(case.last_result == "passed" for case in skill.cases)]
     ranker = LexicalRanker()
     for new in skills:
         if not any(case.id in asked for case in new.cases):
             continue
-        for skill in ranker.best(new.content, [skill for skill in older if skill.id != new.id], most):
-            for case in skill.cases:
-                if not _may_be_broken(case, asked) or new.created_at <= case.last_run_at:
-                    continue
+        if prover.chooses:
+            nearest = ranker.best(new.content, [skill for skill in older if skill.id != new.id], most)
+        else:
+            nearest = ranker.best(new.content, [skill for skill in passed if skill.id != new.id], 1)
+        for skill in nearest:
+            cases = [case for case in skill.cases if _may_be_broken(case, asked) and new.created_at > case.last_run_at]
+            if not prover.chooses:
+                found |= {case.id: "" for case in cases[:1]}
+                continue
+            for case in cases:
                 if any(shown.id == new.id for shown in prover.shown(case.question, skills)):
                     found[case.id] = ""
     return found
@@ -754,14 +890,24 @@ def _round_key(number: int) -> SampleKey | None:
 
 
 def _with_example(text: str, case: SkillCase) -> str:
-    """Return the correction with its worked example; where no person corrected, the text with it."""
+    """Return the correction with its worked example or, if no person corrected the case, the text with it."""
     example = worked_example(case)
     said = " ".join(case.correction.split()) if was_corrected(case) else text
     return said if example in said else f"{said} {example}"
 
 
+def _with_more(prover: CaseProver, text: str, skill: Skill, case: SkillCase) -> str:
+    """Return the text of a skill with the example of a failing case; the same text if it already has it."""
+    if worked_example(case) in text:
+        return text
+    if prover.shows_examples and skill.cases[0].id == case.id and was_corrected(case):
+        # The agent saw the example, so the rule is what misleads it.
+        return _with_example(text, case)
+    return f"{text} {worked_example(case)}"
+
+
 def _uncovered(text: str, case: SkillCase) -> str:
-    """Say what a rule lacks, or what of this one case it carries; empty if it is as it has to be."""
+    """Describe what a rule lacks, or what it contains that only applies to this case; empty if neither is true."""
     if not was_corrected(case):
         return ""
     if missing := missing_values(text, case):
@@ -780,6 +926,17 @@ def _uncovered(text: str, case: SkillCase) -> str:
 def _told(case: SkillCase, answer: str) -> str:
     right = case.expected or " ".join(case.check.value.splitlines())
     return f"With it the task was answered {answer!r}; right is {right!r}."
+
+
+def _by_itself(skill: Skill) -> list[Skill]:
+    """Return a skill as the only one of a book, without its cases. A new one has the same id whenever it is tried."""
+    id = "new-00001" if skill.id.startswith("new-") else skill.id
+    return [skill.replace(id=id, cases=())]
+
+
+def _parts(cases: Sequence[SkillCase], size: int) -> list[Sequence[SkillCase]]:
+    """Return the cases in parts of at most this size."""
+    return [cases[place : place + size] for place in range(0, len(cases), size)]
 
 
 def _replaced(skills: Sequence[Skill], changed: Skill) -> list[Skill]:

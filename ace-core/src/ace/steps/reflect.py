@@ -1,4 +1,4 @@
-"""`ReflectStep`: has the reflector find out what a trace teaches."""
+"""`ReflectStep`: asks the reflector what a trace teaches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ace.arguments import checked_class
-from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_reflector, finished
 from ace.calls.model_calls import redactor_for
-from ace.calls.role_calls import call_reflector
 from ace.context import ACEStepContext
 from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
 from ace.steps.trace_cases import is_known, open_cases, with_cases
@@ -24,18 +23,18 @@ __all__ = ["ReflectStep"]
 
 @checked_class
 class ReflectStep:
-    """Has the reflector find out what a trace teaches. From here on, a sample is in the background.
+    """Asks the reflector what a trace teaches. From this step on, a sample is in the background.
 
-    The reflector gets the whole trace, and what can be read of it under the usual names; one that takes `cases` gets
-    those that the trace yields (`ace.cases`). If `KnownStep` found that the skillbook answers all of them, the
-    reflector is not asked, and the reflection is empty. A sample of a run that was cancelled is not begun.
+    The reflector receives the whole trace, and the fields that were recognised in it; one that takes `cases` also
+    receives those found in the trace (`ace.cases`). If `KnownStep` found that the skillbook already answers them all,
+    the reflector is not asked, and the reflection is empty. If the run was cancelled, the sample ends here.
 
     Args:
         reflector: The reflector; its `reflect` may be `async def`.
         max_workers: How many reflections this step makes at once; by default three, which all instances share.
-        allow: The classes of sensitive text that are not replaced in what the reflector sends to its model; see
+        allow: The classes of sensitive text that are not redacted in what the reflector sends to its model; see
             `ace.redaction`. Inside a run, they are those of the guard of its `ApplyStep`.
-        is_boundary: Whether the background begins here; it does not behind a `KnownStep`.
+        is_boundary: Whether the background begins here; it does not after a `KnownStep`.
     """
 
     requires = frozenset({"trace", "skillbook"})
@@ -59,7 +58,7 @@ class ReflectStep:
 
     @property
     def awaited(self) -> Awaited:
-        """When the engine awaits this step: as its reflector is plain, asynchronous or both."""
+        """When the engine awaits this step: depends on whether its reflector is plain, asynchronous or both."""
         return awaited_where(self.reflector, "reflect")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
@@ -67,19 +66,19 @@ class ReflectStep:
         return finished(self._reflected(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the reflection on the context, without a thread that waits for it."""
+        """Put the reflection on the context, without blocking a thread."""
         return await self._reflected(ON_LOOP, ctx)
 
     async def _reflected(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
-        # Imported here, as both need pydantic, which building a pipeline must not load.
-        from ace.implementations.trace_reading import read_trace
+        # Imported here, because both need pydantic, which building a pipeline must not load.
         from ace.outputs import AgentOutput
+        from ace.roles.trace_reading import read_trace
 
         trace = needed(ctx.trace, "trace", self)
-        # Reading a large trace takes long enough to hold up an event loop.
+        # Reading a large trace takes long enough to block an event loop.
         read = await calling.function(lambda: read_trace(trace))
         if is_known(ctx):
             return ctx.replace(reflection=_nothing_new())
@@ -104,7 +103,7 @@ class ReflectStep:
 
 
 def _takes_cases(reflector: ReflectorLike) -> bool:
-    """Tell whether a reflector takes `cases`; one that was written before there were any need not."""
+    """Return whether a reflector takes `cases`, which older ones do not."""
     try:
         parameters = inspect.signature(reflector.reflect).parameters
     except (TypeError, ValueError):  # built in

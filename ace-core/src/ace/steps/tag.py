@@ -1,4 +1,4 @@
-"""`TagStep`: counts which skills helped and which did harm."""
+"""`TagStep`: counts which skills helped and which were harmful."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ logger = logging.getLogger(__name__)
 
 @checked_class
 class TagStep:
-    """Raises the counters of the skills that the reflection judged.
+    """Increments the counters of the skills that the reflection judged.
 
     A judgement of a skill that does not exist, or with an unknown tag, is logged as a warning.
 
     Args:
-        skillbook: The book to write.
+        skillbook: The book to change.
     """
 
     requires = frozenset({"reflection"})
@@ -38,7 +38,7 @@ class TagStep:
         self.skillbook = self.lane_key = skillbook
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Count every judgement; the context stays as it is."""
+        """Count every judgement; the context does not change."""
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()
@@ -60,7 +60,7 @@ class TagStep:
         return ctx
 
     def _is_counted(self, ctx: ACEStepContext) -> bool:
-        """Whether the sample was tagged before it failed, and is now retried."""
+        """Whether the tags were counted in an earlier attempt at the sample, which failed later."""
         key, store = ctx.metadata.get("sample_key"), self.skillbook.store
         if store is None or not isinstance(key, SampleKey):
             return False
@@ -68,7 +68,7 @@ class TagStep:
 
 
 def tags_key(key: SampleKey) -> SampleKey:
-    """Return the key under which the tags of a sample are committed that went no further.
+    """Return the key under which the tags of a sample are committed if it fails after the `TagStep`.
 
     Args:
         key: The key of the sample.

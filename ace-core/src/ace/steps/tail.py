@@ -1,9 +1,7 @@
-"""`learning_tail`: the steps with which every runner ends, and what they do once more when a run is over."""
+"""`learning_tail`: the last steps of every runner. Some of them have work left at the end of a run (`EndOfRun`)."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -28,49 +26,27 @@ if TYPE_CHECKING:
     from ace.protocols.roles import AgentLike, ReflectorLike, Retrieval, SkillManagerLike
     from ace.skill import Provenance
     from ace.skillbook import Skillbook
-    from ace.steps.copy_guard import CopyGuard
+    from ace.steps.leakage_guard import LeakageGuard
     from ace.steps.prove import Unproven
 
-__all__ = ["EndOfRun", "Prove", "end_steps", "learning_tail"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["EndOfRun", "Prove", "learning_tail"]
 
 Prove = bool | Literal["auto"]
-"""Whether skills are proven: `auto` if the agent says that it can be asked again."""
+"""Whether skills are proven; with `auto`, they are if the agent declares that it can be asked again."""
 
 
 @runtime_checkable
 class EndOfRun(Protocol):
-    """A step that has work left when the last sample is through. Runners call it, in the order of the steps."""
+    """A step that has work left after the last sample. Runners call it, in the order of the steps."""
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
-        """Do what is left.
+        """Do the remaining work.
 
         Args:
             last_index: The `global_sample_index` of the last sample.
-            interrupted: Whether the run was interrupted, so that only what saves work is done.
+            interrupted: Whether the run was interrupted; then only save what was learned.
         """
         ...
-
-
-def end_steps(
-    steps: Iterable[object], last_index: int, *, interrupted: bool, on_problem: Callable[[Exception], None]
-) -> None:
-    """Let steps do what they have left. One that cannot, such as write a file, does not keep the others from it.
-
-    Args:
-        steps: The steps of a pipeline, in order.
-        last_index: The `global_sample_index` of the last sample.
-        interrupted: Whether the run was interrupted.
-        on_problem: Told of what a step raises.
-    """
-    for step in steps:
-        if isinstance(step, EndOfRun):
-            try:
-                step.end_run(last_index, interrupted=interrupted)
-            except Exception as error:
-                logger.error("%s could not end the run: %s", type(step).__name__, error)
-                on_problem(error)
 
 
 @checked_arguments()
@@ -83,7 +59,7 @@ def learning_tail(
     dedup_interval: int = 10,
     checkpoint_dir: str | Path | None = None,
     checkpoint_interval: int = 10,
-    guard: CopyGuard | None = None,
+    guard: LeakageGuard | None = None,
     max_adds: int | None = MAX_ADDS,
     provenance: Provenance = "full",
     agent: AgentLike | None = None,
@@ -97,22 +73,22 @@ def learning_tail(
     """Return the standard steps that learn from a trace.
 
     Args:
-        reflector: Who finds out what a trace teaches.
-        skill_manager: Who turns that into operations.
+        reflector: Finds out what a trace teaches.
+        skill_manager: Turns that into operations.
         skillbook: The book that learns.
-        dedup_manager: Merges similar skills. One that has no skill manager of its own, and can be given one
-            (`with_skill_manager`), asks `skill_manager` about doubtful pairs. Where skills are proven, one that can
-            be given a prover (`with_prover`) proves its merges on their cases.
+        dedup_manager: Merges duplicate skills. One without a skill manager that accepts one (`with_skill_manager`) asks
+            `skill_manager` about doubtful pairs. If skills are proven, one that accepts a prover (`with_prover`) proves
+            its merges on their cases.
         dedup_interval: The number of samples between two merges.
-        checkpoint_dir: Where copies of the book go, if anywhere.
+        checkpoint_dir: The directory for copies of the book; None writes no copies.
         checkpoint_interval: The number of samples between two copies.
-        guard: Decides which operations are rejected; by default those that copy the right answer or a prompt, or hold
-            personal data or secrets.
+        guard: Decides which operations are rejected; by default those that copy the right answer or a prompt, or
+            contain personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
-        provenance: What is kept of a trace beside the skills; see `UpdateStep`.
+        provenance: What is kept of a trace with the skills; see `UpdateStep`.
         agent: The agent that is asked to prove skills.
-        prove: Whether it is. With `auto`, an agent is asked that has an attribute `can_be_asked_again` which is true,
-            as ours have: its answers have no other effect.
+        prove: Whether skills are proven. With `auto`, they are if the agent has an attribute `can_be_asked_again` that
+            is True, as ours have: its answers have no side effects.
         judge: A client that answers the checks of kind `judge` (`ace.skill.CaseCheck`).
         environment: The environment that judges the answers of the run, for the cases that it judged.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
@@ -120,14 +96,14 @@ def learning_tail(
         final_test: Whether cases whose shown skills have changed are asked once more at the end of a run.
 
     Returns:
-        Known, Reflect, Tag, Update, Prove, Apply, then Deduplicate and Checkpoint where asked for. Without an agent
-        that is asked, or with `provenance="ids"`, Known and Prove are missing.
+        Known, Reflect, Tag, Update, Prove, Apply, then Deduplicate and Checkpoint if requested. Known and Prove are
+        missing if skills are not proven, or with `provenance="ids"`.
 
     Raises:
-        ValueError: `prove` is True and there is no agent.
+        ValueError: `prove` is True and no agent is given.
     """
     allow = () if guard is None else guard.allow
-    # Without the texts of cases, nothing could be asked again later: such skills stay unproven.
+    # Without the texts of their cases, skills could not be tested later, so they stay unproven.
     prover = _prover(agent, prove, judge, environment, retrieval) if provenance == "full" else None
     reflect = ReflectStep(reflector, allow=allow, is_boundary=prover is None)
     steps: list[StepProtocol[ACEStepContext]] = [
@@ -165,7 +141,7 @@ def _prover(
     environment: TaskEnvironment | None,
     retrieval: Retrieval | None,
 ) -> CaseProver | None:
-    """Return what proves skills, if that is wanted and possible."""
+    """Return the prover of skills, if they are to be proven and can be."""
     if prove not in (True, False, "auto"):
         raise ValueError(f"prove must be True, False or 'auto', got {prove!r}")
     if prove is True and agent is None:

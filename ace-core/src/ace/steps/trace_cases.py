@@ -1,4 +1,4 @@
-"""The cases of a sample, and which of them the skillbook answers already."""
+"""The cases of a sample, and which of them the skillbook already answers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ace.skill import Skill, SkillCase
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
-    from ace.implementations.trace_reading import StandardTrace
     from ace.redaction import Redactor
+    from ace.roles.trace_reading import StandardTrace
 
 __all__ = [
     "holds_values",
@@ -38,16 +38,16 @@ _LEAST_WORDS = 3
 def with_cases(
     ctx: ACEStepContext, read: StandardTrace, redactor: Redactor, *, can_be_asked_again: bool = False
 ) -> ACEStepContext:
-    """Return the context with the cases of its trace in `metadata["cases"]`, unless they are there already.
+    """Return the context with the cases of its trace in `metadata["cases"]`, unless it already has them.
 
-    They have no time yet: the skillbook notes it when they are written. What is kept of a case holds no personal data
-    and no keys; a case whose answer is such a text is dropped.
+    They have no time yet: the skillbook sets it when it is written. Personal data and keys are redacted in them; a case
+    whose answer would be redacted is dropped.
 
     Args:
         ctx: The context.
-        read: Its trace.
+        read: Its trace, as `read_trace` returns it.
         redactor: Finds personal data and keys.
-        can_be_asked_again: Whether the agent that made the trace proves what it teaches; see `ace.cases.cases_of`.
+        can_be_asked_again: Whether the agent of the trace also proves what it teaches; see `ace.cases.cases_of`.
     """
     if "cases" in ctx.metadata:
         return ctx
@@ -60,16 +60,16 @@ def with_cases(
 
 
 def redacted_case(case: SkillCase, redactor: Redactor) -> SkillCase | None:
-    """Return a case in which all that is sensitive is replaced.
+    """Return a case with all sensitive text redacted.
 
-    A check that asks for something sensitive could not be passed any more. Such a case is dropped, and that is logged.
+    A check that looks for sensitive text could no longer be passed, so such a case is dropped, which is logged.
 
     Args:
         case: The case.
         redactor: Finds personal data and keys.
 
     Returns:
-        The case; with another question or context it has another id. None if it is dropped.
+        The case, with a new id if its question or context has changed. None if it is dropped.
     """
 
     def hidden(text: str) -> str:
@@ -103,7 +103,7 @@ def sample_cases(ctx: ACEStepContext) -> tuple[SkillCase, ...]:
 
 
 def known_cases(ctx: ACEStepContext) -> Mapping[str, str]:
-    """Return, by the ids of cases that the skillbook answers already, the skills that know the answers."""
+    """Return the ids of the skills that know an answer, by the ids of the cases that the skillbook already answers."""
     known: Mapping[str, str] = ctx.metadata.get("known_cases", {})
     return known
 
@@ -115,21 +115,21 @@ def open_cases(ctx: ACEStepContext) -> tuple[SkillCase, ...]:
 
 
 def is_known(ctx: ACEStepContext) -> bool:
-    """Tell whether the sample has cases, and the skillbook answers all of them: then it teaches nothing new."""
+    """Return whether the sample has cases and the skillbook answers all of them, so that it teaches nothing new."""
     return bool(sample_cases(ctx)) and not open_cases(ctx)
 
 
 def was_corrected(case: SkillCase) -> bool:
-    """Tell whether a person said what was wrong; what an environment says is not meant for rules."""
+    """Return whether a person said what was wrong; the feedback of an environment is not a rule."""
     if case.check.kind == "environment" or not case.correction.strip():
         return False
     return bool(deciding_values(case)) or len(content_words(case.correction)) >= _LEAST_WORDS
 
 
 def values_to_hold(case: SkillCase) -> tuple[str, ...]:
-    """Return what a skill must hold that knows the answer to a case.
+    """Return the values that a skill must contain to know the answer to a case.
 
-    Those are the deciding values of the correction. Without a correction, it is the answer itself.
+    They are the deciding values of the correction or, without a correction, the answer itself.
 
     Args:
         case: The case.
@@ -143,7 +143,7 @@ def values_to_hold(case: SkillCase) -> tuple[str, ...]:
 
 
 def holds_values(skill: Skill, values: Sequence[str]) -> bool:
-    """Tell whether a skill holds all of these values, of which there must be one."""
+    """Return whether a skill contains all of these values; False if there are none."""
     return bool(values) and all(keeps(skill.content, value) for value in values)
 
 
@@ -151,7 +151,7 @@ def _cases(ctx: ACEStepContext, read: StandardTrace, can_be_asked_again: bool) -
     spoken = {each["correction"] for each in read["corrections"] if each["place"] != "feedback"}
     judged = isinstance(ctx.trace, Mapping) and (ctx.trace.get("metrics") or ctx.trace.get("check"))
     return [
-        # What an environment says about one answer is not a correction that a rule could repeat.
+        # The feedback of an environment on one answer is not a correction that a rule could repeat.
         _replaced(case, correction="")
         if case.check.kind != "environment"
         and case.correction not in spoken

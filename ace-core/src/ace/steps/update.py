@@ -1,24 +1,27 @@
-"""`UpdateStep`: has the skill manager turn a reflection into operations."""
+"""`UpdateStep`: the skill manager turns a reflection into operations."""
 
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ace.arguments import checked_class, one_of
-from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, finished
-from ace.calls.model_calls import redactor_for
-from ace.calls.role_calls import call_skill_manager
+from ace.arguments import checked_class, one_of, whole_number
+from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_skill_manager, finished
+from ace.calls.model_calls import current_call_scope, redactor_for
 from ace.calls.secrets import known_secrets, redact
 from ace.cases import missing_values
 from ace.context import ACEStepContext
+from ace.pipeline import lane_queue
 from ace.protocols.errors import attribute_of, encodable
 from ace.redaction import Redactor
 from ace.retrieval import words
 from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
-from ace.steps.context_access import is_learned, model_calls_for, needed, stop_if_cancelled
+from ace.skillbook import BookMark
+from ace.steps.context_access import is_learned, model_calls_for, needed, run_of, stop_if_cancelled
+from ace.steps.proposals import Proposal, Proposals, conflicts
 from ace.steps.trace_cases import is_known, open_cases, redacted_case
 from ace.updates import UpdateBatch, UpdateOperation
 
@@ -31,24 +34,31 @@ __all__ = ["UpdateStep"]
 
 @checked_class
 class UpdateStep:
-    """Has the skill manager turn the reflection into operations, and notes on each where it comes from.
+    """Asks the skill manager to turn the reflection into operations, and records the source of each.
 
-    An operation gets the case that taught it, if there is one. If `KnownStep` found that the skillbook answers all
-    cases of the sample, the skill manager is not asked.
+    An operation gets the case that taught it, if there is one. If `KnownStep` found that the skillbook already answers
+    all cases of the sample, the skill manager is not asked.
 
-    It reads the skillbook in the same lane in which others write it, so it sees what earlier samples taught.
-    If it fails, the tags that the sample gave stay: they are true whether or not a skill comes of it.
+    The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. With
+    `max_workers`, in the run of a runner, it also asks about the samples that wait behind the current one, so that
+    their answers are there when their turns come. If such an answer does not fit the skillbook any more, because an
+    operation concerns a skill that has changed since, or its text is a near duplicate of a new one, the skill manager
+    is asked again.
+
+    If the step fails, the tags of the sample are kept: they hold whether or not a skill results.
 
     Args:
         skill_manager: The skill manager; its `update_skills` may be `async def`.
-        allow: The classes of sensitive text that are neither replaced in what the skill manager is sent nor in the
+        allow: The classes of sensitive text that are redacted neither in what is sent to the skill manager nor in the
             provenance and cases of skills; see `ace.redaction`. Inside a run, they are those of the guard of its
             `ApplyStep`.
-        provenance: What is kept of the trace beside the skill. With `ids`, the operations have no cases, no
-            justification and no evidence, and their source has no texts.
+        provenance: What is kept of the trace with the skill. With `ids`, the operations have no cases, no justification
+            and no evidence, and their source has no texts.
+        max_workers: About how many samples the skill manager is asked at once. With 1, the default, it is only asked
+            about the one in the lane; `TraceAnalyser.run(workers=...)` sets another number.
 
     Raises:
-        ValueError: There is no such provenance.
+        ValueError: `provenance` is unknown, or `max_workers` is below 1.
     """
 
     requires = frozenset({"reflection", "skillbook"})
@@ -57,16 +67,25 @@ class UpdateStep:
     max_workers = 1
 
     def __init__(
-        self, skill_manager: SkillManagerLike, *, allow: Collection[str] = (), provenance: Provenance = "full"
+        self,
+        skill_manager: SkillManagerLike,
+        *,
+        allow: Collection[str] = (),
+        provenance: Provenance = "full",
+        max_workers: int | None = None,
     ) -> None:
         self.skill_manager = skill_manager
         self.allow = frozenset(allow)
         one_of("provenance", provenance, PROVENANCES)
         self.provenance = provenance
+        if max_workers is not None:
+            self.max_workers = whole_number("max_workers", max_workers)
+        self._lock = threading.Lock()
+        self._proposals: dict[str, Proposals] = {}  # by run
 
     @property
     def awaited(self) -> Awaited:
-        """When the engine awaits this step: as its skill manager is plain, asynchronous or both."""
+        """When the engine awaits this step: depends on whether its skill manager is plain, asynchronous or both."""
         return awaited_where(self.skill_manager, "update_skills")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
@@ -74,7 +93,7 @@ class UpdateStep:
         return finished(self._updated(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the batch of operations on the context, without a thread that waits for it."""
+        """Put the batch of operations on the context, without blocking a thread."""
         return await self._updated(ON_LOOP, ctx)
 
     async def _updated(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:
@@ -84,43 +103,103 @@ class UpdateStep:
         if is_known(ctx):
             return ctx.replace(skill_manager_output=UpdateBatch())
         reflection = needed(ctx.reflection, "reflection", self)
+        proposal = await self._proposed(calling, ctx)
+        source = _source_of(ctx, proposal.question)
+        secrets = known_secrets(getattr(self.skill_manager, "llm", None))
+        update = proposal.output.update
+        operations = _with_cases(update.operations, open_cases(ctx), reflection)
+        operations = [_with_source(operation, source, reflection) for operation in operations]
+        if self.provenance == "ids":
+            operations = [_without_trace(operation) for operation in operations if not _only_joins_cases(operation)]
+        redacted = partial(_all_redacted, operations, secrets, proposal.redactor)
+        has_cases = any(operation.cases for operation in operations)  # their texts may be of any length
+        operations = await calling.function(redacted) if has_cases else redacted()
+        return ctx.replace(skill_manager_output=UpdateBatch(update.reasoning, operations))
+
+    async def _proposed(self, calling: Calling, ctx: ACEStepContext) -> Proposal:
+        """Return what is proposed for the sample that is in the lane, and ask about those that wait behind it."""
+        book = needed(ctx.skillbook, "skillbook", self)
+        ahead = self.max_workers - 1
+        queue = lane_queue()
+        if not ahead or queue is None or not run_of(ctx) or not getattr(self.skill_manager, "asks_model", True):
+            proposal = await self._asked(calling, ctx)
+            return await self._asked(calling, ctx, again=True) if conflicts(proposal, book) else proposal
+        proposals = self._proposals_of(run_of(ctx))
+        answer = proposals.take(ctx)
+        with proposals.asking_ahead(queue, ahead):
+            proposal = await (self._asked(calling, ctx) if answer is None else calling.outcome(answer))
+            in_vain = conflicts(proposal, book)
+            proposals.turn_ended(ahead, in_vain=in_vain)
+            return await self._asked(calling, ctx, again=True) if in_vain else proposal
+
+    async def _asked(
+        self, calling: Calling, ctx: ACEStepContext, *, ahead: bool = False, again: bool = False
+    ) -> Proposal:
+        """Ask the skill manager about a sample.
+
+        Args:
+            calling: How it is called.
+            ctx: The context of the sample.
+            ahead: Whether it is not yet the sample's turn.
+            again: Whether the first proposal does not fit the skillbook any more.
+        """
         client = getattr(self.skill_manager, "llm", None)
-        with model_calls_for(ctx, "SkillManager", allow=self.allow):
+        book = needed(ctx.skillbook, "skillbook", self)
+        mark = book.mark() if ahead else None
+        version = None if mark is None else mark.version
+        with model_calls_for(ctx, "SkillManager", allow=self.allow, again=again, version=version):
             redactor = redactor_for(client)
-            # A question may be of any length, and an event loop must not wait for it.
+            # A question may be of any length, and redacting it must not block an event loop.
             question = encodable(await calling.function(partial(redactor.redact, question_of(ctx))))
             output = await call_skill_manager(
                 calling,
                 self.skill_manager,
-                reflection=reflection,
-                skillbook=needed(ctx.skillbook, "skillbook", self),
+                reflection=needed(ctx.reflection, "reflection", self),
+                skillbook=book,
                 question_context=question,
                 progress=progress_of(ctx),
             )
-        source = _source_of(ctx, question)
-        secrets = known_secrets(client)
-        operations = _with_cases(output.update.operations, open_cases(ctx), reflection)
-        operations = [_with_source(operation, source, reflection) for operation in operations]
-        if self.provenance == "ids":
-            operations = [_without_trace(operation) for operation in operations if not _only_joins_cases(operation)]
-        redacted = partial(_all_redacted, operations, secrets, redactor)
-        has_cases = any(operation.cases for operation in operations)  # their texts may be of any length
-        operations = await calling.function(redacted) if has_cases else redacted()
-        return ctx.replace(skill_manager_output=UpdateBatch(output.update.reasoning, operations))
+            answers = current_call_scope().answers
+            if answers is not None and answers.first_version is not None:
+                mark = BookMark(answers.first_version)  # an earlier call of the run has asked ahead
+        return Proposal(output, question, redactor, mark)
+
+    def _asked_ahead(self, ctx: ACEStepContext) -> Proposal:
+        stop_if_cancelled()
+        return finished(self._asked(BLOCKING, ctx, ahead=True))
+
+    def _proposals_of(self, run: str) -> Proposals:
+        with self._lock:
+            proposals = self._proposals.get(run)
+            if proposals is None:
+                proposals = self._proposals[run] = Proposals(self._asked_ahead)
+            return proposals
+
+    def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
+        """Wait for the requests of a stopped run whose samples have had no turn.
+
+        Args:
+            last_index: The `global_sample_index` of the last sample.
+            interrupted: Whether the run was interrupted.
+        """
+        with self._lock:
+            proposals = self._proposals.pop(current_call_scope().run_id, None)
+        if proposals is not None:
+            proposals.wait()
 
 
 def question_of(ctx: ACEStepContext) -> str:
-    """Return the question of the sample, or what the trace gives as one; empty if neither tells."""
+    """Return the question of the sample, or else that of the trace; empty if neither has one."""
     question = attribute_of(ctx.sample, "question")
     if isinstance(question, str):
         return question
-    from ace.implementations.trace_reading import read_trace
+    from ace.roles.trace_reading import read_trace
 
     return read_trace(ctx.trace)["question"]
 
 
 def progress_of(ctx: ACEStepContext) -> str:
-    """Return how far the run has come, for the prompt.
+    """Return the progress of the run, for the prompt.
 
     Example:
         >>> progress_of(ACEStepContext(epoch=2, total_epochs=3, step_index=4, total_steps=10))
@@ -131,7 +210,7 @@ def progress_of(ctx: ACEStepContext) -> str:
 
 
 def _source_of(ctx: ACEStepContext, question: str) -> InsightSource:
-    """Return what is known of the trace, whatever was learned from it."""
+    """Return the part of the source that is the same for all operations of a sample."""
     return InsightSource(
         trace_id=str(ctx.metadata.get("trace_id", "")),
         sample_question=question,
@@ -162,10 +241,10 @@ def _all_redacted(
 def _with_cases(
     operations: Sequence[UpdateOperation], cases: Sequence[SkillCase], reflection: ReflectorOutput
 ) -> list[UpdateOperation]:
-    """Return the operations with the cases that taught them, each case with one of them.
+    """Return the operations with the cases that taught them; each case goes to one operation.
 
-    That is the one whose nearest learning names the case. Otherwise it is one that holds the values which decide, or
-    else the one that shares most words with the case.
+    It goes to the one whose nearest learning names the case, else to one that contains its deciding values, else to the
+    one that shares most words with it.
     """
     placed: dict[int, list[SkillCase]] = {}
     texts = {
@@ -189,7 +268,7 @@ def _with_cases(
 
 
 def _nearest_place(places: Sequence[int], texts: Mapping[int, str], case: SkillCase) -> int | None:
-    """Return the place of the operation that is most probably about a case; None if none shares a word with it."""
+    """Return the index of the operation that is most likely about a case; None if none shares a word with it."""
     wanted = set(words(f"{case.question} {case.correction} {case.expected} {case.check.value}"))
 
     def nearness(place: int) -> tuple[bool, int]:
@@ -200,9 +279,9 @@ def _nearest_place(places: Sequence[int], texts: Mapping[int, str], case: SkillC
 
 
 def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Redactor) -> UpdateOperation:
-    """Return the operation without keys, and its source without personal data: skills are shared, and kept for long.
+    """Return the operation without keys, and its source without personal data, because skills are shared and kept long.
 
-    An operation whose own text seems to hold personal data, or an unknown secret, is rejected by `ApplyStep`.
+    `ApplyStep` rejects an operation whose own text seems to contain personal data or an unknown secret.
     """
 
     def hidden(text: str | None) -> str | None:
@@ -229,7 +308,7 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
 
 
 def _without_trace(operation: UpdateOperation) -> UpdateOperation:
-    """Return the operation without any text of the trace but the skill itself."""
+    """Return the operation without any text of the trace except the skill itself."""
     source = operation.insight_source
     if source is not None:
         source = InsightSource(source.trace_id, epoch=source.epoch, step=source.step, integration=source.integration)
@@ -242,6 +321,6 @@ def _only_joins_cases(operation: UpdateOperation) -> bool:
 
 
 def _nearest(content: str, learnings: Sequence[str]) -> str:
-    """Return the learning that shares most words with the content: a model may return them in any order."""
+    """Return the learning that shares most words with the content; a model may return them in any order."""
     wanted = set(words(content))
     return max(learnings, key=lambda learning: len(wanted & set(words(learning))), default="")

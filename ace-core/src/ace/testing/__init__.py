@@ -1,7 +1,7 @@
-"""The conformance kit: suites of checks with which a plugin shows that it can be trusted, one for each kind of thing.
+"""The conformance kit: test suites for plugins, one for each kind of what a plugin can provide.
 
-Authors subclass the suites in their own tests and override fixtures, never a check. It needs pytest, which the extra
-`testing` of ace-core brings.
+Authors subclass the suites in their own tests and override fixtures, never a check. The kit requires pytest, which is
+part of the extra `testing` of ace-core.
 """
 
 from __future__ import annotations

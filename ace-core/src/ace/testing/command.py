@@ -1,4 +1,4 @@
-"""`CommandConformance` and `ObserverConformance`: what the commands and the observers of a plugin have to do."""
+"""`CommandConformance` and `ObserverConformance`: the checks for commands and observers of a plugin."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ace.plugins import CommandSpec, ObserverSpec
 from ace.protocols.observers import (
     Event,
     ModelCalled,
+    ReflectionTurn,
     RunEnded,
     RunStarted,
     SampleEnded,
@@ -31,6 +32,7 @@ from ace.protocols.observers import (
     SkillsChanged,
     StepEnded,
     StepStarted,
+    SubQuestionAnswered,
     observing,
 )
 from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
@@ -53,7 +55,7 @@ class CommandConformance(Conformance, is_suite=True):
         return None
 
     def test_help(self, plugin_name: str, framework_modules: tuple[str, ...]) -> None:
-        """`--help` works where the framework is not installed, and describes every option."""
+        """`--help` works without the framework, and describes every option."""
         spec_of(plugin_name, CommandSpec)
         done = run_without(framework_modules, _HELP, plugin_name)
         demand(done.returncode == 0, f"`--help` ends with {done.returncode}: {done.stderr.strip()}")
@@ -66,14 +68,14 @@ class CommandConformance(Conformance, is_suite=True):
         demand(summary.strip() and len(summary.splitlines()) == 1, f"the summary is {summary!r}; write one line")
 
     def test_wrong_usage(self, plugin_name: str, tmp_path: Path) -> None:
-        """An option that the command does not have ends in one sentence and exit code 2."""
+        """An unknown option results in a one-line error and exit code 2."""
         spec_of(plugin_name, CommandSpec)
         done = _run(plugin_name, ["--no-such-option-in-any-command"], tmp_path)
         demand(done.returncode == 2, f"an unknown option ends with {done.returncode}, not 2: {done.stderr.strip()}")
         demand("Traceback" not in done.stderr, f"an unknown option ends in a traceback: {done.stderr.strip()}")
 
     def test_success(self, plugin_name: str, arguments: Sequence[str] | None, tmp_path: Path) -> None:
-        """With `arguments` it succeeds, and with `--json` among them it prints one JSON object."""
+        """With `arguments` it succeeds; if they contain `--json`, it prints one JSON object."""
         if arguments is None:
             pytest.skip("the fixture 'arguments' gives none")
         spec_of(plugin_name, CommandSpec)
@@ -88,10 +90,10 @@ class CommandConformance(Conformance, is_suite=True):
 
 
 class ObserverConformance(Conformance, is_suite=True):
-    """Checks what is told the events of runs. Fixture: `plugin_name`."""
+    """Checks an observer of the events of runs. Fixture: `plugin_name`."""
 
     def test_takes_every_event(self, plugin_name: str) -> None:
-        """It takes every kind of event, also those that tell of failures, and returns nothing to be awaited."""
+        """It accepts every kind of event, including those about failures, and does not return an awaitable."""
         observer = _observer(plugin_name)
         demand(
             not isinstance(observer, type),
@@ -107,7 +109,7 @@ class ObserverConformance(Conformance, is_suite=True):
             )
 
     def test_takes_unknown_events(self, plugin_name: str) -> None:
-        """It ignores an event of a kind that it does not know: later releases have more."""
+        """It ignores events of an unknown kind, because later releases have more kinds."""
 
         class LaterEvent:
             """An event of a later release."""
@@ -116,7 +118,7 @@ class ObserverConformance(Conformance, is_suite=True):
             _observer(plugin_name)(LaterEvent())
 
     def test_many_threads(self, plugin_name: str) -> None:
-        """It takes events of eight threads at the same time."""
+        """It can be called from eight threads at the same time."""
         observer = _observer(plugin_name)
         taken = [number for number, event in enumerate(_events()) if _is_taken(observer, event)]
 
@@ -129,7 +131,7 @@ class ObserverConformance(Conformance, is_suite=True):
             list(pool.map(send, range(64)))
 
     def test_prints_nothing(self, plugin_name: str) -> None:
-        """It prints nothing to standard output, which belongs to the result of a command."""
+        """It prints nothing to standard output, which is reserved for the result of a command."""
         observer = _observer(plugin_name)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -139,7 +141,7 @@ class ObserverConformance(Conformance, is_suite=True):
         demand(not printed.getvalue(), f"it prints {printed.getvalue()!r} to standard output")
 
     def test_whole_run(self, plugin_name: str, caplog: pytest.LogCaptureFixture) -> None:
-        """A run that it observes learns as without it."""
+        """A run learns the same with the observer as without it."""
         from ace.runners import TraceAnalyser
         from ace.skillbook import Skillbook
 
@@ -156,7 +158,7 @@ class ObserverConformance(Conformance, is_suite=True):
 
 
 def _run(plugin_name: str, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own, whose home folder is empty."""
+    """Run the command in a separate process with an empty home folder."""
     code = "import sys; from ace.cli import main; raise SystemExit(main(sys.argv[1:]))"
     environ = {
         **os.environ,
@@ -237,9 +239,12 @@ def _events(trace: str = "kit") -> list[Event]:
             seconds=0.1,
             recorded=False,
         ),
+        SubQuestionAnswered(run, trace, number=1, mode="analysis", characters=20, seconds=0.1),
+        ReflectionTurn(run, trace, iteration=1, code_length=30, output_length=20, error="", seconds=0.2),
+        ReflectionTurn("", "", iteration=2, code_length=0, output_length=0, error="NameError: x", seconds=0.1),
         StepEnded(run, trace, "ReflectStep", seconds=0.1, error=None),
         StepEnded(run, trace, "UpdateStep", seconds=0.1, error=ValueError("the step failed, as it should")),
-        SkillsChanged(run, trace, (change,), (SkillChange("UPDATE", "", "there is no such skill"),)),
+        SkillsChanged(run, trace, (change,), (SkillChange("UPDATE", "", "no such skill"),)),
         SkillsChanged("", "", (), ()),
         SkillProven(run, trace, "maths-00001", passed=True, before="5", after="4", retries=0),
         SkillProven(run, trace, "", passed=False, before="5", after="5", retries=1, reason="it breaks another case"),

@@ -1,4 +1,4 @@
-"""`ExecuteStepConformance`: what the step that runs a framework has to do."""
+"""`ExecuteStepConformance`: the checks for the step that runs a framework."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ace.context import ACEStepContext, SkillbookView
-from ace.implementations.trace_reading.plain import to_plain
 from ace.pipeline import CancellationToken, PipelineCancelled, StepProtocol, cancel_token_var
 from ace.plugins import ExecuteStepSpec
+from ace.roles.trace_reading.plain import to_plain
 from ace.skillbook import Skillbook
 from ace.testing.scripted_model import (
     FailingModel,
@@ -47,17 +47,17 @@ class ExecuteStepConformance(Conformance, is_suite=True):
 
     @pytest.fixture
     def make_step(self) -> MakeStep:
-        """A function that takes a `ScriptedModel` and returns a new step, whose framework asks this model."""
+        """A function that takes a `ScriptedModel` and returns a new step, whose framework calls this model."""
         made: MakeStep = must_be_given(self, "make_step")
         return made
 
     @pytest.fixture
     def make_task(self) -> MakeTask:
-        """A function that takes a code word and returns a task that holds it, such as a text."""
+        """A function that takes a code word and returns a task that contains it, such as a text."""
         return task_with
 
     def test_protocol(self, make_step: MakeStep) -> None:
-        """It is a step that declares `sample` and `skillbook` as read, and `trace` as written."""
+        """It is a step that declares `sample` and `skillbook` in `requires`, and `trace` in `provides`."""
         step: object = make_step(ScriptedModel())
         if not isinstance(step, StepProtocol):
             pytest.fail(
@@ -65,18 +65,18 @@ class ExecuteStepConformance(Conformance, is_suite=True):
             )
         demand(
             {"sample", "skillbook"} <= set(step.requires),
-            f"requires must hold 'sample' and 'skillbook', and is {sorted(step.requires)}",
+            f"requires must contain 'sample' and 'skillbook', got {sorted(step.requires)}",
         )
-        demand("trace" in step.provides, f"provides must hold 'trace', and is {sorted(step.provides)}")
+        demand("trace" in step.provides, f"provides must contain 'trace', got {sorted(step.provides)}")
 
     def test_sync_or_async_as_declared(self, plugin_name: str, make_step: MakeStep) -> None:
-        """The step is asynchronous if and only if the spec says so."""
+        """The step is asynchronous if and only if its spec has `is_async=True`."""
         declared = spec_of(plugin_name, ExecuteStepSpec).is_async
         found = _is_asynchronous(make_step(ScriptedModel()))
         demand(declared == found, f"the spec says is_async={declared}, and the step has is_async={found}")
 
     def test_result_as_declared(self, plugin_name: str, make_step: MakeStep, make_task: MakeTask) -> None:
-        """What it puts on the trace is of the class that the spec names in `produces`."""
+        """`ctx.trace` is an instance of the class in `produces` of the spec."""
         spec = spec_of(plugin_name, ExecuteStepSpec)
         if spec.produces is None:
             pytest.fail("the spec names no produces='package.module:Class'", pytrace=False)
@@ -85,14 +85,14 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         demand(type(result) is kind, f"the spec says produces={spec.produces!r}, and the result is a {type(result)}")
 
     def test_skills_are_injected(self, make_step: MakeStep, make_task: MakeTask) -> None:
-        """The model is shown the skills."""
+        """The prompt of the model contains the skills."""
         model = ScriptedModel()
         call_step(make_step(model), context(make_task(code_word(1))))
-        demand(model.prompts, "the step never asked its model; make_step must hand the ScriptedModel on")
+        demand(model.prompts, "the step never asked its model; make_step must pass on the ScriptedModel")
         demand(any(SKILL in prompt for prompt in model.prompts), "the model was not shown the skills")
 
     def test_context_is_not_changed(self, make_step: MakeStep, make_task: MakeTask) -> None:
-        """It returns a new context, changes only what it declares (it may add metadata), and not the skillbook."""
+        """It returns a new context, in which only declared fields and metadata differ, and keeps the skillbook."""
         book = book_with_skill()
         ctx = context(make_task(code_word(1)), book)
         before, skills = _fields(ctx), book.to_dict()
@@ -114,13 +114,13 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         except Exception as error:
             raised = f"{type(error).__name__}: {error}"
             pytest.fail(f"it raised what the framework raised ({raised}); record it in the result", pytrace=False)
-        demand(result is not None, "there is no result of a run that failed")
+        demand(result is not None, "a run that failed gave no result")
         success, said = getattr(result, "success", None), getattr(result, "error", None)
         demand(success is False, f"the result of a run that failed has success={success!r}, not False")
         demand(isinstance(said, str) and said, f"the result of a run that failed has error={said!r}, no text")
 
     def test_eight_at_once(self, make_step: MakeStep, make_task: MakeTask) -> None:
-        """Eight tasks in one step at the same time do not mix."""
+        """The results of eight concurrent tasks in one step are not mixed up."""
         words = [code_word(number) for number in range(1, AT_ONCE + 1)]
         step = make_step(MeetingModel(AT_ONCE))
         after = _call_all_at_once(step, [context(make_task(word)) for word in words])
@@ -129,7 +129,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
             demand(found == [word], f"the result of the task with {word} holds {found}: the tasks got mixed up")
 
     def test_cancelled_run(self, make_step: MakeStep, make_task: MakeTask) -> None:
-        """A run that is cancelled meanwhile ends in `PipelineCancelled`, not in a result."""
+        """If the run is cancelled, the step raises `PipelineCancelled` instead of returning a result."""
         token, over = CancellationToken(), threading.Event()
         step = make_step(TokenCancellingModel(token, over))
         with _cancelled_by(token):
@@ -142,7 +142,7 @@ class ExecuteStepConformance(Conformance, is_suite=True):
         pytest.fail("the run was cancelled, and the step returned a result; let PipelineCancelled pass", pytrace=False)
 
     def test_cancelled_task(self, make_step: MakeStep, make_task: MakeTask) -> None:
-        """An asynchronous step whose task is cancelled ends in `CancelledError`, not in a result."""
+        """If the task of an asynchronous step is cancelled, it raises `CancelledError` and returns nothing."""
         over = threading.Event()
         model = TaskCancellingModel(over)
         step = make_step(model)
@@ -166,14 +166,14 @@ def task_with(word: str) -> str:
 
 
 def book_with_skill() -> Skillbook:
-    """Return a skillbook that holds one skill."""
+    """Return a skillbook with one skill."""
     book = Skillbook()
     book.add_skill("kit", SKILL)
     return book
 
 
 def context(task: object, book: Skillbook | None = None) -> ACEStepContext:
-    """Return the context of a task, as a runner makes it."""
+    """Return the context of a task, like that of a runner."""
     view = SkillbookView(book_with_skill() if book is None else book)
     return ACEStepContext(
         sample=task,
@@ -201,29 +201,19 @@ async def _watched(
 
 
 def _is_asynchronous(step: StepProtocol[Any]) -> bool:
-    """Tell whether a step is called asynchronously."""
+    """Return whether a step is called asynchronously."""
     return inspect.iscoroutinefunction(type(step).__call__)
 
 
 def call_step(step: StepProtocol[Any], ctx: ACEStepContext) -> ACEStepContext:
-    """Call a step once.
-
-    Args:
-        step: The step.
-        ctx: What it gets.
-    """
+    """Call a synchronous or asynchronous step once."""
     returned: Any = step(ctx)
     result: ACEStepContext = asyncio.run(_awaited(returned)) if inspect.isawaitable(returned) else returned
     return result
 
 
 def _call_all_at_once(step: StepProtocol[Any], contexts: Sequence[ACEStepContext]) -> list[ACEStepContext]:
-    """Call one step for all contexts at the same time.
-
-    Args:
-        step: The step.
-        contexts: What it gets.
-    """
+    """Call one step for all contexts at the same time."""
     if _is_asynchronous(step):
         return asyncio.run(_all_awaited(step, contexts))
     with ThreadPoolExecutor(len(contexts)) as pool:
@@ -232,11 +222,7 @@ def _call_all_at_once(step: StepProtocol[Any], contexts: Sequence[ACEStepContext
 
 @contextmanager
 def _cancelled_by(token: CancellationToken) -> Iterator[None]:
-    """Have a token in the place where steps look for that of the run.
-
-    Args:
-        token: The token.
-    """
+    """Make a token the cancellation token of the current run during a `with` block."""
     before = cancel_token_var.set(token)
     try:
         yield

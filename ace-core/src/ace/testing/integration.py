@@ -1,4 +1,4 @@
-"""`IntegrationConformance`: the words that all integrations share, so that who knows one of them knows all."""
+"""`IntegrationConformance`: the checks for names and options that all integrations have in common."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ BUDGET = 300
 
 
 class IntegrationConformance(Conformance, is_suite=True):
-    """Checks that an integration uses the words of the other ones: for its parts, its options, its results, its traces.
+    """Checks that an integration uses the common names for its parts, options, results and traces.
 
-    Fixtures: `plugin_name`, `make_step`, `make_task`, `successful_result`, `has_timeout`. An integration that runs no
-    agents, but reads their records, has no step to make.
+    Fixtures: `plugin_name`, `make_step`, `make_task`, `successful_result`, `has_timeout`. An integration that only
+    reads records of agents does not need `make_step`.
     """
 
     @pytest.fixture
     def make_step(self, plugin_name: str) -> MakeStepWithOptions:
         """A function that takes a `ScriptedModel` and options, and returns a new step with these options."""
-        _options_of_step(plugin_name)  # what runs no agents makes no step
+        _options_of_step(plugin_name)  # skips integrations that do not run agents
         made: MakeStepWithOptions = must_be_given(self, "make_step")
         return made
 
     @pytest.fixture
     def make_task(self) -> MakeTask:
-        """A function that takes a code word and returns a task that holds it, such as a text."""
+        """A function that takes a code word and returns a task that contains it, such as a text."""
         return task_with
 
     @pytest.fixture
     def successful_result(self) -> object:
-        """What the execute step puts on the trace when the run went well, else a record of such a run."""
+        """The result of a successful run on `ctx.trace`; for an integration without runs, a record of one."""
         return must_be_given(self, "successful_result")
 
     @pytest.fixture
     def has_timeout(self) -> bool:
-        """Whether a run of the framework can be limited in time."""
+        """Whether a run of the framework can have a timeout."""
         return True
 
     def test_names_of_parts(self, plugin_name: str) -> None:
-        """The parts are `XExecuteStep`, `XResult` and `XToTrace`, and what recognises records is called `recognise`."""
+        """The parts are named `XExecuteStep`, `XResult` and `XToTrace`, and the recogniser is named `recognise`."""
         converter = spec_of(plugin_name, TraceConverterSpec)
         name = _name_in(converter.target)
         stem = name.removesuffix("ToTrace")
@@ -71,14 +71,14 @@ class IntegrationConformance(Conformance, is_suite=True):
             demand(found == ["recognise"], f"what recognises records is called {found[0]}; call it recognise")
 
     def test_options_of_the_step(self, plugin_name: str, has_timeout: bool) -> None:
-        """The step takes `skill_budget_tokens`, and `timeout` if a run can be limited in time."""
+        """The step has the options `skill_budget_tokens` and, if a run can have a timeout, `timeout`."""
         options = _options_of_step(plugin_name)
         wanted = ["skill_budget_tokens", *(["timeout"] if has_timeout else [])]
         missing = [name for name in wanted if name not in options]
         demand(not missing, f"the step has no option {' and '.join(missing)}; its options are {', '.join(options)}")
 
     def test_skill_budget(self, plugin_name: str, make_step: MakeStepWithOptions, make_task: MakeTask) -> None:
-        """With `skill_budget_tokens`, the model is shown the skills that fit, and no other."""
+        """With `skill_budget_tokens`, the prompt contains the skills that fit, and no others."""
         if "skill_budget_tokens" not in _options_of_step(plugin_name):
             pytest.skip("cannot be checked before test_options_of_the_step holds")
         book, model = Skillbook(), ScriptedModel()
@@ -91,7 +91,7 @@ class IntegrationConformance(Conformance, is_suite=True):
 
     def test_result(self, plugin_name: str, successful_result: object) -> None:
         """A result has `task`, `success`, `output`, `error`, and the ids of the cited skills as `skill_ids`."""
-        _options_of_step(plugin_name)  # what runs no agents has no results
+        _options_of_step(plugin_name)  # skips integrations that do not run agents
         missing = [name for name in RESULT_FIELDS if not hasattr(successful_result, name)]
         demand(not missing, f"a {type(successful_result).__name__} has no {', '.join(missing)}")
         ids: Any = getattr(successful_result, "skill_ids", None)
@@ -119,7 +119,7 @@ def _name_in(target: str) -> str:
 
 
 def _options_of_step(plugin_name: str) -> list[str]:
-    """Return the names of what the step takes; skip the check if the plugin runs no agents."""
+    """Return the names of the step's parameters; skip the check if the plugin does not run agents."""
     specs = loaded_plugin(plugin_name).specs_of(ExecuteStepSpec)
     if not specs:
         pytest.skip("the plugin runs no agents")

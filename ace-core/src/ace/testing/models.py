@@ -1,4 +1,4 @@
-"""`LLMClientConformance` and `EmbedderConformance`: what the model clients and the embedders of a plugin have to do."""
+"""`LLMClientConformance` and `EmbedderConformance`: the checks for model clients and embedders of a plugin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROMPT = "Repeat the code word {}."
 
 
 class CodeWord(BaseModel):
-    """The answer that the structured checks ask for."""
+    """The answer that the structured checks request."""
 
     code_word: str
 
@@ -51,7 +51,7 @@ class LLMClientConformance(Conformance, is_suite=True):
         return made
 
     def test_made_from_a_model_string(self, plugin_name: str) -> None:
-        """The target is called with the rest of the model string and settings; unknown settings are not swallowed."""
+        """The target accepts the rest of the model string and settings, and rejects unknown settings."""
         spec = spec_of(plugin_name, LLMClientSpec)
         target = resolved(plugin_name, spec.target, spec.requires)
         try:
@@ -71,14 +71,14 @@ class LLMClientConformance(Conformance, is_suite=True):
         )
 
     def test_complete_structured(self, make_client: MakeClient) -> None:
-        """`complete_structured` returns an instance of the class that was asked for."""
+        """`complete_structured` returns an instance of the requested class."""
         client = _with_method(make_client(JsonModel()), "complete_structured")
         answer = _settled(client.complete_structured(PROMPT.format(code_word(2)), CodeWord))
         demand(isinstance(answer, CodeWord), f"complete_structured returned a {type(answer).__name__}, not a CodeWord")
         demand(answer.code_word == code_word(2), f"the answer holds {answer.code_word!r}, not {code_word(2)!r}")
 
     def test_unusable_answer(self, make_client: MakeClient) -> None:
-        """An answer that does not validate ends in `UnusableAnswerError`, not in an invented one."""
+        """An answer that does not validate results in `UnusableAnswerError`, not in a made-up answer."""
         client = _with_method(make_client(ScriptedModel()), "complete_structured")
         try:
             answer = _settled(client.complete_structured(PROMPT.format(code_word(3)), CodeWord))
@@ -93,7 +93,7 @@ class LLMClientConformance(Conformance, is_suite=True):
         pytest.fail(f"an answer that does not validate was returned as {answer!r}", pytrace=False)
 
     def test_failure_is_told(self, make_client: MakeClient) -> None:
-        """A provider that fails ends in an `LLMError`, which runs count, retry and report."""
+        """A failure of the provider results in an `LLMError`, which runs count, retry and report."""
         client = make_client(FailingModel())
         method = "complete" if hasattr(client, "complete") else "complete_structured"
         arguments = (PROMPT.format(code_word(4)), *([CodeWord] if method == "complete_structured" else []))
@@ -108,7 +108,7 @@ class LLMClientConformance(Conformance, is_suite=True):
         pytest.fail(f"the provider failed, and {method} returned {answer!r}", pytrace=False)
 
     def test_eight_at_once(self, make_client: MakeClient) -> None:
-        """Eight calls on one client at the same time do not mix."""
+        """The answers to eight concurrent calls of one client are not mixed up."""
         client = _with_method(make_client(MeetingModel(AT_ONCE)), "complete")
         words = [code_word(number) for number in range(1, AT_ONCE + 1)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -117,7 +117,7 @@ class LLMClientConformance(Conformance, is_suite=True):
             demand(code_words(answer.text) == [word], f"the call with {word} was answered {answer.text!r}")
 
     def test_async_twins(self, make_client: MakeClient) -> None:
-        """`acomplete` and `acomplete_structured`, where there are any, are awaited and answer as their twins do."""
+        """`acomplete` and `acomplete_structured`, if present, are awaitable and answer like the blocking methods."""
         twins = [name for name in ("acomplete", "acomplete_structured") if hasattr(make_client(JsonModel()), name)]
         if not twins:
             pytest.skip("the client has no asynchronous methods; it is called in a thread")
@@ -133,7 +133,7 @@ class LLMClientConformance(Conformance, is_suite=True):
 
 
 class EmbedderConformance(Conformance, is_suite=True):
-    """Checks what turns texts into vectors. Fixtures: `plugin_name`, `make_embedder`."""
+    """Checks an embedding model. Fixtures: `plugin_name`, `make_embedder`."""
 
     @pytest.fixture
     def make_embedder(self, plugin_name: str) -> Callable[[], Any]:
@@ -143,7 +143,7 @@ class EmbedderConformance(Conformance, is_suite=True):
         return lambda: target(None)
 
     def test_one_vector_for_each_text(self, make_embedder: Callable[[], Any]) -> None:
-        """Each text gets a vector of finite numbers, all of one length, whatever is in the text."""
+        """Every text, whatever its contents, gets a vector of finite numbers, and all vectors have the same length."""
         texts = ["Check the units.", "", "Prüfe die Einheiten. 单位", "x " * 5_000]
         vectors = _vectors(make_embedder(), texts)
         demand(len(vectors) == len(texts), f"{len(texts)} texts got {len(vectors)} vectors")
@@ -152,7 +152,7 @@ class EmbedderConformance(Conformance, is_suite=True):
         demand(all(math.isfinite(number) for vector in vectors for number in vector), "a vector holds inf or nan")
 
     def test_deterministic(self, make_embedder: Callable[[], Any]) -> None:
-        """A text gets the same vector each time, alone or with others: stored vectors are compared with new ones."""
+        """A text always gets the same vector, alone or in a batch: stored vectors are compared with new ones."""
         texts = ["Check the units.", "Ask for the date."]
         together = _vectors(make_embedder(), texts)
         alone = [_vectors(make_embedder(), [text])[0] for text in texts]
@@ -161,7 +161,7 @@ class EmbedderConformance(Conformance, is_suite=True):
             demand(same, f"{text!r} gets another vector alone than beside other texts")
 
     def test_similar_texts_are_near(self, make_embedder: Callable[[], Any]) -> None:
-        """A text is nearer to itself, reworded in one word, than to an unrelated one."""
+        """A text is more similar to a version with one changed word than to an unrelated text."""
         asked, near, far = _vectors(
             make_embedder(),
             ["Check the units of the answer.", "Check the units of an answer.", "Penguins breed in colonies."],
@@ -190,7 +190,7 @@ def _with_method(client: Any, method: str) -> Any:
 
 
 def _settled(returned: Any) -> Any:
-    """Return what a method returned, or what it has to be awaited for."""
+    """Return the result of a method, awaited if it is awaitable."""
     return asyncio.run(_awaited(returned)) if inspect.isawaitable(returned) else returned
 
 

@@ -1,4 +1,4 @@
-"""`PluginConformance`: what makes a distribution a plugin."""
+"""`PluginConformance`: the checks for the entry point, the hook module and the specs of a plugin."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class PluginConformance(Conformance, is_suite=True):
 
     @pytest.fixture
     def module_budget(self) -> int:
-        """How many modules the import of the hook module may load, beyond those of `ace.plugins`."""
+        """The maximum number of modules that the hook module may import, besides those of `ace.plugins`."""
         return 20
 
     def test_entry_point(self, plugin_name: str) -> None:
-        """One installed distribution claims the name, and may claim it."""
+        """Exactly one installed distribution provides a plugin of this name, and it is allowed to."""
         plugin = _installed(plugin_name)
         if plugin is None:
             pytest.fail(
-                f"there is no entry point {plugin_name!r} in the group 'ace.plugins'; add it to pyproject.toml, and "
+                f"no entry point {plugin_name!r} in the group 'ace.plugins'; add it to pyproject.toml, and "
                 "install the distribution again",
                 pytrace=False,
             )
@@ -52,7 +52,7 @@ class PluginConformance(Conformance, is_suite=True):
         demand(problem is None, str(problem))
 
     def test_api_version(self, plugin_name: str) -> None:
-        """`ACE_API` is a plain number that this ace-core understands."""
+        """`ACE_API` is a number literal that this version of ace-core supports."""
         plugin = _found(plugin_name)
         source = read_hook_source(plugin.installed.module)
         if source is None:
@@ -71,7 +71,7 @@ class PluginConformance(Conformance, is_suite=True):
             pytest.fail(str(error), pytrace=False)
 
     def test_names(self, plugin_name: str) -> None:
-        """Every spec has the name of the entry point, and no kind is given twice."""
+        """Every spec has the name of the entry point, and each hook yields at most one."""
         plugin = _found(plugin_name)
         try:
             loaded = _loaded_in_any_name(plugin)
@@ -82,12 +82,12 @@ class PluginConformance(Conformance, is_suite=True):
             demand(names == [plugin_name], f"ace_{kind} yields {names}; it must yield one spec named {plugin_name!r}")
 
     def test_targets(self, plugin_name: str) -> None:
-        """All that the specs name can be imported, and what they require is installed."""
+        """All targets of the specs can be imported, and their requirements are installed."""
         problems = [str(problem) for problem in resolution_problems(loaded_plugin(plugin_name))]
         demand(not problems, "\n".join(problems))
 
     def test_range_of_ace_core(self, plugin_name: str) -> None:
-        """The distribution requires ace-core in a range that has both ends and holds this release."""
+        """The distribution requires ace-core in a range with a lower and an upper bound that contains this release."""
         from importlib_metadata import requires
         from packaging.requirements import Requirement
         from packaging.utils import canonicalize_name
@@ -107,14 +107,14 @@ class PluginConformance(Conformance, is_suite=True):
         )
 
     def test_hook_module_without_framework(self, plugin_name: str, framework_modules: tuple[str, ...]) -> None:
-        """The hook module can be imported where the framework is not installed."""
+        """The hook module can be imported without the framework."""
         done = _imported_without(_importable(plugin_name), framework_modules)
         demand(done.returncode == 0, _not_imported(done, framework_modules))
 
     def test_hook_module_is_light(
         self, plugin_name: str, framework_modules: tuple[str, ...], module_budget: int
     ) -> None:
-        """The import of the hook module loads few modules beyond those of `ace.plugins`."""
+        """The hook module imports only few modules besides those of `ace.plugins`."""
         done = _imported_without(_importable(plugin_name), framework_modules)
         _needs_import(done, framework_modules)
         modules: list[str] = json.loads(done.stdout.splitlines()[-1])
@@ -124,7 +124,7 @@ class PluginConformance(Conformance, is_suite=True):
         )
 
     def test_hook_module_is_silent(self, plugin_name: str, framework_modules: tuple[str, ...]) -> None:
-        """The import of the hook module prints nothing: what a command prints may be read by a program."""
+        """Importing the hook module prints nothing, because programs may parse the output of a command."""
         done = _imported_without(_importable(plugin_name), framework_modules)
         _needs_import(done, framework_modules)
         printed = "\n".join([*done.stdout.splitlines()[:-1], *done.stderr.splitlines()])
@@ -139,7 +139,7 @@ def _installed(name: str) -> CataloguedPlugin | None:
 def _found(name: str) -> CataloguedPlugin:
     plugin = _installed(name)
     if plugin is None:
-        _cannot("test_entry_point", f"there is no plugin {name!r}")
+        _cannot("test_entry_point", f"no such plugin: {name!r}")
     return plugin
 
 

@@ -1,4 +1,4 @@
-"""`RunnerConformance`: what the runner of a plugin has to do, its own or the composed one."""
+"""`RunnerConformance`: the checks for the runner of a plugin, its own or a composed one."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ class RunnerConformance(Conformance, is_suite=True):
 
     @pytest.fixture
     def make_runner(self) -> MakeRunner:
-        """A function that takes a `ScriptedModel` and the keyword arguments that `from_roles` gets, and calls it."""
+        """A function that takes a `ScriptedModel` and the keyword arguments of `from_roles`, and returns a runner."""
         made: MakeRunner = must_be_given(self, "make_runner")
         return made
 
     @pytest.fixture
     def runner_class(self, plugin_name: str) -> type[ACERunner]:
-        """The runner as users import it; by default, for plugins without one of their own, the composed one."""
+        """The runner class that users import; by default the composed runner of plugins without their own."""
         return _runner_of(plugin_name)
 
     @pytest.fixture
     def make_task(self) -> MakeTask:
-        """A function that takes a code word and returns a task that holds it, such as a text."""
+        """A function that takes a code word and returns a task that contains it, such as a text."""
         return task_with
 
     def test_same_class(self, plugin_name: str, runner_class: type[ACERunner]) -> None:
-        """`get_runner` returns the class that users import, the same each time."""
+        """`get_runner` always returns the class that users import."""
         for _ in range(2):
             found = _runner_of(plugin_name)
             demand(
@@ -50,7 +50,7 @@ class RunnerConformance(Conformance, is_suite=True):
             )
 
     def test_learning_tail(self, make_runner: MakeRunner) -> None:
-        """Its pipeline ends in the steps of `learning_tail`, in their order, and what they need comes before."""
+        """Its pipeline ends with the steps of `learning_tail` in their order, after steps that provide their fields."""
         runner = _made(make_runner, ScriptedModel())
         tail = learning_tail(ScriptedReflector(), ScriptedSkillManager(), Skillbook())
         wanted = [type(step).__name__ for step in tail]
@@ -63,7 +63,7 @@ class RunnerConformance(Conformance, is_suite=True):
         demand(not needed, f"nothing provides {', '.join(sorted(needed))} before it is read")
 
     def test_run_and_learn(self, make_runner: MakeRunner, make_task: MakeTask) -> None:
-        """A run learns into the given skillbook, and the next run is shown what was learned."""
+        """A run learns into the given skillbook, and the prompts of the next run contain what was learned."""
         book, model = Skillbook(), ScriptedModel()
         runner = _made(make_runner, model, skillbook=book)
         _run(runner, make_task(code_word(1)))
@@ -74,7 +74,7 @@ class RunnerConformance(Conformance, is_suite=True):
         demand(shown, "the second run was not shown what the first one learned")
 
     def test_save_and_load(self, make_runner: MakeRunner, make_task: MakeTask, tmp_path: Path) -> None:
-        """What one runner saved, another loads, continues and adds to."""
+        """A runner can load the skillbook that another one saved, use it and add to it."""
         first = _made(make_runner, ScriptedModel())
         first.skillbook.add_skill("kit", lesson_of(code_word(3)))
         first.save(tmp_path / "skills.json")

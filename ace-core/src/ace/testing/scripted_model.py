@@ -33,7 +33,7 @@ _PATIENCE = 2.0
 
 
 def code_word(number: int) -> str:
-    """Return a word by which a task is known again wherever it turns up.
+    """Return a unique word that identifies a task in prompts and answers.
 
     Example:
         >>> code_word(3)
@@ -43,7 +43,7 @@ def code_word(number: int) -> str:
 
 
 def code_words(text: str) -> list[str]:
-    """Return the code words in a text, each once.
+    """Return the code words in a text, without duplicates.
 
     Example:
         >>> code_words("kit0003code and kit0001code, kit0003code")
@@ -53,10 +53,10 @@ def code_words(text: str) -> list[str]:
 
 
 class ScriptedModel:
-    """Replaces the language model of a framework, at the place where the framework asks its model.
+    """Replaces the language model of a framework.
 
-    Called with all text that the model is shown, it returns the text of its answer, or raises what a model may
-    raise. Where the framework awaits its model, await `ask` instead.
+    Called with the whole prompt, it returns the text of the answer, or raises an error that a model may raise. If the
+    framework awaits its model, await `ask` instead.
 
     Example:
         >>> model = ScriptedModel()
@@ -68,14 +68,14 @@ class ScriptedModel:
 
     def __init__(self) -> None:
         self.prompts: list[str] = []
-        """All that it was shown."""
+        """All prompts so far."""
         self._home = threading.get_ident()
 
     def __call__(self, prompt: str) -> str:
-        """Answer.
+        """Answer a prompt.
 
         Args:
-            prompt: All text that the model is shown: instructions, skills and task.
+            prompt: The whole text of the prompt: instructions, skills and task.
         """
         self.prompts.append(prompt)
         self._begin(prompt)
@@ -85,10 +85,10 @@ class ScriptedModel:
         return self._answer(prompt)
 
     async def ask(self, prompt: str) -> str:
-        """Answer, for a framework that awaits its model.
+        """Answer a prompt, for a framework that awaits its model.
 
         Args:
-            prompt: All text that the model is shown: instructions, skills and task.
+            prompt: The whole text of the prompt: instructions, skills and task.
         """
         self.prompts.append(prompt)
         self._begin(prompt)
@@ -98,10 +98,10 @@ class ScriptedModel:
         return self._answer(prompt)
 
     def _begin(self, prompt: str) -> None:
-        """Do what has to be done when the prompt comes."""
+        """Called when a prompt arrives."""
 
     def _is_ready(self) -> bool:
-        """Tell whether the answer may be given."""
+        """Return whether the answer may be given."""
         return True
 
     def _answer(self, prompt: str) -> str:
@@ -109,7 +109,7 @@ class ScriptedModel:
         return f"The code word is {words[-1]}." if words else "There is no code word."
 
     def _longest_wait(self) -> float:
-        """Return how long a call may wait. One that keeps the step's own thread waits for nothing."""
+        """Return the maximum waiting time of a call, in seconds. A call on the step's own thread must not wait."""
         return 0.0 if threading.get_ident() == self._home else _PATIENCE
 
 
@@ -123,10 +123,10 @@ class FailingModel(ScriptedModel):
 
 @final
 class MeetingModel(ScriptedModel):
-    """A model that answers when all tasks have come, so that they are under way at the same time.
+    """A model that answers when all tasks have called it, so that they run at the same time.
 
     Args:
-        size: How many.
+        size: The number of tasks.
     """
 
     def __init__(self, size: int) -> None:
@@ -195,7 +195,7 @@ class TaskCancellingModel(ScriptedModel):
 
 
 def lesson_of(word: str) -> str:
-    """Return the skill that the task with a code word teaches.
+    """Return the skill that is learned from the task with a code word.
 
     Example:
         >>> lesson_of("kit0001code")
@@ -206,7 +206,7 @@ def lesson_of(word: str) -> str:
 
 @final
 class ScriptedReflector:
-    """Learns from each task that its code word is to be heeded. `traces` holds what it was shown."""
+    """A reflector that learns one lesson about the code word of each task, and keeps the traces in `traces`."""
 
     def __init__(self) -> None:
         self.traces: list[object] = []
@@ -238,7 +238,7 @@ class ScriptedReflector:
 
 @final
 class ScriptedSkillManager:
-    """Adds the key insight of each reflection as a skill."""
+    """A skill manager that adds the key insight of each reflection as a skill."""
 
     def update_skills(
         self,

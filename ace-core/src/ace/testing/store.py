@@ -1,4 +1,4 @@
-"""`StoreConformance`: what a store of skillbooks has to do, so that nothing that was learned is lost."""
+"""`StoreConformance`: the checks for a store of skillbooks, which must not lose anything that was learned."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StoreConformance(Conformance, is_suite=True):
 
     @pytest.fixture
     def location(self, tmp_path: Path) -> str:
-        """The location of a skillbook that does not exist yet, such as `acme://kit/` with a new name behind it."""
+        """The location of a skillbook that does not exist yet, such as `acme://kit/` followed by a new name."""
         made: str = must_be_given(self, "location")
         return made
 
@@ -65,14 +65,14 @@ class StoreConformance(Conformance, is_suite=True):
         demand(not missing, f"the store has no method {', '.join(missing)}")
 
     def test_new_store_is_empty(self, plugin_name: str, location: str) -> None:
-        """A store that was just made has version 0, no skills, no events and no answers."""
+        """A new store has version 0, and no skills, events or answers."""
         store = _opened(plugin_name, location)
         found = (store.version(), list(store.load().skills), list(store.events()), list(store.recorded_answers()))
         store.close()
         demand(found == (0, [], [], []), f"a new store holds {found}")
 
     def test_append_and_load(self, plugin_name: str, location: str) -> None:
-        """What was appended is there when the store is opened again: skills with vectors, decisions, counters."""
+        """Appended data is there when the store is reopened: skills with vectors, decisions and counters."""
         store = _opened(plugin_name, location)
         rows = [SkillRow("kit-00001", 0, '{"content": "ä\\u4f60"}', b"\x00\x01"), SkillRow("kit-00002", 1, "{}", None)]
         store.append(_commit(0, changed=rows, decisions=[("kit-00001", "kit-00002", '{"keep": true}')]))
@@ -90,7 +90,7 @@ class StoreConformance(Conformance, is_suite=True):
         demand(decisions == [("kit-00001", "kit-00002", '{"keep": true}')], f"load returns the decisions {decisions}")
 
     def test_events(self, plugin_name: str, location: str) -> None:
-        """`events` yields the batches above `after` and up to `until`, in order, with what they were given."""
+        """`events` yields the batches after `after` up to `until`, in order and with all their fields."""
         store = _opened(plugin_name, location)
         for version in range(4):
             store.append(_commit(version, operations=f'["operation {version + 1}"]'))
@@ -102,7 +102,7 @@ class StoreConformance(Conformance, is_suite=True):
         demand(everything == [1, 2, 3, 4], f"events() yields the versions {everything}")
 
     def test_version_conflict(self, plugin_name: str, location: str) -> None:
-        """A batch that was made on an older version is refused, and nothing of it is kept."""
+        """A batch based on an older version is rejected as a whole."""
         store, other = _opened(plugin_name, location), _opened(plugin_name, location)
         store.append(_commit(0, changed=[SkillRow("kit-00001", 0, '"mine"')]))
         try:
@@ -117,7 +117,7 @@ class StoreConformance(Conformance, is_suite=True):
         pytest.fail("a batch made on version 0 was taken at version 1; raise VersionConflictError", pytrace=False)
 
     def test_each_sample_once(self, plugin_name: str, location: str) -> None:
-        """A second batch of the same run, epoch and sample is refused: a resumed run learns nothing twice."""
+        """A second batch of the same run, epoch and sample is rejected, so a resumed run learns nothing twice."""
         store = _opened(plugin_name, location)
         key = SampleKey("run", 1, "sample")
         store.append(_commit(0, key=key, progress='"learned"'))
@@ -132,7 +132,7 @@ class StoreConformance(Conformance, is_suite=True):
         pytest.fail("one sample of a run was committed twice; raise AlreadyCommittedError", pytrace=False)
 
     def test_first_answer_counts(self, plugin_name: str, location: str) -> None:
-        """`record_answer` returns the first answer under its key, for everyone and after reopening."""
+        """`record_answer` returns the first answer recorded under a key, to every caller and after reopening."""
         store = _opened(plugin_name, location)
         first = store.record_answer("key", "first", AT, {"model": "kit"})
         second = store.record_answer("key", "second", AT)
@@ -143,7 +143,7 @@ class StoreConformance(Conformance, is_suite=True):
         demand(found == ("first", "first", "first", None), f"two answers under one key gave {found}")
 
     def test_progress(self, plugin_name: str, location: str) -> None:
-        """A later note about a sample replaces the earlier one, and runs are kept apart."""
+        """A later note about a sample replaces the earlier one, and the notes of runs are separate."""
         store = _opened(plugin_name, location)
         for run, sample, note in (("a", "1", "began"), ("a", "2", "began"), ("a", "1", "failed"), ("b", "1", "other")):
             store.note_progress(SampleKey(run, 1, sample), note, AT)
@@ -152,7 +152,7 @@ class StoreConformance(Conformance, is_suite=True):
         demand(found == [("1", "failed"), ("2", "began")], f"the progress of run 'a' is {found}")
 
     def test_threads(self, location: str) -> None:
-        """Four threads that learn through one book lose nothing."""
+        """Four threads that learn into one skillbook lose nothing."""
         with _book(location) as book:
 
             def learn(number: int) -> None:
@@ -188,7 +188,7 @@ class StoreConformance(Conformance, is_suite=True):
         demand(sorted(versions) == wanted, f"{len(wanted)} versions were committed, and the history lists {versions}")
 
     def test_rollback(self, location: str) -> None:
-        """A rollback brings an earlier state back as a version of its own, and the history stays."""
+        """A rollback restores an earlier state as a new version, and keeps the history."""
         with _book(location) as book:
             book.add_skill("kit", "Keep this.")
             kept = book.version
@@ -203,7 +203,7 @@ class StoreConformance(Conformance, is_suite=True):
         demand(len(versions) == newest, f"the newest version is {newest}, and the history lists {versions}")
 
     def test_cases(self, location: str) -> None:
-        """The cases of skills, with their results, are there when the book is opened again, and after a rollback."""
+        """The cases of skills and their results are there when the skillbook is reopened, and after a rollback."""
         first, second = (SkillCase.make(f"2 + {number}?", CaseCheck("numeric", f"{2 + number}")) for number in (2, 3))
         passed = replace(first, last_result="passed", last_run_at=AT, model="kit")
         with _book(location) as book:
@@ -218,7 +218,7 @@ class StoreConformance(Conformance, is_suite=True):
         demand(_cases_in(location) == [passed], f"after a rollback, the skill has the cases {_cases_in(location)}")
 
     def test_forgotten_answers(self, plugin_name: str, location: str) -> None:
-        """A store that has `forget_answers` deletes the answers of the run, and those of no other run."""
+        """`forget_answers`, if the store has it, only deletes the answers of the given run."""
         store = _opened(plugin_name, location)
         keys = [json.dumps([run, 1, "sample", 0, "Reflector", 1]) for run in ("a", "ab", 'a"')]
         for key in keys:

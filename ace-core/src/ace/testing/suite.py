@@ -1,4 +1,4 @@
-"""`Conformance`: what the suites have in common, and how they find and run the plugin under test."""
+"""`Conformance`, the base class of the suites, and the functions that find and run the plugin under test."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ SomeSpec = TypeVar("SomeSpec", bound=Spec)
 def run_without(
     modules: Collection[str], code: str, *arguments: str, hash_seed: int = 0
 ) -> subprocess.CompletedProcess[str]:
-    """Run code with the import path of this process.
+    """Run code in a separate process with the import path of this one.
 
     Args:
         modules: The top-level packages that cannot be imported.
-        code: The code.
-        *arguments: They are in `sys.argv[1:]`.
-        hash_seed: The seed of the hashes of texts, on which the order in sets depends.
+        code: The source of the program.
+        *arguments: The values of `sys.argv[1:]`.
+        hash_seed: The value of `PYTHONHASHSEED`, on which the order of sets depends.
     """
     environ = {
         **os.environ,
@@ -58,17 +58,13 @@ def run_without(
 
 
 def last_line(text: str) -> str:
-    """Return the last line of what a process said; of a traceback, that is the error.
-
-    Args:
-        text: What it said.
-    """
+    """Return the last line of a process's output; in a traceback, that is the error."""
     lines = text.strip().splitlines()
     return lines[-1] if lines else "it said nothing"
 
 
 class Conformance:
-    """The base of the suites. A subclass overrides fixtures; that of a check is refused.
+    """The base class of the suites. A subclass overrides fixtures; overriding a check is an error.
 
     Raises:
         TypeError: A subclass overrides a check.
@@ -96,23 +92,18 @@ class Conformance:
 
     @pytest.fixture
     def plugin_name(self) -> str:
-        """The name of the plugin, that of its entry point."""
+        """The name of the plugin, which is that of its entry point."""
         name: str = must_be_given(self, "plugin_name")
         return name
 
     @pytest.fixture
     def framework_modules(self) -> tuple[str, ...]:
-        """The top-level packages of the framework. They are blocked where a part has to do without them."""
+        """The top-level packages of the framework. They are blocked in checks of parts that must work without them."""
         return ()
 
 
 def must_be_given(suite: Conformance, fixture: str) -> Any:
-    """Fail, because a subclass did not override a fixture that it must override.
-
-    Args:
-        suite: The suite.
-        fixture: The name of the fixture.
-    """
+    """Fail, because a subclass did not override a required fixture."""
     pytest.fail(f"{type(suite).__name__} must override the fixture {fixture!r}", pytrace=False)
 
 
@@ -123,31 +114,27 @@ def _checks(suite: type) -> list[tuple[str, object]]:
 
 
 def demand(condition: object, said: str) -> None:
-    """Fail the check with a sentence, unless the condition holds.
+    """Fail the check with a message unless the condition is true.
 
     Args:
-        condition: What must be true.
-        said: What is wrong, and what to do.
+        condition: The required condition.
+        said: The message: the problem, and what to do about it.
     """
     if not condition:
         pytest.fail(said, pytrace=False)
 
 
 def installed_plugins(name: str) -> list[CataloguedPlugin]:
-    """Return what is installed under a name: one plugin, none, or several that claim it.
+    """Return the installed plugins of a name; there are several if they conflict.
 
     Args:
-        name: The name, exactly as the entry point has it.
+        name: The exact name of the entry point.
     """
     return [plugin for plugin in catalogue().plugins() if plugin.installed.name == name]
 
 
 def loaded_plugin(name: str) -> LoadedPlugin:
-    """Return a plugin; skip the check if it cannot be loaded, which is for `PluginConformance` to tell.
-
-    Args:
-        name: Its name.
-    """
+    """Return a plugin; skip the check if it cannot be loaded, which `PluginConformance` reports."""
     try:
         return catalogue().find(name).load()
     except PluginError as error:
@@ -155,24 +142,19 @@ def loaded_plugin(name: str) -> LoadedPlugin:
 
 
 def spec_of(name: str, kind: type[SomeSpec]) -> SomeSpec:
-    """Return the spec of one class of a plugin; fail if it gives none.
-
-    Args:
-        name: The name of the plugin.
-        kind: The class of the spec.
-    """
+    """Return the spec of one class of a plugin; fail if it does not yield one."""
     specs = loaded_plugin(name).specs_of(kind)
-    demand(specs, f"the plugin {name!r} yields no {kind.__name__}; leave this suite out, or add the hook")
+    demand(specs, f"the plugin {name!r} yields no {kind.__name__}; omit this suite, or add the hook")
     return specs[0]
 
 
 def resolved(name: str, reference: str, requires: tuple[str, ...] = ()) -> object:
-    """Return what a spec names; skip the check if it is not there, which is for `PluginConformance` to tell.
+    """Import the target of a spec; skip the check if that fails, which `PluginConformance` reports.
 
     Args:
         name: The name of the plugin.
         reference: `package.module:attribute`.
-        requires: What it needs.
+        requires: The requirements of the target.
     """
     try:
         return loaded_plugin(name).targets.resolve(reference, requires)

@@ -1,4 +1,4 @@
-"""`TraceConverterConformance`: what the step that makes standard traces has to do."""
+"""`TraceConverterConformance`: the checks for the step that creates standard traces."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ print(json.dumps(traces, sort_keys=True, default=repr))
 
 
 class TraceConverterConformance(Conformance, is_suite=True):
-    """Checks the step that makes standard traces.
+    """Checks the step that creates standard traces.
 
     Fixtures: `plugin_name`, `framework_modules`, `successful_result`, `failed_result`, `stored_records`.
     """
 
     @pytest.fixture
     def successful_result(self) -> object:
-        """What the execute step puts on the trace when the run went well; nothing live of the framework in it."""
+        """The result of a successful run on `ctx.trace`, without live objects of the framework."""
         return must_be_given(self, "successful_result")
 
     @pytest.fixture
     def failed_result(self) -> object:
-        """What the execute step puts on the trace when the framework failed."""
+        """The result of a failed run on `ctx.trace`."""
         return must_be_given(self, "failed_result")
 
     @pytest.fixture
     def stored_records(self) -> tuple[object, ...]:
-        """Records of the framework that the converter reads beside results: anything JSON holds, or a `Path`."""
+        """Records of the framework that the converter also supports: JSON values, or a `Path`."""
         return ()
 
     def test_accepts_results(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
-        """The spec names the class of the results in `accepts`, if it runs agents, and they go to its converter."""
+        """If the plugin runs agents, `accepts` of the spec is the class of the results, which its converter claims."""
         accepts = spec_of(plugin_name, TraceConverterSpec).accepts
         runs_agents = bool(loaded_plugin(plugin_name).specs_of(ExecuteStepSpec))
         demand(accepts is not None or not runs_agents, "the spec names no accepts='package.module:Class'")
@@ -81,7 +81,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
             )
 
     def test_success_and_failure(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
-        """`success` is true of a run that went well (null will do if the plugin runs no agents), else false."""
+        """`success` is true for a successful run (or null, if the plugin does not run agents), otherwise false."""
         told = convert(plugin_name, successful_result).get("success")
         runs_agents = bool(loaded_plugin(plugin_name).specs_of(ExecuteStepSpec))
         demand(told is True or (told is None and not runs_agents), f"the trace says success={told!r} where it was True")
@@ -89,7 +89,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
         demand(told is False, f"the trace says success={told!r} where it was False")
 
     def test_error_is_told(self, plugin_name: str, failed_result: object) -> None:
-        """The trace of a failed run holds the error of the result, where the result has one as a text."""
+        """The trace of a failed run contains the error of the result, if that is a text."""
         said = getattr(failed_result, "error", None)
         if not isinstance(said, str) or not said:
             pytest.skip("the result has no text as its error")
@@ -100,7 +100,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
         demand(said in read, f"the trace does not tell {said!r}; put it into feedback, or it cannot be learned from")
 
     def test_refuses_anything_else(self, plugin_name: str) -> None:
-        """Anything but a result or a record of the framework is refused with `TypeError` or `ValueError`."""
+        """Other objects than results and records of the framework are rejected with `TypeError` or `ValueError`."""
         for stranger in (object(), {"unrelated": True}, 7):
             try:
                 converted = convert(plugin_name, stranger)
@@ -109,7 +109,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
             pytest.fail(f"{stranger!r} is not a result, and was converted to {converted!r}", pytrace=False)
 
     def test_keys(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
-        """The trace has all the keys that ReflectStep reads, with values of their types; its steps have theirs."""
+        """The trace and its steps have all keys that `ReflectStep` reads, with values of the right types."""
         for result in (successful_result, failed_result):
             trace = convert(plugin_name, result)
             missing = [key for key in KEYS if key not in trace]
@@ -128,7 +128,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
                 demand(not wrong, f"a step of the trace lacks {', '.join(map(repr, wrong))}: {step!r}")
 
     def test_json(self, plugin_name: str, successful_result: object, failed_result: object) -> None:
-        """The trace can be written as JSON."""
+        """The trace can be serialised as JSON."""
         for result in (successful_result, failed_result):
             try:
                 json.dumps(convert(plugin_name, result), allow_nan=False)
@@ -138,7 +138,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
     def test_deterministic(
         self, plugin_name: str, successful_result: object, failed_result: object, tmp_path: Path
     ) -> None:
-        """The same result gives the same trace each time, in another process too."""
+        """The same result is always converted to the same trace, also in another process."""
         results = (successful_result, failed_result)
         first, second = (_text([convert(plugin_name, result) for result in results]) for _ in range(2))
         demand(first == second, f"the same results gave other traces:\n{first}\n{second}")
@@ -155,14 +155,14 @@ class TraceConverterConformance(Conformance, is_suite=True):
         failed_result: object,
         tmp_path: Path,
     ) -> None:
-        """Results can be pickled, and are converted where the framework is not installed."""
+        """Results can be pickled, and can be converted without the framework."""
         results = (successful_result, failed_result)
         for result in results:
             demand(_can_be_stored(result), f"a {type(result)} cannot be pickled: it holds more than plain data")
         _converted_elsewhere(plugin_name, framework_modules, results, tmp_path)
 
     def test_stored_records(self, plugin_name: str, stored_records: tuple[object, ...]) -> None:
-        """Where the spec has `recognises`: its records score above 0, at most 1, strangers 0; they are converted."""
+        """If the spec has `recognises`, the framework's records score above 0 to 1, others 0, and are converted."""
         spec = spec_of(plugin_name, TraceConverterSpec)
         if spec.recognises is None:
             pytest.skip("the plugin recognises no stored records")
@@ -179,12 +179,7 @@ class TraceConverterConformance(Conformance, is_suite=True):
 
 
 def convert(name: str, result: object) -> dict[str, Any]:
-    """Return the trace that the converter of a plugin makes of a result.
-
-    Args:
-        name: The name of the plugin.
-        result: The result.
-    """
+    """Convert a result with the converter of a plugin."""
     spec = spec_of(name, TraceConverterSpec)
     converter: Any = resolved(name, spec.target, spec.requires)
     trace: dict[str, Any] = converter()(ACEStepContext(sample=result, trace=result)).trace
@@ -198,7 +193,7 @@ def _text(trace: object) -> str:
 def _can_be_stored(result: object) -> bool:
     try:
         pickle.dumps(result)
-    except Exception:  # objects refuse it with errors of any kind
+    except Exception:  # objects may raise any error while they are pickled
         return False
     return True
 

@@ -1,1 +1,1 @@
-"""Reads sessions of OpenClaw from wherever its releases keep them."""
+"""Reads the sessions of OpenClaw from the files and databases of its releases."""

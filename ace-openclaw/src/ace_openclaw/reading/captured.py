@@ -1,4 +1,4 @@
-"""Reads the turns that the capture plugin wrote while OpenClaw was at work."""
+"""Reads the turns that were written by the capture plugin."""
 
 from __future__ import annotations
 
@@ -13,18 +13,14 @@ __all__ = ["is_captured_turn", "sessions_of_captured_turns"]
 
 
 def is_captured_turn(record: Record) -> bool:
-    """Tell whether a record is a turn as the capture plugin writes it.
-
-    Args:
-        record: A record of unknown origin.
-    """
+    """Return whether a record is a turn written by the capture plugin."""
     return isinstance(record.get("messages"), list) and "sessionId" in record and "success" in record
 
 
 def sessions_of_captured_turns(
     turns: Sequence[Record], *, source: str = "", places: Sequence[str] = (), skipped_lines: int = 0
 ) -> list[StoredSession]:
-    """Put the sessions together again. Each turn repeats the whole session, as far as the model still sees it.
+    """Reassemble sessions from turns. Each turn repeats the part of the session that is still in the model's prompt.
 
     Args:
         turns: The captured turns, in order.
@@ -70,9 +66,9 @@ def _events_of(turns: Sequence[tuple[Record, str]]) -> tuple[list[Record], list[
 
 
 def _new_messages(turn: Record, place: str, seen: set[str]) -> list[tuple[Record, str]]:
-    """Return the messages that earlier turns have not shown.
+    """Return the messages that are not in earlier turns.
 
-    A message of the user is known by what follows it: OpenClaw gives it another time when it repeats it.
+    A message of the user is identified by the message after it, because OpenClaw changes its time when it repeats it.
     """
     found: list[tuple[Record, str]] = []
     asked: list[tuple[Record, str]] = []

@@ -1,4 +1,4 @@
-"""Unpacks Zstandard, in which OpenClaw keeps long events and deleted sessions."""
+"""Decompresses Zstandard frames, in which OpenClaw stores long events and deleted sessions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ _MOST_BYTES = 256 * 1024 * 1024
 
 
 def decompressed(data: bytes) -> bytes:
-    """Return what a Zstandard frame holds.
-
-    Args:
-        data: The frame.
+    """Decompress a Zstandard frame.
 
     Raises:
-        ValueError: It is not a frame, it is truncated, or it holds more than 256 MiB.
+        ValueError: The data is not a frame, is truncated, or decompresses to more than 256 MiB.
     """
     import zstandard  # only here: most rows are not compressed
 

@@ -14,7 +14,7 @@ from ace_openclaw.reading.session import SessionReadError, StoredSession, sessio
 __all__ = ["NEWEST_SCHEMA", "read_database", "schema_note", "session_keys"]
 
 NEWEST_SCHEMA = 23
-"""The newest schema that this reader was tried on."""
+"""The newest schema with which this reader was tested."""
 
 _SECONDS_TO_WAIT = 3.0
 _COLUMNS = {"session_id", "seq", "event_json"}
@@ -59,7 +59,7 @@ def schema_note(path: Path) -> str:
         return ""
     return (
         f"{path} has schema {version}, and this release of ace-openclaw knows {NEWEST_SCHEMA}; "
-        "what it understands is read. Bring ace-openclaw up to date"
+        "what it understands is read. Update ace-openclaw"
     )
 
 
@@ -88,7 +88,7 @@ def _read(path: Path, session_id: str | None) -> list[StoredSession]:
 
 
 def _has_rest(path: Path) -> bool:
-    """Tell whether a database that is written through a log has none at the moment: all is in the file."""
+    """Return whether a database in write-ahead mode has no log at the moment, so that all data is in the file."""
     with path.open("rb") as file:
         head = file.read(20)
     return head[18:20] == b"\x02\x02" and not path.with_name(f"{path.name}-wal").exists()

@@ -1,4 +1,4 @@
-"""Reads what `openclaw sessions export-trajectory` wrote."""
+"""Reads the files of `openclaw sessions export-trajectory`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ EVENTS_FILE = "events.jsonl"
 
 
 def is_exported(record: Record) -> bool:
-    """Tell whether a record is the branch of an exported session.
-
-    Args:
-        record: A record of unknown origin.
-    """
+    """Return whether a record is the branch of an exported session."""
     return isinstance(record.get("entries"), list) and mapping_in(record, "header").get("type") == "session"
 
 

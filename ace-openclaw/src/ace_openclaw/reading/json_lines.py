@@ -1,4 +1,4 @@
-"""Reads the lines of a session file, whatever happened to it."""
+"""Reads the lines of a session file, even if it is damaged."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Lines:
     numbers: tuple[str, ...]
     """The number of the line of each object, from 1."""
     skipped: int
-    """How many lines hold no JSON object."""
+    """The number of lines that are not JSON objects."""
     problem: str
-    """What is wrong with the first of those; empty if there is none."""
+    """The problem of the first of those lines; empty if there is none."""
 
 
 def read_lines(data: bytes) -> Lines:

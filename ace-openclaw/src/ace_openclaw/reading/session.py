@@ -1,4 +1,4 @@
-"""`StoredSession`: the events of one session, and where they were found."""
+"""`StoredSession`: the events of one session and their source."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ KNOWN_ROLES = frozenset({"user", "assistant", "toolResult"})
 
 
 class SessionReadError(ValueError):
-    """There is no session to read."""
+    """The source does not contain a session that can be read."""
 
 
 @dataclass(frozen=True)
 class StoredSession:
-    """The events of one session, and where they were found."""
+    """The events of one session and their source."""
 
     events: tuple[Record, ...]
     """The events in their order, without the header."""
     places: tuple[str, ...]
-    """Where each event stands: the line of a file, or its number in a database."""
+    """The place of each event: the line of a file, or its number in a database."""
     source: str = ""
-    """The file or folder that they come from; empty for events that were given."""
+    """The file or folder of the session; empty for events in memory."""
     session_id: str = ""
     session_key: str = ""
     """Its name in OpenClaw, such as `agent:main:main`."""
@@ -40,13 +40,13 @@ class StoredSession:
     workspace: str = ""
     """The folder that the agent worked in."""
     status: str = ""
-    """What the database says of it: `running`, `done`, `failed`, `killed` or `timeout`."""
+    """Its status in the database: `running`, `done`, `failed`, `killed` or `timeout`."""
     leaf_id: str = ""
-    """The event at which the conversation stands, where that is told apart from the events."""
+    """The last event of the active branch, if it is recorded separately from the events."""
     skipped_lines: int = 0
-    """How many lines or rows hold no event, such as one that was cut."""
+    """The number of lines or rows without an event, such as truncated ones."""
     unknown_types: Mapping[str, int] = field(default_factory=dict)
-    """How many events have a type that is not known here, by type."""
+    """The number of events of each unknown type."""
 
 
 def session_of_events(

@@ -1,4 +1,4 @@
-"""Reads sessions from whatever holds them: events, texts, files, exports, databases."""
+"""Reads sessions from all kinds of sources: events, texts, files, exports and databases."""
 
 from __future__ import annotations
 
@@ -27,19 +27,16 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 @checked_arguments()
 def read_session(source: SessionSource) -> StoredSession:
-    """Read the one session of a source.
-
-    Args:
-        source: Where it is.
+    """Read the only session of a source.
 
     Raises:
-        SessionReadError: There is none, or there are several.
+        SessionReadError: The source does not contain exactly one session.
     """
     sessions = read_sessions(source)
     if len(sessions) == 1:
         return sessions[0]
     if not sessions:
-        raise SessionReadError(f"{_named(source)}there is no session here")
+        raise SessionReadError(f"{_named(source)}no session found")
     raise SessionReadError(
         f"{_named(source)}there are {len(sessions)} sessions here; give one of those that read_sessions returns, "
         "or have the runner OpenClaw learn from all"
@@ -56,7 +53,7 @@ def read_sessions(source: SessionSource) -> list[StoredSession]:
             file of captured turns.
 
     Raises:
-        SessionReadError: There is no such file, or nothing of OpenClaw in it.
+        SessionReadError: The file does not exist, or does not contain a session of OpenClaw.
 
     Example:
         >>> text = '{"type": "session", "version": 3, "id": "a"}\\n{"type": "mess'
@@ -79,7 +76,7 @@ def read_sessions(source: SessionSource) -> list[StoredSession]:
 
 
 def is_sidecar(record: Record) -> bool:
-    """Tell whether a record is of a trajectory file, which holds no conversation of its own."""
+    """Return whether a record is part of a trajectory file, which does not contain a conversation of its own."""
     return "traceSchema" in record
 
 
@@ -98,7 +95,7 @@ def _of_path(path: Path) -> list[StoredSession]:
         return _of_bytes(path.read_bytes(), str(path))
     except FileNotFoundError:
         raise SessionReadError(
-            f"there is no file {str(path)!r}; OpenClaw keeps its sessions in ~/.openclaw/agents/AGENT"
+            f"no such file: {str(path)!r}; OpenClaw keeps its sessions in ~/.openclaw/agents/AGENT"
         ) from None
     except OSError as error:
         raise SessionReadError(f"{path} cannot be read: {error.strerror}") from error
@@ -150,10 +147,10 @@ def _of_records(
     session = session_of_events(records, places=places, skipped_lines=skipped, source=source)
     if not session.session_id and not any(_is_event(event) for event in session.events):
         if not objects and not skipped:
-            raise SessionReadError(f"{where}there is no event of OpenClaw here: it is empty")
+            raise SessionReadError(f"{where}no events of OpenClaw found: it is empty")
         problem = f" ({lines.problem})" if lines is not None and lines.problem else ""
         raise SessionReadError(
-            f"{where}there is no event of OpenClaw here, but {len(objects)} other records and {skipped} lines "
+            f"{where}no events of OpenClaw found, but {len(objects)} other records and {skipped} lines "
             f"without a JSON object{problem}"
         )
     return [session]

@@ -21,7 +21,7 @@ class AcmeExecuteStep:
 
     Args:
         agent: The agent. Several runs may use it at once: each has a log of its own.
-        timeout: How long a run may take, in seconds.
+        timeout: The time limit of a run, in seconds.
         skill_budget_tokens: The most tokens that the skills may take; None takes all of them.
     """
 

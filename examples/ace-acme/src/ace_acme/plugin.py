@@ -1,4 +1,4 @@
-"""The hooks of the plugin `acme`. They say what there is, and import nothing of it."""
+"""The hooks of the plugin `acme`. They only describe what it provides; the targets are imported on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ACE_API = 1
 
 @hookimpl
 def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
-    """Give the step that runs agents."""
+    """Yield the step that runs agents."""
     yield ExecuteStepSpec(
         name="acme",
         target="ace_acme.execute:AcmeExecuteStep",
@@ -24,7 +24,7 @@ def ace_execute_steps() -> Iterator[ExecuteStepSpec]:
 
 @hookimpl
 def ace_trace_converters() -> Iterator[TraceConverterSpec]:
-    """Give the step that reads results and logs; it needs no framework."""
+    """Yield the converter of results and logs, which does not need the framework."""
     yield TraceConverterSpec(
         name="acme",
         target="ace_acme.to_trace:AcmeToTrace",

@@ -45,7 +45,14 @@ REPORT = {
     "share": float | None,
     "stopped_by": str,
     "is_noted": bool,
-    "spent": {"calls": int, "input_tokens": int, "output_tokens": int, "cost": float | None},
+    "spent": {
+        "calls": int,
+        "input_tokens": int,
+        "output_tokens": int,
+        "cost": float | None,
+        "cached_input_tokens": int,
+        "cache_write_tokens": int,
+    },
     "cases": [dict],
     "skills": [
         {
@@ -304,10 +311,10 @@ def test_a_model_that_fails_in_the_middle_is_not_green(run: Run, folder: Path, d
     [
         (["--fail-under", "95"], "--fail-under"),
         (["--workers", "0"], "--workers"),
-        (["--junit", "nowhere/report.xml"], "there is no folder 'nowhere'"),
+        (["--junit", "nowhere/report.xml"], "--junit: no such folder: 'nowhere'; create it first"),
         (["--answers", "."], "is a folder"),
         (["--answers", "notes.txt"], "notes.txt, line 1: this is not a judged answer"),
-        (["--skillbook", "none.db"], "there is no skillbook 'none.db'"),
+        (["--skillbook", "none.db"], "no such skillbook: 'none.db'"),
         (["--skillbook", "play.md"], "play.md"),
     ],
 )

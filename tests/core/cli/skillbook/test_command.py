@@ -50,10 +50,10 @@ def test_the_skillbook_of_the_settings_is_used(json_book: Path, folder: Path) ->
     assert done.out.startswith("skills.json: 2 of 2 skills")
 
 
-def at_a_terminal(folder: Path, *arguments: str, answer: bytes = b"") -> tuple[int, str]:
+def at_a_terminal(folder: Path, *arguments: str, answer: bytes = b"", kind: str = "xterm") -> tuple[int, str]:
     """Run `ace skillbook` at a terminal, type the answer, and return exit code and screen."""
     ours, theirs = pty.openpty()
-    environ = {**command_environment(folder), "COLUMNS": "100", "TERM": "xterm"}
+    environ = {**command_environment(folder), "COLUMNS": "100", "TERM": kind}
     process = subprocess.Popen(
         [ACE, "skillbook", *arguments], cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
     )
@@ -75,6 +75,30 @@ def test_at_a_terminal_a_rollback_asks(store: Path, folder: Path, answer: bytes,
     assert "remove 3" in screen and "[y/N]" in screen
     assert done == code
     assert len(contents(store)) == skills
+
+
+def test_a_question_needs_a_terminal_but_none_that_can_be_drawn_on(store: Path, folder: Path) -> None:
+    done, screen = at_a_terminal(folder, "rollback", "1", answer=b"y\n", kind="dumb")
+    assert (done, len(contents(store))) == (0, 1) and "[y/N]" in screen and "\x1b" not in screen
+
+
+def test_a_question_that_cannot_be_asked_says_which_stream_is_not_a_terminal(store: Path, folder: Path) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run(
+            [ACE, "skillbook", "rollback", "1"],
+            cwd=folder,
+            env=command_environment(folder),
+            stdin=theirs,
+            capture_output=True,
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == 2
+    assert done.stderr.endswith(b", but standard error is not a terminal, so nothing was changed; pass --yes\n")
+    assert len(contents(store)) == 4
 
 
 def test_at_a_terminal_the_table_is_drawn(store: Path, folder: Path) -> None:

@@ -38,7 +38,7 @@ def test_a_folder_gets_the_file_that_coding_agents_load(store: Path, folder: Pat
     assert "- [geography-00004] Name the country first." in lines
 
 
-def test_in_agents_md_only_the_marked_block_is_ours(store: Path, folder: Path, run: Run) -> None:
+def test_in_agents_md_only_the_managed_block_is_ours(store: Path, folder: Path, run: Run) -> None:
     own = b"# Ours\r\n\r\nRun the tests.\r\n"
     (folder / "AGENTS.md").write_bytes(own)
     assert run("export", "AGENTS.md").code == 0

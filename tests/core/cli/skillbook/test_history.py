@@ -65,6 +65,7 @@ def test_a_limit_shows_the_newest_versions(store: Path, run: Run) -> None:
     done = run("log", "--limit", "2")
     assert "3 older versions" in done.out.splitlines()[0]
     assert [line.split()[0] for line in done.out.splitlines()[2:]] == ["5", "4"]
+    assert "(1 older version not shown)" in run("log", "--limit", "4").out
     assert len(run("log", "--limit", "0", "--json").data["versions"]) == 5
 
 

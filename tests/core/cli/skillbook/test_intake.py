@@ -70,7 +70,7 @@ def test_an_import_keeps_counters_sources_and_times(store: Path, run: Run) -> No
         assert new.skills() == old.skills()
 
 
-def test_folders_of_skills_and_marked_blocks_are_read(store: Path, folder: Path, run: Run) -> None:
+def test_folders_of_skills_and_managed_blocks_are_read(store: Path, folder: Path, run: Run) -> None:
     skill = folder / "skills" / "style"
     skill.mkdir(parents=True)
     head = "---\nname: style\nallowed-tools:\n  - Bash\n---\n"
@@ -79,13 +79,13 @@ def test_folders_of_skills_and_marked_blocks_are_read(store: Path, folder: Path,
     (folder / "AGENTS.md").write_text(f"- Not ours.\n\n{block}", encoding="utf-8")
     data = run("import", "skills", "AGENTS.md", "--skillbook", "new.db", "--json").data
     assert list(contents(folder / "new.db").values()) == ["Prefer verbs.", "In the block."]
-    assert data["files"][1]["notes"] == ["only the marked block of ace was read"]
+    assert data["files"][1]["notes"] == ["only the managed block of ace was read"]
 
 
 @pytest.mark.parametrize(
     ("bad", "named"),
     [
-        ("nope.txt", "there is no file 'nope.txt'"),
+        ("nope.txt", "no such file: 'nope.txt'"),
         ("broken.json", "broken.json, line 1"),
         ("empty.txt", "not valid JSON"),
         ("prose.md", "no skills found in this text"),
@@ -166,7 +166,7 @@ def test_a_merge_gives_a_json_book_a_history(json_book: Path, run: Run) -> None:
         (["skills.json"], "--output"),
         (["-o", "x.db"], "PATHS is missing"),
         (["skills.json", "-o", "x.md"], "is a text"),
-        (["skills.json", "-o", "nowhere/x.db"], "no folder"),
+        (["skills.json", "-o", "nowhere/x.db"], "no such folder"),
         (["skills.json", "-o", "foreign.json"], "cannot keep"),
     ],
 )

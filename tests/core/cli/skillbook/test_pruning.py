@@ -158,3 +158,20 @@ def test_an_undo_command_names_the_skillbook_unless_it_is_the_default(store: Pat
     assert "`ace skillbook rollback --skillbook 'our team.db' 5` undoes this" in done.out
     done = run("rollback", "5", "--yes", environ={"ACE_SKILLBOOK": "our team.db"})
     assert "`ace skillbook rollback 6` undoes this" in done.out
+
+
+@pytest.mark.parametrize("days", ["1e12", "inf"])
+def test_an_age_that_no_skill_can_have_removes_none(store: Path, run: Run, days: str) -> None:
+    done = run("prune", "--unused-days", days, "--no-harmful")
+    assert (done.code, done.out) == (0, "no skills to remove\n")
+
+
+def test_answers_that_could_not_be_kept_are_not_asked_for(store: Path, run: Run) -> None:
+    done = run("prune", "--unneeded", "--answers", "nowhere/answers.jsonl")
+    assert (done.code, done.err) == (2, "ace: --answers: no such folder: 'nowhere'; create it first\n")
+
+
+def test_a_pinned_skill_is_not_pruned(store: Path, run: Run) -> None:
+    assert "maths-00002" in run("prune", "--dry-run").out
+    run("pin", "maths-00002")
+    assert run("prune", "--dry-run").out == "no skills to remove\n"

@@ -148,3 +148,12 @@ def test_a_source_is_named_as_blame_names_it(store: Path, run: Run) -> None:
         book.update_skill("geography-00004", insight_source=source)
     shown = run("show", "geography-00004").out
     assert "logs/05_plain.txt" in shown and "4bdf0a1c2d3e4f50" not in shown
+
+
+def test_a_time_that_has_no_equal_in_utc_is_shown_as_it_is(json_book: Path, run: Run) -> None:
+    time = "0001-01-01T00:00:00+14:00"
+    book = json.loads(json_book.read_text(encoding="utf-8"))
+    book["skills"]["maths-00001"]["created_at"] = time
+    json_book.write_text(json.dumps(book), encoding="utf-8")
+    done = run("show", "maths-00001", "--skillbook", json_book)
+    assert done.code == 0 and time in done.out

@@ -243,7 +243,7 @@ def test_two_edits_of_one_skill_lose_neither_text(folder: Path, name: str) -> No
     [
         (["remove", "maths-0001", "--yes"], "did you mean 'maths-00001'?"),
         (["remove", "maths-00001", "zzz", "--yes"], "has no skill 'zzz'"),
-        (["remove", "maths-00001"], "1 skill will be removed from skills.db; there is no terminal to ask at"),
+        (["remove", "maths-00001"], "1 skill will be removed from skills.db, but standard input is not a terminal"),
         (["remove"], "the argument IDS is missing"),
         (["restore"], "the argument IDS is missing"),
         (["restore", "maths-00001"], "is not removed, so nothing was changed"),
@@ -253,7 +253,7 @@ def test_two_edits_of_one_skill_lose_neither_text(folder: Path, name: str) -> No
         (["add", "maths", " "], "the text of the new skill is empty"),
         (["add", " ", "x"], "the section of the new skill is empty"),
         (["add", "maths", "x", "--skillbook", "play.txt"], "is a text"),
-        (["edit", "maths-00001", "x", "--skillbook", "nope.db"], "there is no skillbook 'nope.db'"),
+        (["edit", "maths-00001", "x", "--skillbook", "nope.db"], "no such skillbook: 'nope.db'"),
     ],
 )
 def test_mistakes_change_nothing(store: Path, run: Run, arguments: list[str], said: str) -> None:

@@ -151,9 +151,9 @@ def test_what_is_missing_is_told_with_the_command_to_run(tmp_path: Path, monkeyp
     monkeypatch.setenv("ACE_MODELS", str(tmp_path))
     with pytest.raises(ModelNotPulledError, match=r"download it with: ace models pull qwen2\.5-coder-1\.5b"):
         LocalLLMClient().complete("Hello?")
-    with pytest.raises(LocalModelError, match=r"there is no local model .gpt-9.; the catalogue has .qwen2\.5"):
+    with pytest.raises(LocalModelError, match=r"no such local model: .gpt-9.; the catalogue has .qwen2\.5"):
         LocalLLMClient("gpt-9").complete("Hello?")
-    with pytest.raises(LocalModelError, match="there is no model file"):
+    with pytest.raises(LocalModelError, match="no such model file"):
         LocalLLMClient(tmp_path / "none.gguf").complete("Hello?")
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import counted, is_terminal, note, print_json, print_text, result_stream, visible
+from ace.cli.console import counted, is_terminal, note, print_json, print_text, result_stream, visible, warnings_shown
 from ace.cli.errors import UsageError
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.run_report import RunCounts
 from ace.cli.model_choice import announce, chosen_model, client_from_settings, place_of_model, told_plainly
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
 from ace.cli.settings import load_settings
-from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
+from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook, text_or_stdin
 from ace.protocols.observers import observing
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ def command(
         yes: Do not ask for confirmation.
         as_json: Print the answer, the reasoning, the skills and the model usage as one JSON object.
     """
-    asked = sys.stdin.read() if question == "-" else question
+    asked = text_or_stdin(question) or ""
     if not asked.strip():
         raise UsageError("the question is empty")
     settings = load_settings({**model_options.flags(), "skillbook": skillbook})
@@ -103,8 +101,8 @@ def command(
 def _answer(client: LLMClientLike, question: str, context: str, book: Skillbook) -> tuple[AgentOutput, Sequence[Skill]]:
     """Return the answer, and the skills that it cites; those that were shown where the agent chooses them."""
     from ace.context import SkillbookView
-    from ace.implementations import agent_for
     from ace.protocols.roles import ShowsSkills
+    from ace.roles import agent_for
 
     agent = agent_for(client)
     output = agent.generate(question=question, context=context, skillbook=SkillbookView(book))

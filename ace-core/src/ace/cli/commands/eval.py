@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import counted, note, print_json, print_table, print_text
-from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
+from ace.atomic_file import make_folder
+from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
+from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path, check_output_file
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.measurement import Measurement, MeasurementStopped
 from ace.cli.learning.sample_files import all_samples
 from ace.cli.model_choice import (
@@ -28,7 +28,6 @@ from ace.cli.model_choice import (
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace, opened_skillbook
-from ace.durable_file import make_folder
 from ace.environments import Match, Sample, SimpleEnvironment
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ def command(
 
 def _check(options: EvaluationOptions, targets: Sequence[SkillbookPlace]) -> None:
     check_from_one({"--repeats": options.repeats, "--limit": options.limit})
+    check_output_file("--answers", options.answers)
+    check_is_path("--report", options.report)
     if options.leave_one_out and len(targets) > 1:
         raise UsageError("--leave-one-out works with one skillbook; give --skillbook only once")
 
@@ -179,7 +180,7 @@ def _measurement(
     environment: Match,
 ) -> Measurement:
     from ace.evaluation import Evaluator
-    from ace.implementations.small_models import agent_for
+    from ace.roles.small_models import agent_for
 
     try:
         evaluator = Evaluator(
@@ -215,7 +216,7 @@ def _training_of(target: SkillbookPlace) -> Sequence[ValidationPoint]:
 def _write(report: EvaluationReport, folder: Path | None) -> None:
     if folder is None:
         return
-    from ace.durable_file import replace_file
+    from ace.atomic_file import replace_file
     from ace.evaluation import html_page, json_report, markdown_report
 
     values = json.dumps(json_report(report), indent=2)

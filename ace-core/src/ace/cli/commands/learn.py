@@ -18,10 +18,11 @@ from ace.cli.skillbooks.opening import SkillbookPlace
 
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
+    from ace.protocols.roles import ReflectorLike
     from ace.runners import TraceAnalyser
     from ace.skill import Provenance
     from ace.skillbook import Skillbook
-    from ace.steps.copy_guard import GuardedKind
+    from ace.steps.leakage_guard import GuardedKind
 
 __all__ = ["command"]
 
@@ -106,19 +107,20 @@ class Learn(LearningCommand):
         book: Skillbook,
         place: SkillbookPlace,
         *,
+        reflector: ReflectorLike,
         merge: bool,
         allow: Sequence[GuardedKind],
         provenance: Provenance,
         proofs: ProofOptions,
     ) -> TraceAnalyser:
         """Return a runner with the two roles that look back, and an agent that proves what they teach."""
-        from ace.implementations import agent_for, reflector_for, skill_manager_for
         from ace.protocols.deduplication import DeduplicationConfig
+        from ace.roles import agent_for, skill_manager_for
         from ace.runners import TraceAnalyser
         from ace.steps.checkpoint import SaveSkillbookStep
 
         return TraceAnalyser.from_roles(
-            reflector=reflector_for(client),
+            reflector=reflector,
             skill_manager=skill_manager_for(client),
             proof_agent=agent_for(client),
             skillbook=book,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from ace.cli.console import note, print_json, print_table, print_text
-from ace.cli.errors import DONE, WITH_FAILURES, UsageError
+from ace.cli.errors import DONE, WITH_FAILURES, UsageError, check_is_path
 from ace.cli.options import Flag, JsonFlag
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def new(
     """
     from ace.cli.plugin_template import EXTRAS, names_of_plugin, write_plugin
 
+    check_is_path("--output", output)
     chosen = [extra.strip() for each in extras for extra in each.split(",")]
     for extra in chosen:
         if extra not in EXTRAS:

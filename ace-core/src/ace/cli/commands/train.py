@@ -20,10 +20,11 @@ from ace.environments import Match, Sample, SimpleEnvironment
 
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
+    from ace.protocols.roles import ReflectorLike
     from ace.runners import ACE, RunOptions, TraceAnalyser
     from ace.skill import Provenance
     from ace.skillbook import Skillbook
-    from ace.steps.copy_guard import GuardedKind
+    from ace.steps.leakage_guard import GuardedKind
 
 __all__ = ["command"]
 
@@ -107,21 +108,22 @@ class Train(LearningCommand):
         book: Skillbook,
         place: SkillbookPlace,
         *,
+        reflector: ReflectorLike,
         merge: bool,
         allow: Sequence[GuardedKind],
         provenance: Provenance,
         proofs: ProofOptions,
     ) -> ACE:
         """Return a runner with all three roles."""
-        from ace.implementations import agent_for, reflector_for, skill_manager_for
         from ace.protocols.deduplication import DeduplicationConfig
+        from ace.roles import agent_for, skill_manager_for
         from ace.runners import ACE
         from ace.steps.checkpoint import SaveSkillbookStep
 
         is_saved_here = not place.keeps_history and not self.validation.validate
         return ACE.from_roles(
             agent=agent_for(client),
-            reflector=reflector_for(client),
+            reflector=reflector,
             skill_manager=skill_manager_for(client),
             environment=SimpleEnvironment(self.environment),
             skillbook=book,

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
-from ace.cli.errors import UsageError
+from ace.cli.errors import UsageError, check_is_path
 from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem, not_a_file, reason_of, too_large
 from ace.cli.inputs.splitting import HEAD_SIZE, Found, foreign_kind, split_file
 from ace.cli.inputs.stored_record import StoredRecord
@@ -185,7 +185,7 @@ def _nothing_found(paths: Sequence[str], problems: Sequence[InputProblem]) -> st
     given = ", ".join(repr(path) for path in paths)
     what = "give files, folders or globs of JSON, JSONL or text, or - for standard input"
     if not problems:
-        return f"there is no trace in {given}; {what}"
+        return f"no traces in {given}; {what}"
     first = f"{problems[0].place}: {problems[0].reason}"
     more = "" if len(problems) == 1 else f" (and {len(problems) - 1} more)"
     return f"nothing in {given} can be learned from; {first}{more}; {what}"
@@ -198,13 +198,14 @@ def _check_paths(paths: Sequence[str]) -> None:
         paths: Files, folders, globs, and `-` for standard input.
 
     Raises:
-        UsageError: One of them does not exist, or matches nothing.
+        UsageError: One of them does not exist, matches nothing, or is the location of a store.
     """
     for path in paths:
         if path == STANDARD_INPUT or os.path.lexists(path):
             continue
+        check_is_path("PATH", path)
         if not _PATTERN & set(path):
-            raise UsageError(f"there is no file or folder {path!r}; give the path of recorded traces")
+            raise UsageError(f"no such file or folder: {path!r}; give the path of recorded traces")
         if not _matches(path):
             raise UsageError(f"no file matches {path!r}; check the pattern")
 

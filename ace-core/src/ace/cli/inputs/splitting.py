@@ -303,7 +303,7 @@ class _File:
 
     def _is_conversation(self) -> bool:
         """Whether each line that can be read is one message of one conversation."""
-        from ace.implementations.trace_reading.messages import is_message
+        from ace.roles.trace_reading.messages import is_message
 
         self._file.seek(0)
         messages = 0
@@ -322,6 +322,7 @@ class _File:
         self._file.seek(0)
         elements = enumerate(list_elements(self._file, self._head().index(b"[")), 1)
         number = 0
+        is_broken = False
         try:
             for number, element in elements:
                 if number == 1 and self._is_message(element.data):
@@ -329,13 +330,14 @@ class _File:
                     return
                 yield self._element(number, element)
         except _BrokenListError as error:
+            is_broken = True
             yield InputProblem(f"{self._name}#{number + 1}", str(error))
-        if number == 0:
+        if number == 0 and not is_broken:
             yield InputProblem(self._name, "the list is empty")
 
     @staticmethod
     def _is_message(data: bytes) -> bool:
-        from ace.implementations.trace_reading.messages import is_message
+        from ace.roles.trace_reading.messages import is_message
 
         try:
             return is_message(json.loads(data))
@@ -510,8 +512,10 @@ class _Window:
         """Return where the JSON value that begins here ends; None if it is incomplete."""
         try:
             return _DECODER.raw_decode(self._text, self._at)[1]
-        except (ValueError, RecursionError):
+        except ValueError:
             return None
+        except RecursionError as error:
+            raise _BrokenListError("nested too deeply") from error
 
     def _read_on(self, size: int) -> bool:
         """Read more of the file, and drop what has been processed; return whether there was any more."""

@@ -190,7 +190,7 @@ def parsed_record(data: bytes, form: RecordForm, path: str, table: TableFormat |
         return list(_messages(data))
     if table is not None:
         return row_record(data, table)
-    from ace.implementations.trace_reading.plain import decoded
+    from ace.roles.trace_reading.plain import decoded
 
     return decoded(data)
 
@@ -210,7 +210,7 @@ def readable_records() -> Iterator[None]:
     told: set[str] = set()
 
     def converted(trace: object) -> Mapping[str, object]:
-        from ace.implementations.trace_reading import read_trace
+        from ace.roles.trace_reading import read_trace
 
         assert isinstance(trace, StoredRecord)
         record = read_trace(trace.load())

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Final, NamedTuple
 
-from ace.cli.console import size_text
+from ace.cli.console import counted, size_text
 from ace.cli.inputs.problems import LARGEST_RECORD
 
 __all__ = ["BadRow", "Row", "TableFormat", "TableRows", "row_record", "table_format"]
@@ -137,7 +137,7 @@ class TableRows:
             if self._first_line == 1 or not fields:
                 continue
             if len(fields) != len(self._table.names):
-                counts = f"{len(fields)} fields, the header has {len(self._table.names)}"
+                counts = f"{counted(len(fields), 'field')}, the header has {len(self._table.names)}"
                 yield BadRow(self._first_line, f"the row has {counts}")
                 continue
             yield Row(self._first_line, self._start, self._bytes())
@@ -208,15 +208,15 @@ def _names(header: Sequence[str]) -> tuple[str, ...]:
 
 
 def _usual_names() -> set[str]:
-    from ace.implementations.trace_reading.reader import ALIASES
+    from ace.roles.trace_reading.reader import ALIASES
 
     return {*(name for names in ALIASES.values() for name in names), *_FURTHER_NAMES}
 
 
 def _value(name: str, field: str) -> object:
     """Return what a field holds: steps may be written as JSON, and success as a word."""
-    from ace.implementations.trace_reading.plain import parsed_json
-    from ace.implementations.trace_reading.reader import ALIASES
+    from ace.roles.trace_reading.plain import parsed_json
+    from ace.roles.trace_reading.reader import ALIASES
 
     if name == "success" and field.strip().lower() in ("true", "false"):
         return field.strip().lower() == "true"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from ace.cli.console import counted, note
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.progress import AnswerTally, displayed
 from ace.cli.model_choice import announce, answers_depend_on, check_model, client_from_settings
 from ace.cli.settings import Settings, clock_from_environment
+from ace.cli.signals import run_interruptibly
 from ace.pipeline import CancellationToken
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class BookTest:
     def _tests(self, book: Skillbook, client: LLMClientLike) -> SkillTests:
         from ace.evaluation import SkillTests
         from ace.evaluation.evaluator import text_hash
-        from ace.implementations.small_models import agent_for
+        from ace.roles.small_models import agent_for
 
         agent = agent_for(client)
         prompt = text_hash(type(agent).__name__, agent.prompt_template)

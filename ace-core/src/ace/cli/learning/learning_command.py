@@ -5,16 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 from cyclopts import Parameter
 
+from ace.cli.errors import UsageError
 from ace.cli.inputs import GatheredTraces
 from ace.cli.options import Flag, check_from_one
 from ace.cli.settings import Settings, SettingValue
 from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.skill import Provenance
-from ace.steps.copy_guard import GuardedKind
+from ace.steps.leakage_guard import GuardedKind
 from ace.steps.prove import Unproven
 from ace.steps.tail import Prove
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
     from ace.protocols.llm import LLMClientLike
+    from ace.protocols.roles import ReflectorLike
     from ace.runners import ACE, RunOptions, TraceAnalyser
     from ace.skillbook import Skillbook
 
@@ -72,6 +75,11 @@ class RunFlags:
     [default: keep]"""
     no_final_test: Annotated[bool, Flag] = False
     """Skip the final test, which repeats the corrections of this run whose skills in the prompt have changed since."""
+    reflector: Annotated[Literal["single", "recursive"], Parameter(show_default=False)] = "single"
+    """How a trace is reviewed: in one prompt (single), or by code that the model writes, which makes several calls per
+    trace and can search traces of any length (recursive; needs the extra ace-core[rr]). [default: single]"""
+    max_iterations: int | None = None
+    """The maximum number of turns of a recursive review. [default: 20]"""
     no_merge: Annotated[bool, Flag] = False
     """Do not merge duplicate skills."""
     resume: Annotated[bool, Flag] = False
@@ -91,13 +99,32 @@ class RunFlags:
             final_test=not self.no_final_test,
         )
 
+    def reflector_for(self, client: LLMClientLike) -> ReflectorLike:
+        """Return the reflector.
+
+        Args:
+            client: Its client.
+        """
+        if self.reflector == "recursive":
+            from ace.rr import RRConfig, RRStep
+
+            turns = RRConfig.max_iterations if self.max_iterations is None else self.max_iterations
+            return RRStep(client, RRConfig(max_iterations=turns))
+        from ace.roles import reflector_for
+
+        return reflector_for(client)
+
     def flags(self) -> dict[str, SettingValue]:
         """Return the values that can also be settings, by name.
 
         Raises:
-            UsageError: Another option is out of range.
+            UsageError: Another option is out of range, or cannot be used.
         """
-        check_from_one({"--limit": self.limit})
+        check_from_one({"--limit": self.limit, "--max-iterations": self.max_iterations})
+        if self.reflector == "recursive" and find_spec("pydantic_monty") is None:
+            raise UsageError("--reflector recursive needs the sandbox: install the extra, ace-core[rr]")
+        if self.reflector != "recursive" and self.max_iterations is not None:
+            raise UsageError("--max-iterations is an option of --reflector recursive")
         return {
             "epochs": self.epochs,
             "workers": self.workers,
@@ -149,6 +176,7 @@ class LearningCommand(ABC):
         book: Skillbook,
         place: SkillbookPlace,
         *,
+        reflector: ReflectorLike,
         merge: bool,
         allow: Sequence[GuardedKind],
         provenance: Provenance,
@@ -160,6 +188,7 @@ class LearningCommand(ABC):
             client: The client of its roles.
             book: The skillbook that learns.
             place: Where it is open.
+            reflector: Finds out what an input teaches.
             merge: Whether similar skills are merged.
             allow: What is learned although the guard would reject it.
             provenance: What is kept of an input besides its skills.

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ace.cli.console import note
-from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.progress import answers_shown
+from ace.cli.signals import run_interruptibly
 from ace.pipeline import CancellationToken
 
 if TYPE_CHECKING:

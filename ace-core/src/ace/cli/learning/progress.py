@@ -8,12 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from ace.cli.console import counted, duration_text, is_terminal, note
 from ace.cli.signals import on_forced_exit
 from ace.pipeline import PipelineCancelled
-from ace.protocols.observers import Event, SampleEnded, SkillsChanged
+from ace.protocols.observers import Event, ReflectionTurn, SampleEnded, SkillsChanged, SubQuestionAnswered
 
 if TYPE_CHECKING:
     from ace.evaluation import JudgedAnswer
@@ -85,17 +85,23 @@ def displayed(tally: Tally, *, quiet: bool = False) -> Iterator[Display]:
 
 
 class _Estimate:
-    """Estimates the time left from the time that the work so far took."""
+    """Estimates the time left from the time that the work so far took.
+
+    The first results also waited for a model to start, and several are under way when one is there: an estimate from
+    them would be several times too long.
+    """
+
+    _FIRST_RESULTS: Final = 2
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._begun = time.monotonic()
 
     def text(self) -> str:
-        """Return the remaining time as text; an empty text until something was worked on, and at the end."""
+        """Return the remaining time as text; an empty text after the first results, and at the end."""
         worked = self._tally.ended - self._tally.skipped
         left = self._tally.total - self._tally.ended
-        if worked <= 0 or left <= 0:
+        if worked <= self._FIRST_RESULTS or left <= 0:
             return ""
         return f"about {duration_text((time.monotonic() - self._begun) / worked * left)} left"
 
@@ -201,6 +207,27 @@ class _Bar:
 
 
 @final
+class _Exploring:
+    """How far a recursive reflection is."""
+
+    def __init__(self) -> None:
+        self._turn = 0
+        self._questions = 0
+
+    def count(self, event: ReflectionTurn | SubQuestionAnswered) -> None:
+        """Take an event in."""
+        if isinstance(event, ReflectionTurn):
+            self._turn = event.iteration
+        else:
+            self._questions += 1
+
+    @property
+    def text(self) -> str:
+        """The numbers for people."""
+        return f"turn {self._turn}, {counted(self._questions, 'question')}"
+
+
+@final
 class RunTally:
     """How many inputs have ended, and how many skills were added.
 
@@ -216,10 +243,20 @@ class RunTally:
         self.skipped = 0
         self.failed = 0
         self.added = 0
+        self._exploring: dict[str, _Exploring] = {}
 
     def count(self, event: Event) -> bool:
-        """Take an event in; tell whether one more input has ended."""
+        """Take an event in; tell whether there is something new to show."""
+        if isinstance(event, ReflectionTurn | SubQuestionAnswered):
+            # The one that has changed last is shown, so it goes to the end.
+            exploring = self._exploring.pop(event.trace_id, _Exploring())
+            self._exploring[event.trace_id] = exploring
+            exploring.count(event)
+            return True
+        if isinstance(event, SampleEnded):
+            self._exploring.pop(event.trace_id, None)
         if isinstance(event, SkillsChanged):
+            self._exploring.pop(event.trace_id, None)
             self.added += sum(change.kind == "ADD" for change in event.applied)
         if not isinstance(event, SampleEnded):
             return False
@@ -234,7 +271,9 @@ class RunTally:
     def text(self) -> str:
         """The numbers for people."""
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"{self.ended} of {counted(self.total, self.noun)}, {counted(self.added, 'new skill')}{failed}"
+        exploring = "".join(f", {each.text}" for each in list(self._exploring.values())[-1:])
+        done = f"{self.ended} of {counted(self.total, self.noun)}, {counted(self.added, 'new skill')}"
+        return f"{done}{failed}{exploring}"
 
 
 @final
@@ -254,8 +293,8 @@ class _RunProgress:
     def __call__(self, event: Event) -> None:
         """Take one event in."""
         with self._lock:
-            has_ended = self._tally.count(event)
-        if has_ended:
+            has_changed = self._tally.count(event)
+        if has_changed:
             self._display.show()
 
     def close(self) -> None:

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ace.cli.console import counted, last_note, note, print_json, print_text
+from ace.cli.console import counted, last_note, note, print_json, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
 from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, gather_traces, readable_records
-from ace.cli.learning.interruption import run_interruptibly
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
-from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.learning.progress import run_progress_shown
 from ace.cli.learning.run_report import RunCounts, print_report, report_as_json
 from ace.cli.model_choice import announce, check_model, chosen_model, client_from_settings, place_of_model
 from ace.cli.settings import Settings
+from ace.cli.signals import run_interruptibly
 from ace.cli.skillbooks.opening import SkillbookPlace, check_place, opened_skillbook, saved_elsewhere
 from ace.pipeline import CancellationToken
 from ace.protocols.observers import observing
@@ -32,7 +31,7 @@ from ace.runners.run_session import SkillbookNotWrittenError
 if TYPE_CHECKING:
     from ace.cli.learning.run_report import RunReport
     from ace.protocols.llm import LLMClientLike
-    from ace.runners import ACE, FailedSample, TraceAnalyser
+    from ace.runners import ACE, FailedSample, RunOptions, TraceAnalyser
     from ace.skillbook import Skillbook
 
 __all__ = ["RunPlan"]
@@ -76,7 +75,7 @@ class RunPlan:
             inputs = self.command.inputs(gathered)
             if not inputs:
                 first = gathered.problems[0]
-                raise UsageError(f"there is nothing to learn from; {first.place}: {first.reason}")
+                raise UsageError(f"nothing to learn from: {first.place}: {first.reason}")
             check_place(target, is_dry_run=self.options.dry_run)
             is_new = target.file is not None and not target.file.exists()
             if is_new:
@@ -124,6 +123,7 @@ class RunPlan:
             client,
             book,
             place,
+            reflector=self.options.reflector_for(client),
             merge=not self.options.no_merge,
             allow=self.settings.allowed,
             provenance=self.settings.provenance,
@@ -229,21 +229,19 @@ class RunPlan:
         token: CancellationToken,
         run: _ChosenRun,
     ) -> Results:
-        return self.command.run(
-            runner,
-            inputs,
-            self.settings,
-            place,
-            workers=self.command.workers(self.settings),
-            lag=self.settings.lag,
-            shuffle=self.options.shuffle,
-            max_cost=self.settings.max_cost,
-            fail_fast=self.options.fail_fast,
-            cancel_token=token,
-            run_id=run.name,
-            resume=run.is_resumed,
-            once=self.command.learns_once(place),
-        )
+        options: RunOptions = {
+            "workers": self.command.workers(self.settings),
+            "shuffle": self.options.shuffle,
+            "max_cost": self.settings.max_cost,
+            "fail_fast": self.options.fail_fast,
+            "cancel_token": token,
+            "run_id": run.name,
+            "resume": run.is_resumed,
+            "once": self.command.learns_once(place),
+        }
+        if self.settings.lag is not None:
+            options["max_in_flight"] = self.settings.lag + 1
+        return self.command.run(runner, inputs, self.settings, place, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +306,7 @@ def _given_up(beginning: str, book: Skillbook) -> int:
     """Give up what failed in the unfinished runs over the same inputs, and return how many inputs that were."""
     failed = [each.run_id for each in unfinished_runs(book) if _is_this(each, beginning) and each.failed]
     if not failed:
-        raise UsageError("there is nothing to give up: no unfinished run over these inputs has failures")
+        raise UsageError("nothing to give up: no unfinished run over these inputs has failures")
     given_up = sum(give_up(book, run_id) for run_id in failed)
     note(f"ace: gave up {counted(given_up, 'input')} that failed; --again learns from them nevertheless")
     return given_up

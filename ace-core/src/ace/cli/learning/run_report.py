@@ -69,6 +69,10 @@ class ModelUse:
     cost: float = 0.0
     unpriced_calls: int = 0
     recorded_calls: int = 0
+    cached_input_tokens: int = 0
+    """The part of `input_tokens` that the providers had in their caches."""
+    cache_write_tokens: int = 0
+    """The part of `input_tokens` that the providers wrote to their caches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +254,8 @@ def _counted(before: ModelUse, event: ModelCalled) -> ModelUse:
         output_tokens=before.output_tokens + event.output_tokens,
         cost=before.cost + (event.cost or 0.0),
         unpriced_calls=before.unpriced_calls + (event.cost is None),
+        cached_input_tokens=before.cached_input_tokens + event.cached_input_tokens,
+        cache_write_tokens=before.cache_write_tokens + event.cache_write_tokens,
     )
 
 
@@ -351,6 +357,8 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("model calls", str(use.calls)),
         ("recorded answers reused", str(use.recorded_calls) if use.recorded_calls else ""),
         ("tokens in, out", f"{use.input_tokens}, {use.output_tokens}"),
+        ("tokens in from the provider's cache", _cached_share(use) if use.cached_input_tokens else ""),
+        ("tokens in written to that cache", str(use.cache_write_tokens) if use.cache_write_tokens else ""),
         ("cost", _cost_of(use)),
         ("proven", f"{proofs.proven}, {proofs.rewritten} of them with another text" if proofs.proven else ""),
         ("kept although their proof failed", str(proofs.failing) if proofs.failing else ""),
@@ -359,6 +367,10 @@ def _rows(report: RunReport, noun: str, epochs: int) -> list[list[str]]:
         ("model calls for proofs", f"{proofs.use.calls}, cost {proof_cost}" if proofs.use.calls else ""),
     ]
     return [[name, value] for name, value in rows if value]
+
+
+def _cached_share(use: ModelUse) -> str:
+    return f"{use.cached_input_tokens} ({use.cached_input_tokens / max(1, use.input_tokens):.0%})"
 
 
 def _cost_of(use: ModelUse) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from ace.cli.errors import UsageError
 from ace.cli.inputs import LARGEST_INPUT, GatheredTraces, InputProblem, StoredRecord, gather_traces
 from ace.environments import Sample
-from ace.implementations.trace_reading.reader import ALIASES
+from ace.roles.trace_reading.reader import ALIASES
 
 __all__ = ["all_samples", "sample_of", "samples_in"]
 
@@ -62,7 +62,7 @@ def all_samples(
             raise UsageError(f"{first.place}: {first.reason}; every sample of an evaluation must be readable")
     for sample in samples:
         if sample.ground_truth is None:
-            raise UsageError(f"{sample.id}: there is no right answer; it belongs in the field ground_truth or target")
+            raise UsageError(f"{sample.id}: no right answer; put it into the field ground_truth or target")
     return samples
 
 
@@ -84,7 +84,7 @@ def sample_of(record: object, place: str) -> Sample | InputProblem:
         # Some data sets put the whole question into the context.
         question, context = context, None
     if question is None:
-        return InputProblem(place, f"there is no question; a sample has it in the field {' or '.join(_QUESTION)}")
+        return InputProblem(place, f"no question; put it into the field {' or '.join(_QUESTION)}")
     own = record.get("id")
     name = f"{place}:{own}" if isinstance(own, str | int) else place
     return Sample(question, context or "", _text(record, _GROUND_TRUTH), id=name)

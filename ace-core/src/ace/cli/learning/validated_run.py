@@ -108,7 +108,7 @@ def run_with_validation(
     Raises:
         UsageError: A validation sample cannot be used.
     """
-    from ace.evaluation import Evaluator, TrainingLog, UnfinishedEvaluationError, ValidationCourse, ValidationSettings
+    from ace.evaluation import Evaluator, TrainingLog, UnfinishedEvaluationError, ValidationSchedule, ValidationSettings
     from ace.evaluation.trainer import run_validated
     from ace.steps import AgentStep
 
@@ -123,7 +123,7 @@ def run_with_validation(
         answers_path=place.validation_answers,
         label=answers_depend_on(settings, environment),
     )
-    course = ValidationCourse(
+    schedule = ValidationSchedule(
         evaluator,
         samples,
         runner.skillbook,
@@ -134,11 +134,11 @@ def run_with_validation(
         on_point=_tell,
     )
     try:
-        results = run_validated(runner, course, inputs, settings.epochs, **run)
+        results = run_validated(runner, schedule, inputs, settings.epochs, **run)
     except UnfinishedEvaluationError:
         note("ace: stopped during the first validation, so nothing was learned")
         return []
-    course.finish()
+    schedule.finish()
     return results
 
 

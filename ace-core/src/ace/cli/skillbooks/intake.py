@@ -13,7 +13,7 @@ from ace.cli.errors import UsageError
 from ace.cli.settings import clock_from_environment
 from ace.cli.skillbooks.opening import is_store
 from ace.cli.skillbooks.selection import part_of
-from ace.marked_block import MarkedBlockError, read_marked_block
+from ace.managed_block import ManagedBlockError, read_managed_block
 from ace.skill import Skill, missing_cases
 from ace.skillbook import Skillbook, SkillbookFileError
 from ace.skillbook.json_file import whole_file
@@ -165,7 +165,7 @@ def read_source_books(location: str) -> list[SourceBook]:
     """Read a file, or a folder of skills as coding agents load it.
 
     Args:
-        location: A skillbook of any format, a store, a text with a marked block, or a folder with `SKILL.md` files.
+        location: A skillbook of any format, a store, a text with a managed block, or a folder with `SKILL.md` files.
 
     Raises:
         UsageError: There is nothing, or no skill can be read. The text says why, and what to do.
@@ -175,8 +175,7 @@ def read_source_books(location: str) -> list[SourceBook]:
         return [_read(str(file)) for file in _skill_files(path)]
     if not has_scheme(location) and not path.exists():
         raise UsageError(
-            f"there is no file {shown_location(location)!r}; "
-            "give the path of a skillbook, a playbook or a Markdown list"
+            f"no such file: {shown_location(location)!r}; give the path of a skillbook, a playbook or a Markdown list"
         )
     return [_read(location)]
 
@@ -192,7 +191,7 @@ def _read(location: str) -> SourceBook:
     try:
         with _warnings() as notes:
             book = _copy_of_store(location) if is_store(location) else _read_file(Path(location), notes)
-    except (SkillbookFileError, MarkedBlockError) as error:
+    except (SkillbookFileError, ManagedBlockError) as error:
         raise UsageError(f"{error}; nothing was imported from any file") from error
     except OSError as error:
         where = shown_location(location)
@@ -210,17 +209,17 @@ def _read_file(path: Path, notes: list[str]) -> Skillbook:
     try:
         if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b""):
             return Skillbook.loads(data.decode("utf-8-sig"))
-        block = read_marked_block(data)
+        block = read_managed_block(data)
         text = _without_head(data.decode("utf-8-sig")) if block is None else block
         if block is not None:
-            notes.append("only the marked block of ace was read")
+            notes.append("only the managed block of ace was read")
         return Skillbook.from_text(text, clock=clock_from_environment())
     except UnicodeDecodeError as error:
         raise SkillbookFileError("the file is not UTF-8", path=path, place=f"byte {error.start}") from error
     except SkillbookFileError as error:
         raise error.at(path) from error
-    except MarkedBlockError as error:
-        raise MarkedBlockError(f"{path}: {error}") from error
+    except ManagedBlockError as error:
+        raise ManagedBlockError(f"{path}: {error}") from error
 
 
 def _without_head(text: str) -> str:

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 _COMPANIONS = ("-wal", "-shm", "-journal")
+_MOST_COPIES = 20
+"""How often a file that changes meanwhile is copied again."""
 
 
 def location_of(skillbook: str | None) -> str:
@@ -56,8 +58,18 @@ def text_or_stdin(text: str | None) -> str | None:
 
     Args:
         text: The argument; None if it was not given.
+
+    Raises:
+        UsageError: Standard input is not UTF-8.
     """
-    return sys.stdin.read().rstrip("\r\n") if text == "-" else text
+    if text != "-":
+        return text
+    try:
+        # Read as bytes: the locale decides what the stream makes of other encodings.
+        held = sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input is not UTF-8 text (byte {error.start})") from error
+    return held.replace("\r\n", "\n").rstrip("\r\n")
 
 
 def is_store(location: str) -> bool:
@@ -96,7 +108,7 @@ def opened(location: str) -> Iterator[Skillbook]:
         )
     if not has_scheme(location) and not path.exists():
         raise UsageError(
-            f"there is no skillbook {shown_location(location)!r}; learn one with `ace learn`, or give --skillbook"
+            f"no such skillbook: {shown_location(location)!r}; learn one with `ace learn`, or give --skillbook"
         )
     with open_at(location) as book:
         yield book
@@ -120,7 +132,7 @@ def open_or_start(location: str) -> Iterator[Skillbook]:
                 f"{shown_location(location)!r} is a folder; give a file, such as {str(Path(location) / 'skills.db')!r}"
             )
         if not folder.is_dir():
-            raise UsageError(f"there is no folder {str(folder)!r} for the skillbook; create it first")
+            raise UsageError(f"no such folder for the skillbook: {str(folder)!r}; create it first")
     with open_at(location) as book:
         yield book
 
@@ -284,7 +296,7 @@ def check_place(place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: 
     if place.file is None:
         return
     if not is_dry_run and not place.file.parent.is_dir():
-        raise UsageError(f"there is no folder {str(place.file.parent)!r} for the skillbook; create it first")
+        raise UsageError(f"no such folder for the skillbook: {str(place.file.parent)!r}; create it first")
     _check_names(place)
     if not is_dry_run and not place.file.exists():  # one that is there is checked when it is open
         _check_folder(place.file.parent)
@@ -311,7 +323,7 @@ def _check_file(path: Path, *, must_exist: bool) -> None:
     if path.is_dir():
         raise UsageError(f"the skillbook {str(path)!r} is a folder; give a file, such as {str(path / 'skills.db')!r}")
     if must_exist and not path.exists():
-        raise UsageError(f"there is no skillbook {str(path)!r}; learn one with `ace learn`, or give --skillbook")
+        raise UsageError(f"no such skillbook: {str(path)!r}; learn one with `ace learn`, or give --skillbook")
 
 
 def saved_elsewhere(book: Skillbook) -> Path:
@@ -365,6 +377,51 @@ def _copied(place: SkillbookPlace) -> Iterator[SkillbookPlace]:
                 book.save_to_file(copy)
         else:
             copy = folder / place.file.name
-            for each in place.existing_files():
-                shutil.copyfile(each, folder / each.name)
+            _copy_file(place, copy)
         yield SkillbookPlace(str(copy))
+
+
+def _copy_file(place: SkillbookPlace, copy: Path) -> None:
+    """Copy a consistent state of a skillbook without changing any file next to it.
+
+    Another process may write to a store during the copy, so its file and its log must not be copied one after the
+    other: SQLite copies both while holding its locks. Without a log, or if SQLite cannot read the store, the files are
+    copied directly, and again if one of them changed during the copy.
+    """
+    for _ in range(_MOST_COPIES):
+        before = _states(place)
+        if len(before) > 1 and _is_copied_by_sqlite(next(iter(before)), copy):
+            return
+        with suppress(FileNotFoundError):  # the last writer has just removed its log
+            for each in before:
+                shutil.copyfile(each, copy.with_name(each.name))
+            if _states(place) == before:
+                return
+        for each in copy.parent.iterdir():
+            each.unlink()
+    raise UsageError(f"the skillbook {place.name!r} changes too often to be copied; try again later")
+
+
+def _states(place: SkillbookPlace) -> dict[Path, tuple[int, int, int]]:
+    """Return what tells that a file has changed, of each file of a skillbook; the skillbook itself comes first."""
+    found = {}
+    for each in place.existing_files():
+        with suppress(FileNotFoundError):
+            status = each.stat()
+            found[each] = (status.st_ino, status.st_size, status.st_mtime_ns)
+    return found
+
+
+def _is_copied_by_sqlite(file: Path, copy: Path) -> bool:
+    """Copy a store with its log; False if it cannot be read in this way, as in a folder that is read-only."""
+    import sqlite3
+
+    try:
+        with (
+            closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+    except sqlite3.Error:
+        return False
+    return True

@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Mapping, Sequence, Set
 
 from ace.cli.errors import UsageError
+from ace.json_fields import JsonValue
 from ace.skill import Skill
 from ace.skillbook import Skillbook
-from ace.skillbook.json_write import JsonValue
 from ace.skillbook.locations import shown_location
 
 __all__ = ["bare_id", "chosen_skills", "find_active", "find_skill", "part_of", "unknown_skill"]
@@ -43,7 +43,7 @@ def chosen_skills(skills: Sequence[Skill], query: str | None, budget: int | None
         written[text] = some
         return text
 
-    return list(written[fitting(order, write, budget, estimate_tokens)])
+    return list(written[fitting(lambda count: order[:count], len(order), write, budget, estimate_tokens)])
 
 
 def find_skill(book: Skillbook, location: str, skill_id: str) -> Skill:

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ace.cases import check_for
-from ace.cli.console import print_table, print_text, shown_time
+from ace.cli.console import counted, print_json, print_table, print_text, shown_time, visible
 from ace.cli.errors import UsageError
 from ace.cli.settings import clock_from_environment
-from ace.cli.skillbooks.history import place_of
+from ace.cli.skillbooks.history import place_of, print_undo
+from ace.json_fields import JsonValue
 from ace.skill import INVALID, Skill, SkillCase
-from ace.skillbook.json_write import JsonValue, skill_dict
+from ace.skillbook.locations import shown_location
 
 if TYPE_CHECKING:
     from ace.runners import SkillUse
 
-__all__ = ["as_option", "cases_from", "print_cases", "print_skill", "print_skills", "proof_as_json", "skill_as_json"]
+__all__ = [
+    "as_option",
+    "cases_from",
+    "print_cases",
+    "print_changes",
+    "print_skill",
+    "print_skills",
+    "proof_as_json",
+    "skill_as_json",
+]
 
 _ARROW = "=>"
 
@@ -28,7 +37,37 @@ def skill_as_json(skill: Skill) -> dict[str, JsonValue]:
         skill: The skill.
     """
     more = {"merged_into": skill.merged_into, "proof": skill.proof, "pinned": skill.pinned}
-    return {**skill_dict(skill), **more}
+    return {**skill.to_dict(), **more}
+
+
+def print_changes(
+    command: str,
+    changes: Sequence[tuple[str, Skill]],
+    location: str,
+    version: int | None,
+    undo: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what a command did to some skills, and the command that undoes it.
+
+    Args:
+        command: The name of the command, for JSON.
+        changes: What was done to each skill, as a verb, and the skill afterwards.
+        location: Where the skillbook was opened.
+        version: The version of the store; None for a JSON file.
+        undo: What `undo_command` returned; empty if nothing was changed.
+        as_json: Whether to print one JSON object.
+    """
+    if as_json:
+        skills = [skill_as_json(skill) for _, skill in changes]
+        about = {"command": command, "skillbook": shown_location(location), "version": version}
+        print_json({**about, "skills": skills, "undo": undo})
+        return
+    for done, skill in changes:
+        print_text(f"{done} [{skill.id}]: {visible(skill.content)}")
+    if undo:
+        print_undo(location, version, undo)
 
 
 def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
@@ -52,14 +91,10 @@ def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
 
 
 def _use_in_words(use: SkillUse) -> str:
-    """Return how often a skill was used, as text.
-
-    Args:
-        use: Its use.
-    """
-    shown = [f"chosen for {use.chosen} samples"] if use.chosen else []
-    shown += [f"shown with the whole book to {use.whole_book}"] if use.whole_book else []
-    return ", ".join([*shown, f"cited {use.cited} times"]) if shown else ""
+    """Return how often a skill was used, as text; empty if no agent saw it."""
+    shown = [f"chosen for {counted(use.chosen, 'sample')}"] if use.chosen else []
+    shown += [f"shown with the whole book to {counted(use.whole_book, 'sample')}"] if use.whole_book else []
+    return ", ".join([*shown, f"cited {counted(use.cited, 'time')}"]) if shown else ""
 
 
 def print_skill(skill: Skill, use: SkillUse | None = None) -> None:
@@ -142,6 +177,8 @@ def _case_from(text: str, at: str) -> SkillCase:
             f'--case {text!r} is not a question and its answer; write it as "question => answer", '
             'such as "When is high water? => 14h30"'
         )
+    from ace.cases import check_for  # only what changes a case needs it
+
     return SkillCase.make(question, check_for(answer), expected=answer, made_at=at)
 
 

@@ -1,4 +1,4 @@
-"""What a report tells, whatever it looks like."""
+"""The contents of a report, and its text formats: JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ace.evaluation.comparison import Comparison
 from ace.evaluation.effects import LeftOut, SkillEffect
 from ace.evaluation.evaluation import Evaluation, JudgedAnswer
 from ace.evaluation.statistics import Interval
-from ace.evaluation.validation_course import ValidationPoint
+from ace.evaluation.validation_schedule import ValidationPoint
 
 __all__ = [
     "EvaluationReport",
@@ -27,38 +27,38 @@ __all__ = [
 ]
 
 _REPORT_SCHEMA = 1
-"""It rises when a field is removed or changes its meaning."""
+"""Incremented when a field is removed or changes its meaning."""
 
 _MEASURES = ("per sample", "without skills", "with skills", "difference", "p", "test")
 _SKILLS = ("skill", "text", "shown", "cited", "right when cited", "right when not", "right without skills")
 _TRAINING = ("samples", "validation (%)", "skills", "kept")
 _NUMBERS = {*_MEASURES[1:5], *_SKILLS[2:], *_TRAINING[:3], "accuracy", "effect (points)"}
-"""Columns of numbers, which are aligned on the right."""
+"""The columns of numbers, which are right-aligned."""
 _LONGEST_CELL = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationReport:
-    """A comparison, and what belongs to it."""
+    """A comparison, with further information for a report."""
 
     title: str
     """The heading."""
     comparison: Comparison
-    """With skills against without."""
+    """The comparison of answers with and without skills."""
     settings: Mapping[str, str | int | float | None] = field(default_factory=dict)
-    """How it was done, such as the model and the seed, by names for people."""
+    """The settings, such as the model and the seed, by readable names."""
     skills: Sequence[SkillEffect] = ()
-    """The use of each skill; where there were several trainings, of the first one."""
+    """The use of each skill; with several trainings, in the first one."""
     left_out: Sequence[LeftOut] = ()
     """The effect of each skill, measured by omitting it."""
     training: Sequence[ValidationPoint] = ()
-    """The validations of the training that the skills come from; where there were several, of the first one."""
+    """The validations of the training of the skills; with several trainings, of the first one."""
     runs: Mapping[str, float] = field(default_factory=dict)
-    """The accuracy of each single training, by its name, where there were several."""
+    """The accuracy of each training, by name, if there were several."""
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """How it was done, what the training took, and how much failed: texts by names for people."""
+        """The settings, what the training cost, and how many answers failed, by readable names."""
         comparison = self.comparison
         failed = f"{len(comparison.baseline.failed)} without skills, {len(comparison.learned.failed)} with skills"
         facts = {name: str(value) for name, value in self.settings.items()}
@@ -69,18 +69,18 @@ class EvaluationReport:
 
     @property
     def learning_costs(self) -> Spent:
-        """What learning took in the training, without its validations."""
+        """What learning cost in the training, without its validations."""
         return reduce(Spent.plus, (point.learning for point in self.training), Spent())
 
     @property
     def validation_costs(self) -> Spent:
-        """What the validations of the training took."""
+        """What the validations of the training cost."""
         taken = (Spent(0, point.input_tokens, point.output_tokens, point.cost) for point in self.training)
         return reduce(Spent.plus, taken, Spent())
 
     @property
     def summary(self) -> str:
-        """One sentence on what the skills changed."""
+        """One sentence on the effect of the skills."""
         accuracy, samples = self.comparison.accuracy, self.comparison.samples
         difference = accuracy.difference
         verdict = "chance alone may explain that" if accuracy.p_value >= 0.05 else "chance alone hardly explains that"
@@ -182,7 +182,7 @@ def measure_rows(comparison: Comparison) -> list[list[str]]:
 
 @checked_arguments()
 def json_report(report: EvaluationReport) -> dict[str, Any]:
-    """Return a report as an object of JSON values, with the number of its schema first.
+    """Return a report as JSON values, with the schema version first.
 
     Args:
         report: The report.
@@ -225,6 +225,8 @@ def _side(evaluation: Evaluation) -> dict[str, Any]:
         "failed": len(evaluation.failed),
         "input_tokens": sum(answer.input_tokens for answer in evaluation.answers),
         "output_tokens": sum(answer.output_tokens for answer in evaluation.answers),
+        "cached_input_tokens": sum(answer.cached_input_tokens for answer in evaluation.answers),
+        "cache_write_tokens": sum(answer.cache_write_tokens for answer in evaluation.answers),
         "cost": evaluation.cost,
         "seconds": sum(answer.seconds for answer in evaluation.answers),
     }
@@ -322,7 +324,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 
 def _cell(text: str) -> str:
-    """Return a text that cannot end the cell, nor be read as markup or a link."""
+    """Return a text escaped so that it cannot end the cell, and is neither markup nor a link."""
     line = writable(" ".join(text.split()), _LONGEST_CELL)
     for sign in "\\`*_[]<>|":
         line = line.replace(sign, f"\\{sign}")

@@ -1,4 +1,4 @@
-"""A report as one page that is self-contained: no script, and nothing that is loaded from elsewhere."""
+"""A report as a self-contained HTML page: without scripts, and without external resources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ace.arguments import checked_arguments
 from ace.evaluation.comparison import SampleChange
 from ace.evaluation.evaluation import JudgedAnswer
 from ace.evaluation.report.evaluation_report import EvaluationReport, measure_rows, percent_text, writable
-from ace.evaluation.validation_course import ValidationPoint
+from ace.evaluation.validation_schedule import ValidationPoint
 
 __all__ = ["html_page"]
 
@@ -60,7 +60,7 @@ details > summary { cursor: pointer; color: var(--faint); margin: 10px 0; }
 
 @checked_arguments()
 def html_page(report: EvaluationReport) -> str:
-    """Return a report as the text of an HTML page. Whatever a model wrote is shown as text.
+    """Return a report as an HTML page. Everything that a model wrote is escaped.
 
     Args:
         report: The report.
@@ -70,7 +70,7 @@ def html_page(report: EvaluationReport) -> str:
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            # Even if a text were not escaped, a browser would run nothing of it.
+            # Even if a text were not escaped, a browser would not run it.
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             f"<title>{_text(report.title)}</title><style>{STYLE}</style></head><body>",
             *_body(report),
@@ -117,7 +117,7 @@ def _body(report: EvaluationReport) -> Iterator[str]:
     changed = [sample for sample in comparison.samples if sample.outcome in ("gained", "lost")]
     others = [sample for sample in comparison.samples if sample.outcome not in ("gained", "lost")]
     yield "<h2>What changed, sample by sample</h2>"
-    # Several trainings have several books, whose ids mean nothing beside each other.
+    # Several trainings have several books, whose ids cannot be compared.
     has_cites = not report.runs
     yield from _samples(changed, has_cites=has_cites) if changed else ["<p>No sample changed.</p>"]
     if others:
@@ -134,7 +134,7 @@ def _cards(report: EvaluationReport) -> Iterator[str]:
     yield f'<div class="card">with skills<b>{accuracy.learned.value:.1%}</b></div>'
     for outcome in ("gained", "lost"):
         number = comparison.count(outcome)
-        colour = f' class="{outcome}"' if number else ""  # none for 0: nothing good or bad happened
+        colour = f' class="{outcome}"' if number else ""  # no colour for 0, which is neither good nor bad
         yield f'<div class="card">{outcome}<b{colour}>{number}</b></div>'
     yield "</div>"
 
@@ -143,7 +143,7 @@ def _skills_over_time(points: Sequence[ValidationPoint]) -> Iterator[str]:
     """One row for each skill, one column for each validation."""
     texts = {skill_id: content for point in points for skill_id, content in point.skills.items()}
     if not texts:
-        yield "<p>There was none at any time.</p>"
+        yield "<p>The skillbook had no skills at any time.</p>"
         return
     rows = []
     for skill_id, content in texts.items():

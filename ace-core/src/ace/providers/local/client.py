@@ -1,6 +1,6 @@
 """`LocalLLMClient`: a language model that runs in this process, without a key and without a network.
 
-`constraint` and `described` are what the model is held to and told when it has to answer with an object.
+`constraint` returns the JSON schema that constrains an answer, `described` the instruction that describes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ace.providers.local.catalogue import DEFAULT_MODEL
 from ace.providers.local.model_files import model_file
 from ace.providers.local.server import Reply, ServerSettings, answer_in, refusal_in, shared_server
 from ace.providers.request_outcomes import UsageAccount
-from ace.providers.structured_answers import valid_answer
+from ace.providers.structured_answers import prompt_messages, valid_answer
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -100,17 +100,17 @@ class LocalLLMClient:
 
     @property
     def usage(self) -> Usage:
-        """What all calls of this client have used so far. It costs nothing but time."""
+        """What all calls of this client have used so far. The cost is always 0."""
         return self._account.total
 
     @property
     def is_small_model(self) -> bool:
-        """True: the roles put shorter questions to such a model, with examples."""
+        """True: the roles use shorter prompts with examples for such a model."""
         return True
 
     @property
     def input_token_limit(self) -> int:
-        """How many tokens a prompt may have."""
+        """The maximum size of a prompt, in tokens."""
         return self.context_tokens - int(self._request["max_tokens"])
 
     def load(self) -> None:
@@ -153,8 +153,8 @@ class LocalLLMClient:
     ) -> StructuredAnswer:
         """Send a prompt and return the answer as an instance of a pydantic model.
 
-        The fields are described in the system message, which stays the same and so is read only once. An answer
-        that does not validate all the same is asked for again, with the error shown to the model.
+        The fields are described in the system message, which stays the same and so is read only once. An answer that
+        nevertheless does not validate is asked for again, with the error shown to the model.
 
         Args:
             prompt: The whole prompt.
@@ -255,7 +255,7 @@ class LocalLLMClient:
     async def _ask(self, calling: Calling, request: Mapping[str, Any]) -> LLMResponse:
         reply = await self._post(calling, request)
         if reply.is_unreadable and "response_format" in request:
-            # Our own reading is more patient than the server's.
+            # Our own parser accepts more than the server's.
             self._account.add(Usage(failed_requests=1))
             without = {name: value for name, value in request.items() if name != "response_format"}
             reply = await self._post(calling, without)
@@ -287,11 +287,9 @@ class LocalLLMClient:
             raise LLMCallError(f"local model {self.model!r} gave no answer: {error}", model=self.model) from error
 
 
-def _messages(prompt: str, settings: dict[str, Any]) -> list[dict[str, str]]:
-    """Return a prompt as chat messages; a system message is taken out of the settings."""
-    system = settings.pop("system", None)
-    start = [{"role": "system", "content": system}] if system else []
-    return [*start, {"role": "user", "content": prompt}]
+def _messages(prompt: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a prompt as chat messages; a system message is removed from the settings."""
+    return prompt_messages(prompt, system=settings.pop("system", None))
 
 
 def _usable_cores() -> int:
@@ -300,14 +298,14 @@ def _usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-# Negated classes in patterns make the server's parser fail, and cut sentences; annotations mean nothing to it.
+# Negated classes in patterns make the server's parser fail, and cut sentences; it ignores annotations.
 _DROPPED = frozenset({"pattern", "format", "title", "description", "default", "examples"})
 _Schema = dict[str, Any]
 
 
 @lru_cache(maxsize=64)
 def constraint(response_model: type[BaseModel]) -> _Schema:
-    """Return the JSON schema that the server holds the model to.
+    """Return the JSON schema with which the server constrains the answer.
 
     Every field of an object is required and no other is allowed: a small model omits what is optional. Patterns are
     dropped; the answer is validated afterwards anyway.
@@ -343,7 +341,7 @@ def _strict(node: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def described(response_model: type[BaseModel]) -> str:
-    """Return the instruction that names the fields of the answer, in plain words.
+    """Return the instruction that names the fields of the answer, as text.
 
     Args:
         response_model: The class of the answer.
@@ -403,11 +401,11 @@ _UNUSED_SETTINGS = ("api_base", "api_key")
 
 
 def client_of_model_string(model: str, **settings: Any) -> LocalLLMClient:
-    """Make a client for what follows `local/` in a model string.
+    """Return a client for the part of a model string after `local/`.
 
     Args:
         model: A name of the catalogue, or the path of a GGUF file.
-        **settings: What `LocalLLMClient` takes.
+        **settings: The arguments of `LocalLLMClient`.
 
     Raises:
         ValueError: A setting does not apply to a model on this machine.

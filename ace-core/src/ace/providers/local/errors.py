@@ -1,4 +1,4 @@
-"""What can keep a model from running on this machine."""
+"""The errors of models on this machine."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ class ModelNotPulledError(LocalModelError):
 
 
 class RuntimeMissingError(LocalModelError):
-    """What runs a model is not installed: the package `xllamacpp` or a library of the system."""
+    """The runtime for models is not installed: the package `xllamacpp` or a library of the system."""

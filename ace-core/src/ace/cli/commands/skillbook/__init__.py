@@ -1,27 +1,11 @@
-"""`ace skillbook`: shows and changes a skillbook, its history, and its other formats."""
+"""`ace skillbook`: shows and changes a skillbook, its history, and its other formats.
+
+A command is imported when it is called; the list of all commands imports each for its summary.
+"""
 
 from __future__ import annotations
 
 from cyclopts import App
-
-from ace.cli.commands.skillbook import (
-    add,
-    blame,
-    dedup,
-    diff,
-    edit,
-    export,
-    import_skills,
-    log,
-    merge,
-    pin,
-    prune,
-    remove,
-    restore,
-    rollback,
-    show,
-    test,
-)
 
 __all__ = ["app"]
 
@@ -30,20 +14,28 @@ app = App(
     help="Show, edit, import and export skills and their history.",
     help_format="markdown",
 )
-app.command(show.command, name="show", usage="Usage: ace skillbook show [OPTIONS] [IDS...]")
-app.command(add.command, name="add")
-app.command(edit.command, name="edit", usage="Usage: ace skillbook edit [OPTIONS] SKILL_ID [TEXT]")
-app.command(pin.pin, name="pin")
-app.command(pin.unpin, name="unpin")
-app.command(remove.command, name="remove")
-app.command(restore.command, name="restore")
-app.command(log.command, name="log")
-app.command(diff.command, name="diff", usage="Usage: ace skillbook diff [OPTIONS] FIRST [SECOND]")
-app.command(blame.command, name="blame")
-app.command(rollback.command, name="rollback")
-app.command(export.command, name="export")
-app.command(import_skills.command, name="import")
-app.command(merge.command, name="merge")
-app.command(test.command, name="test", usage="Usage: ace skillbook test [OPTIONS] [SKILLBOOK]")
-app.command(prune.command, name="prune")
-app.command(dedup.command, name="dedup")
+app.command(
+    "ace.cli.commands.skillbook.show:command", name="show", usage="Usage: ace skillbook show [OPTIONS] [IDS...]"
+)
+app.command("ace.cli.commands.skillbook.add:command", name="add")
+app.command(
+    "ace.cli.commands.skillbook.edit:command", name="edit", usage="Usage: ace skillbook edit [OPTIONS] SKILL_ID [TEXT]"
+)
+app.command("ace.cli.commands.skillbook.pin:pin", name="pin")
+app.command("ace.cli.commands.skillbook.pin:unpin", name="unpin")
+app.command("ace.cli.commands.skillbook.remove:command", name="remove")
+app.command("ace.cli.commands.skillbook.restore:command", name="restore")
+app.command("ace.cli.commands.skillbook.log:command", name="log")
+app.command(
+    "ace.cli.commands.skillbook.diff:command", name="diff", usage="Usage: ace skillbook diff [OPTIONS] FIRST [SECOND]"
+)
+app.command("ace.cli.commands.skillbook.blame:command", name="blame")
+app.command("ace.cli.commands.skillbook.rollback:command", name="rollback")
+app.command("ace.cli.commands.skillbook.export:command", name="export")
+app.command("ace.cli.commands.skillbook.import_skills:command", name="import")
+app.command("ace.cli.commands.skillbook.merge:command", name="merge")
+app.command(
+    "ace.cli.commands.skillbook.test:command", name="test", usage="Usage: ace skillbook test [OPTIONS] [SKILLBOOK]"
+)
+app.command("ace.cli.commands.skillbook.prune:command", name="prune")
+app.command("ace.cli.commands.skillbook.dedup:command", name="dedup")

@@ -47,7 +47,7 @@ def command(
 
     Skills with the same wording and the same numbers, codes and names are merged: their counters add up, and their
     sources and cases are joined. Skills that are only similar are listed and kept. With --model, the model decides
-    whether to merge, remove, reword or keep them.  A change to skills with cases is tested first: the model answers the
+    whether to merge, remove, reword or keep them. A change to skills with cases is tested first: the model answers the
     questions of all their cases with the new text. A change that breaks a case is skipped, and such a merge is not
     tried again. Without --model, skills with cases are merged only if their texts differ in nothing but case,
     whitespace and punctuation.
@@ -140,8 +140,8 @@ def _manager(config: DeduplicationConfig, client: AnyLLMClient | None) -> Dedupl
         raise UsageError(str(error)) from error
     if client is None:
         return manager
-    from ace.implementations import agent_for, skill_manager_for
     from ace.proofs import CaseProver
+    from ace.roles import agent_for, skill_manager_for
 
     # The checks of kind `judge` are left to the same model.
     prover = CaseProver(agent_for(client), judge=client)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ace.cli.console import print_json, print_table
+from ace.cli.console import counted, print_json, print_table
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.history import check_version, newest_version
@@ -12,6 +12,7 @@ from ace.cli.skillbooks.opening import location_of, opened
 from ace.cli.skillbooks.skill_output import skill_as_json
 from ace.skill import Skill
 from ace.skillbook.history import SkillbookDiff, compared_skills
+from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
 
@@ -38,8 +39,9 @@ def command(
     elif _is_version(first) or (second is not None and _is_version(second)):
         raise UsageError(f"{first!r} and {second!r} cannot be compared: give two versions, or two files")
     else:
-        names = (first, location_of(skillbook) if second is None else second)
-        difference = _of_books(*names)
+        books = (first, location_of(skillbook) if second is None else second)
+        difference = _of_books(*books)
+        names = (shown_location(books[0]), shown_location(books[1]))
     if as_json:
         print_json({"command": "skillbook diff", "first": names[0], "second": names[1], **_as_json(difference)})
     else:
@@ -96,7 +98,7 @@ def _print(names: tuple[str, str], difference: SkillbookDiff) -> None:
 
 def _shown(name: str, value: object) -> str:
     if name == "sources" and isinstance(value, list):
-        return f"{len(value)} sources"
+        return counted(len(value), "source")
     if name == "cases" and isinstance(value, list):
         return ", ".join(f"{case['id']} {case['last_result'].replace('_', ' ')}" for case in value) or "-"
     return "-" if value is None else str(value)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from ace.atomic_file import replace_file
 from ace.cli.console import counted, is_terminal, print_json, print_text, result_stream, visible
-from ace.cli.errors import DONE, UsageError
+from ace.cli.errors import DONE, UsageError, check_is_path
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import ask
 from ace.cli.skillbooks.opening import is_store, location_of, opened
-from ace.durable_file import replace_file
-from ace.marked_block import MarkedBlockError, write_marked_block
+from ace.managed_block import ManagedBlockError, write_managed_block
 from ace.skillbook import Skillbook, shown_location
 from ace.skillbook.text_formats import LONGEST_DESCRIPTION, LONGEST_NAME, write_skill_folder
 
@@ -51,7 +51,7 @@ def command(
     """Export the skills to another format.
 
     The path determines the format: .json is the whole skillbook, .txt is playbook text, .md is Markdown, and a folder
-    receives a SKILL.md for coding agents. In CLAUDE.md, AGENTS.md and GEMINI.md, only a marked block is written; the
+    receives a SKILL.md for coding agents. In CLAUDE.md, AGENTS.md and GEMINI.md, only a managed block is written; the
     rest of the file is not changed. Except for .json, an export contains only the skills that agents see. With -, the
     export is written to standard output, as JSON unless --format is given.
 
@@ -77,6 +77,7 @@ def command(
     location = location_of(skillbook)
     if path == "-":
         return _export_to_output(location, export_format or "json", as_json=as_json)
+    check_is_path("PATH", path)
     chosen = _format_of(Path(path)) if export_format is None else export_format
     file = _written_file(Path(path), chosen)
     if file.is_dir():
@@ -88,7 +89,7 @@ def command(
             ask(f"the existing file {str(file)!r} will be replaced", assume_yes=yes)
         try:
             _write_export(book, file, chosen, name=name, description=description)
-        except MarkedBlockError as error:
+        except ManagedBlockError as error:
             raise UsageError(str(error)) from error
         except OSError as error:
             raise UsageError(f"{str(file)!r} cannot be written: {error.strerror}; choose another path") from error
@@ -199,14 +200,14 @@ def _write_export(
 
     Raises:
         UsageError: Coding agents would not accept the name or the description.
-        MarkedBlockError: The marks in the file do not make one block.
+        ManagedBlockError: The marks in the file do not make one block.
         OSError: It cannot be written.
     """
     match export_format:
         case "json" | "playbook" | "markdown" | "samples":
             replace_file(file, _exported_text(book, export_format).encode("utf-8"))
         case "block":
-            write_marked_block(file, book.as_markdown())
+            write_managed_block(file, book.as_markdown())
         case "skill":
             try:
                 write_skill_folder(

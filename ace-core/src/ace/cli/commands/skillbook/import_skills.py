@@ -26,7 +26,7 @@ def command(
     """Import skills from other files and frameworks, as one version.
 
     Reads skillbooks of this and other frameworks (JSON), stores, playbook text, Markdown lists, folders with SKILL.md,
-    and the marked block in a file such as AGENTS.md. Existing skills are not changed: a skill with the same section
+    and the managed block in a file such as AGENTS.md. Existing skills are not changed: a skill with the same section
     and text is skipped, and a skill whose id is taken gets a new id. If one of the files cannot be read, nothing is
     imported.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ace.cli.console import print_json, print_table, shown_time
+from ace.cli.console import counted, print_json, print_table, shown_time
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
 from ace.cli.skillbooks.history import change_counts, newest_version, place_of
@@ -45,7 +45,7 @@ def command(*, limit: int = 20, skillbook: SkillbookOption = None, as_json: Json
         ["version", "time (UTC)", "by", "sample", "changes"],
         [_row(entry) for entry in entries],
         title=f"{shown_location(location)} at version {newest}"
-        + (f" ({older} older versions not shown)" if older else ""),
+        + (f" ({counted(older, 'older version')} not shown)" if older else ""),
     )
     return DONE
 

@@ -7,14 +7,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import print_json, print_text, visible
 from ace.cli.errors import DONE
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import print_undo, undo_command
+from ace.cli.skillbooks.history import undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.skillbooks.selection import find_active
-from ace.cli.skillbooks.skill_output import skill_as_json
-from ace.skillbook.locations import shown_location
+from ace.cli.skillbooks.skill_output import print_changes
 
 __all__ = ["pin", "unpin"]
 
@@ -70,20 +68,6 @@ def _set(name: str, ids: Sequence[str], skillbook: str | None, *, pinned: bool, 
                 version = save(book, location, author=f"ace skillbook {name}")
         skills = [find_active(book, location, skill.id) for skill in skills]
     undo = undo_command(location, version, ["unpin" if pinned else "pin", *changed]) if changed else ""
-    if as_json:
-        print_json(
-            {
-                "command": f"skillbook {name}",
-                "skillbook": shown_location(location),
-                "version": version,
-                "skills": [skill_as_json(skill) for skill in skills],
-                "undo": undo,
-            }
-        )
-        return DONE
-    for skill in skills:
-        words = f"{name}ned" if skill.id in changed else f"already {name}ned"
-        print_text(f"{words} [{skill.id}]: {visible(skill.content)}")
-    if changed:
-        print_undo(location, version, undo)
+    changes = [(f"{name}ned" if skill.id in changed else f"already {name}ned", skill) for skill in skills]
+    print_changes(f"skillbook {name}", changes, location, version, undo, as_json=as_json)
     return DONE

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import counted, note, print_json, print_table, print_text
-from ace.cli.errors import DONE, UsageError
+from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
+from ace.cli.errors import DONE, UsageError, check_output_file
 from ace.cli.learning.book_test import BookTest, code_of_stop
-from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.questions import can_ask, says_yes
 from ace.cli.settings import clock_from_environment, load_settings
@@ -81,6 +80,7 @@ def command(
         if value is not None and not value >= least:
             raise UsageError(f"{name} must be a number of at least {least}, got {value:g}")
     check_from_one({"--workers": workers})
+    check_output_file("--answers", answers)
     given = {**model_options.flags(), "answers": answers, "workers": workers}
     if not unneeded and any(value is not None for value in given.values()):
         raise UsageError("the options of the model, --answers and --workers are for --unneeded; add it")
@@ -251,7 +251,7 @@ def _reason(skill: Skill, rules: _PruneRules, now: datetime) -> str:
         return f"judged {counted(uses, 'time')} and never helpful"
     if rules.unused_days is not None and not uses:
         age = _age(skill, now)
-        if age is not None and age >= timedelta(days=rules.unused_days):
+        if age is not None and age / timedelta(days=1) >= rules.unused_days:
             return f"never judged in {age.days} days"
     return ""
 

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import counted, note, print_json, print_text, visible
+from ace.cli.console import counted, note, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption, YesFlag
 from ace.cli.questions import ask, can_ask
-from ace.cli.skillbooks.history import print_undo, undo_command
+from ace.cli.skillbooks.history import undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.skillbooks.selection import find_active
-from ace.cli.skillbooks.skill_output import skill_as_json
+from ace.cli.skillbooks.skill_output import print_changes
 from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
@@ -29,8 +29,7 @@ def command(
 
     A removed skill stays in the file, with its counters and sources: `ace skillbook show --all` lists it, and
     `ace skillbook restore` brings it back. In a .db skillbook, the change creates a new version. The command that
-    undoes it is printed. If one of the ids is unknown or that of a pinned skill, no skill
-    is removed.
+    undoes it is printed. If one of the ids is unknown or that of a pinned skill, no skill is removed.
 
     For example:
 
@@ -61,18 +60,6 @@ def command(
                 book.remove_skill(skill.id, soft=True)
             version = save(book, location, author="ace skillbook remove")
     undo = undo_command(location, version, ["restore", *(skill.id for skill in skills)])
-    if as_json:
-        print_json(
-            {
-                "command": "skillbook remove",
-                "skillbook": shown_location(location),
-                "version": version,
-                "skills": [skill_as_json(skill) for skill in skills],
-                "undo": undo,
-            }
-        )
-        return DONE
-    for skill in skills:
-        print_text(f"removed [{skill.id}]: {visible(skill.content)}")
-    print_undo(location, version, undo)
+    changes = [("removed", skill) for skill in skills]
+    print_changes("skillbook remove", changes, location, version, undo, as_json=as_json)
     return DONE

@@ -7,16 +7,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import print_json, print_text, visible
 from ace.cli.errors import DONE, UsageError
 from ace.cli.options import JsonFlag, SkillbookOption
-from ace.cli.skillbooks.history import print_undo, undo_command
+from ace.cli.skillbooks.history import undo_command
 from ace.cli.skillbooks.opening import check_writable, location_of, opened, save
 from ace.cli.skillbooks.selection import find_skill, part_of
-from ace.cli.skillbooks.skill_output import skill_as_json
+from ace.cli.skillbooks.skill_output import print_changes
 from ace.skill import ACTIVE, Skill
 from ace.skillbook import Skillbook
-from ace.skillbook.locations import shown_location
 
 __all__ = ["command"]
 
@@ -51,20 +49,8 @@ def command(
             version = save(book, location, author="ace skillbook restore")
         skills = [find_skill(book, location, skill.id) for skill in found]
     undo = undo_command(location, version, ["remove", *(skill.id for skill in skills), "--yes"])
-    if as_json:
-        print_json(
-            {
-                "command": "skillbook restore",
-                "skillbook": shown_location(location),
-                "version": version,
-                "skills": [skill_as_json(skill) for skill in skills],
-                "undo": undo,
-            }
-        )
-        return DONE
-    for skill in skills:
-        print_text(f"restored [{skill.id}]: {visible(skill.content)}")
-    print_undo(location, version, undo)
+    changes = [("restored", skill) for skill in skills]
+    print_changes("skillbook restore", changes, location, version, undo, as_json=as_json)
     return DONE
 
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from ace.cli.console import counted, note, print_json, print_table, print_text
-from ace.cli.errors import DONE, WITH_FAILURES, UsageError, check_is_path
+from ace.atomic_file import replace_file
+from ace.cli.console import counted, note, print_json, print_table, print_text, warnings_shown
+from ace.cli.errors import DONE, WITH_FAILURES, UsageError, check_output_file
 from ace.cli.learning.book_test import BookTest, code_of_stop, settings_against
-from ace.cli.learning.log_lines import warnings_shown
 from ace.cli.model_choice import chosen_model, place_of_model
 from ace.cli.options import Flag, JsonFlag, ModelOptions, YesFlag, check_from_one
 from ace.cli.settings import Settings, load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace, check_writable, opened_skillbook, save
-from ace.durable_file import replace_file
 
 if TYPE_CHECKING:
     from ace.evaluation import CaseTest, SkillTestReport, SkillVerdict
@@ -83,8 +82,8 @@ def command(
     check_from_one({"--workers": workers})
     if fail_under is not None and not 0 <= fail_under <= 1:
         raise UsageError(f"--fail-under must be a share from 0 to 1, such as 0.95, got {fail_under:g}")
-    _check_output("--junit", junit)
-    _check_output("--answers", answers)
+    check_output_file("--junit", junit)
+    check_output_file("--answers", answers)
     flags = {**model_options.flags(), "workers": workers, "max_cost": max_cost, "skillbook": location}
     settings = load_settings(flags)
     if against == chosen_model(settings):
@@ -118,15 +117,6 @@ def command(
     else:
         _print(report, compared, settings, is_alone=alone)
     return _exit_code([report, *compared.values()], fail_under)
-
-
-def _check_output(option: str, path: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything is paid for."""
-    check_is_path(option, path)
-    if path is not None and path.is_dir():
-        raise UsageError(f"{option}: {str(path)!r} is a folder; give the name of a file")
-    if path is not None and not path.absolute().parent.is_dir():
-        raise UsageError(f"{option}: there is no folder {str(path.parent)!r}; create it first")
 
 
 def _exit_code(reports: Sequence[SkillTestReport], fail_under: float | None) -> int:

@@ -1,0 +1,115 @@
+"""Runs one call of the command line, and turns what it raises into a sentence and an exit code.
+
+`ace --help` and `ace --version` are answered here, without the parser of the commands, which takes longer to import
+than they take.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import MutableMapping, Sequence
+
+import ace
+from ace.cli.console import print_text
+from ace.cli.errors import DONE, UsageError, exit_code_of
+
+__all__ = ["run"]
+
+_DEBUG_VARIABLE = "ACE_DEBUG"
+"""If this environment variable is set, the traceback of an error is shown before its sentence."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command, or show the overview of all commands.
+
+    Args:
+        arguments: What follows `ace`.
+
+    Returns:
+        The exit code.
+    """
+    own: list[str] = []
+    try:
+        own = _without_plugin_options(arguments, os.environ)
+        return _run(own)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else DONE
+    except BaseException as error:
+        if os.environ.get(_DEBUG_VARIABLE):
+            traceback.print_exception(error)
+        code = exit_code_of(error)
+        if code is None and isinstance(error, Exception):
+            code = _code_of_plugin_failure(own, error)
+        if code is None:
+            raise
+        return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if arguments in ([], ["--help"], ["-h"]):
+        from ace.cli.overview import overview
+
+        print_text(overview())
+        return DONE
+    if arguments == ["--version"]:
+        print_text(f"ace {ace.__version__}")
+        return DONE
+    from ace.cli.app import run_command
+
+    return run_command(arguments)
+
+
+def _code_of_plugin_failure(arguments: Sequence[str], error: Exception) -> int | None:
+    """Report the unexpected error of a plugin's command; None if the command is not one of a plugin."""
+    from ace.cli.plugin_commands import plugin_called, print_plugin_failure
+
+    plugin = plugin_called(arguments)
+    return None if plugin is None else print_plugin_failure(plugin, error)
+
+
+def _without_plugin_options(arguments: Sequence[str], environ: MutableMapping[str, str]) -> list[str]:
+    """Return the arguments without these options; what they say is put into the environment.
+
+    Args:
+        arguments: What follows `ace`.
+        environ: The environment, which processes that are started from here inherit.
+
+    Raises:
+        UsageError: `-P` is given something else than `no:NAME`.
+
+    Example:
+        >>> environ = {}
+        >>> _without_plugin_options(["-P", "no:acme", "learn", "a.jsonl"], environ), environ
+        (['learn', 'a.jsonl'], {'ACE_PLUGINS_DISABLED': 'acme'})
+    """
+    left: list[str] = []
+    waiting = list(arguments)
+    while waiting:
+        argument = waiting.pop(0)
+        if argument == "--":
+            return [*left, argument, *waiting]
+        if argument == "--no-plugins":
+            environ["ACE_PLUGINS"] = ""
+        elif argument == "--debug" and not left:
+            environ[_DEBUG_VARIABLE] = "1"
+        elif argument == "-P" and not left and not waiting:
+            raise _wrong("nothing")
+        elif argument == "-P" and (not left or (waiting[:1] and waiting[0].startswith("no:"))):
+            _disable(waiting.pop(0), environ)
+        elif argument.startswith("-Pno:"):
+            _disable(argument.removeprefix("-P"), environ)
+        else:
+            left.append(argument)
+    return left
+
+
+def _disable(value: str, environ: MutableMapping[str, str]) -> None:
+    name = value.removeprefix("no:").strip()
+    if not value.startswith("no:") or not name:
+        raise _wrong(repr(value))
+    environ["ACE_PLUGINS_DISABLED"] = ",".join(filter(None, (environ.get("ACE_PLUGINS_DISABLED", ""), name)))
+
+
+def _wrong(value: str) -> UsageError:
+    return UsageError(f"-P takes no:NAME, which disables the plugin NAME; got {value}")

@@ -1,6 +1,0 @@
-"""Reads traces of any type for the reflector."""
-
-from ace.implementations.trace_reading.reader import StandardTrace, read_trace
-from ace.implementations.trace_reading.rendering import Section, fitted_sections, sections_as_text, sections_of
-
-__all__ = ["Section", "StandardTrace", "fitted_sections", "read_trace", "sections_as_text", "sections_of"]

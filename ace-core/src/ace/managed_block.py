@@ -1,0 +1,116 @@
+"""A block between two marks in a text file of the user, such as CLAUDE.md or AGENTS.md.
+
+Only the block is written. Every other byte of the file stays as it is, line endings included.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ace.atomic_file import folder_lock, write_durably
+
+BEGIN_MARK = "<!-- ace:skills begin (written by ace; changes inside are overwritten) -->"
+END_MARK = "<!-- ace:skills end -->"
+
+_START_OF_LINE = rb"(?:^|\A\xef\xbb\xbf)"
+_END_OF_LINE = rb"\b[^\r\n]*-->[ \t]*\r?$"
+_BEGIN = re.compile(_START_OF_LINE + rb"(?P<mark>[ \t]*<!-- ace:skills begin" + _END_OF_LINE + rb")", re.MULTILINE)
+_END = re.compile(_START_OF_LINE + rb"(?P<mark>[ \t]*<!-- ace:skills end" + _END_OF_LINE + rb")", re.MULTILINE)
+
+
+class ManagedBlockError(ValueError):
+    """The marks in a file do not make one block."""
+
+
+def replace_managed_block(original: bytes, content: str) -> bytes:
+    r"""Return the bytes of the file with the content in its managed block.
+
+    A file without marks gets the block at its end, after an empty line.
+
+    Args:
+        original: The whole file as it is; empty for a new one.
+        content: What stands between the marks. Lines that look like marks are defused.
+
+    Returns:
+        The new text of the whole file.
+
+    Raises:
+        ManagedBlockError: If a mark is missing, doubled or out of order.
+
+    Example:
+        >>> replace_managed_block(b"# Notes\r\n", "- be kind").split(b"\r\n")[2:4]
+        [b'<!-- ace:skills begin (written by ace; changes inside are overwritten) -->', b'- be kind']
+    """
+    newline = _line_ending(original)
+    lines = [BEGIN_MARK, *_safe_lines(content), END_MARK]
+    block = newline.join(line.encode("utf-8") for line in lines)
+    span = _block_span(original)
+    if span is not None:
+        return original[: span[0]] + block + original[span[1] :]
+    if not original or original == b"\xef\xbb\xbf":
+        return original + block + newline
+    gap = newline if original.endswith(b"\n") else newline * 2
+    return original + gap + block + newline
+
+
+def read_managed_block(original: bytes) -> str | None:
+    """Return what stands between the marks, with plain line ends, or None if there is no block.
+
+    Raises:
+        ManagedBlockError: If the marks do not make one block.
+    """
+    span = _block_span(original)
+    if span is None:
+        return None
+    lines = original[span[0] : span[1]].replace(b"\r\n", b"\n").split(b"\n")
+    return b"\n".join(lines[1:-1]).decode("utf-8")
+
+
+def write_managed_block(path: str | Path, content: str) -> None:
+    """Put the content into the managed block of a file, atomically; the file is created if there is none.
+
+    Args:
+        path: The text file.
+        content: The text to put between the marks.
+
+    Raises:
+        ManagedBlockError: If the marks in the file do not form one block; the file is not changed.
+        OSError: If the file cannot be read or written; it is not changed.
+    """
+    with folder_lock(path):
+        target = Path(path)
+        original = target.read_bytes() if target.exists() else b""
+        try:
+            changed = replace_managed_block(original, content)
+        except ManagedBlockError as error:
+            raise ManagedBlockError(f"{path}: {error}") from None
+        if changed != original or not target.exists():
+            write_durably(target, changed)
+
+
+def _line_ending(original: bytes) -> bytes:
+    """Return the line ending that the file uses most."""
+    windows = original.count(b"\r\n")
+    return b"\r\n" if windows * 2 > original.count(b"\n") else b"\n"
+
+
+def _safe_lines(content: str) -> list[str]:
+    """Return the lines; a line that reads as one of our marks cannot end the block early."""
+    return [line.replace("<!-- ace:skills", "<!-- ace: skills") for line in re.split(r"\r\n|\r|\n", content)]
+
+
+def _block_span(original: bytes) -> tuple[int, int] | None:
+    begins = list(_BEGIN.finditer(original))
+    ends = list(_END.finditer(original))
+    if not begins and not ends:
+        return None
+    if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].end():
+        raise ManagedBlockError(
+            f"the file has {len(begins)} begin and {len(ends)} end marks of ace, "
+            f"but a block needs one of each, in this order; correct or delete the marks"
+        )
+    end = ends[0].end()
+    if original[end - 1 : end] == b"\r":
+        end -= 1
+    return begins[0].start("mark"), end

@@ -1,0 +1,232 @@
+"""Read a trace of any type into the standard trace dict."""
+
+from __future__ import annotations
+
+from typing import Final, TypedDict
+
+from ace.cases import correction_in_feedback, corrections_in, steps_of_dialogue
+from ace.protocols.trace_converters import converted_trace, find_trace_converter
+from ace.roles.trace_reading.messages import final_text, first_user_text, is_message, steps_of
+from ace.roles.trace_reading.plain import EMPTY, Plain, as_text, decoded, parsed_json, to_plain
+from ace.skill import CHECK_KINDS
+from ace.traces import TraceCorrection, TraceStep, steps_as_text
+
+__all__ = ["StandardTrace", "read_trace"]
+
+ALIASES: Final = {
+    "question": ("question", "task", "input", "query", "prompt", "instruction"),
+    "answer": ("answer", "final_answer", "output", "final_output", "result", "response"),
+    "reasoning": ("reasoning", "thoughts", "rationale"),
+    "feedback": ("feedback", "correction", "user_feedback", "human_feedback"),
+    "ground_truth": (
+        "ground_truth",
+        "expected",
+        "expected_output",
+        "expected_answer",
+        "correct_answer",
+        "corrected_answer",
+        "reference",
+    ),
+    "context": ("context",),
+    "steps": (
+        "steps",
+        "messages",
+        "intermediate_steps",
+        "trajectory",
+        "events",
+        "conversation",
+        "dialogue",
+        "chat",
+        "transcript",
+    ),
+}
+
+
+class StandardTrace(TypedDict):
+    """The format into which every trace is read. `rest` contains all other fields."""
+
+    schema: int
+    question: str
+    context: str
+    ground_truth: str | None
+    feedback: str | None
+    reasoning: str
+    answer: str
+    success: bool | None
+    skill_ids: list[str]
+    steps: list[TraceStep]
+    corrections: list[TraceCorrection]
+    check: dict[str, str] | None
+    rest: dict[str, Plain]
+
+
+def read_trace(trace: object) -> StandardTrace:
+    """Read a trace of any type, without loss.
+
+    A registered converter that claims the trace takes precedence. Otherwise, the fields of dicts, dataclasses, pydantic
+    models and other objects are recognised by their usual names; lists are read as chat messages or steps, texts and
+    bytes as JSON if they are valid JSON. All other fields are in `rest`.
+
+    Args:
+        trace: Any object.
+
+    Returns:
+        The standard trace; its question is empty if the trace does not contain one.
+
+    Raises:
+        AmbiguousTraceError: Two converters claim the trace with the same score.
+        TraceConversionError: The converter that claims it cannot convert it.
+
+    Example:
+        >>> trace = read_trace({"task": "2+2?", "output": 4, "model": "m"})
+        >>> trace["question"], trace["answer"], trace["rest"]
+        ('2+2?', '4', {'model': 'm'})
+    """
+    if trace is None:
+        return _empty()
+    converter = find_trace_converter(trace)
+    if converter is not None:
+        trace = converted_trace(converter, trace)
+    if isinstance(trace, bytes | bytearray | memoryview):
+        trace = decoded(bytes(trace))
+    if isinstance(trace, str):
+        held = parsed_json(trace)
+        if held is None:
+            return _from_text(trace) if trace else _empty()
+        trace = held
+    plain = to_plain(trace)
+    if isinstance(plain, dict) and is_message(plain):
+        plain = [plain]
+    if isinstance(plain, dict):
+        return _from_fields(plain)
+    if isinstance(plain, list):
+        return _with_steps(_empty(), plain)
+    return {**_empty(), "steps": steps_of([plain])}
+
+
+def _empty() -> StandardTrace:
+    return StandardTrace(
+        schema=1,
+        question="",
+        context="",
+        ground_truth=None,
+        feedback=None,
+        reasoning="",
+        answer="",
+        success=None,
+        skill_ids=[],
+        steps=[],
+        corrections=[],
+        check=None,
+        rest={},
+    )
+
+
+def _from_text(text: str) -> StandardTrace:
+    """Return a text as one step, with its corrections if it is a dialogue."""
+    corrections = corrections_in(steps_of_dialogue(text))
+    return {**_empty(), "steps": steps_of([to_plain(text)]), "corrections": corrections}
+
+
+def _from_fields(fields: dict[str, Plain]) -> StandardTrace:
+    rest = dict(fields)
+    if rest.get("schema") == 1:
+        del rest["schema"]
+    steps = _take_list(rest, ALIASES["steps"])
+    trace = _empty()
+    trace["question"] = as_text(_take(rest, ALIASES["question"]))
+    trace["answer"] = as_text(_take(rest, ALIASES["answer"]))
+    trace["reasoning"] = as_text(_take(rest, ALIASES["reasoning"]))
+    trace["context"] = as_text(_take(rest, ALIASES["context"]))
+    trace["feedback"] = as_text(_take(rest, ALIASES["feedback"])) or None
+    trace["ground_truth"] = as_text(_take(rest, ALIASES["ground_truth"])) or None
+    if isinstance(rest.get("success"), bool) or ("success" in rest and rest["success"] is None):
+        success = rest.pop("success")
+        trace["success"] = success if isinstance(success, bool) else None
+    trace["skill_ids"] = _take_ids(rest)
+    was_converted = fields.get("schema") == 1
+    trace["corrections"] = _take_corrections(rest)
+    trace["check"] = _take_check(rest)
+    rest = {key: value for key, value in rest.items() if value not in EMPTY}
+    inner = rest.get("rest")
+    # Reading a standard trace again does not nest its rest.
+    trace["rest"] = inner if isinstance(inner, dict) and len(rest) == 1 else rest
+    trace = _with_steps(trace, steps) if steps else trace
+    if not was_converted and not trace["corrections"]:
+        trace["corrections"] = _stated_corrections(trace)
+    return trace
+
+
+def _stated_corrections(trace: StandardTrace) -> list[TraceCorrection]:
+    """Return the corrections in a record: in a text field that is a dialogue, or in the feedback on the answer."""
+    for name in ALIASES["steps"]:
+        text = trace["rest"].get(name)
+        if isinstance(text, str) and (found := corrections_in(steps_of_dialogue(text))):
+            return found
+    return correction_in_feedback(
+        trace["question"], trace["answer"], trace["feedback"] or "", trace["ground_truth"] or ""
+    )
+
+
+def _with_steps(trace: StandardTrace, items: list[Plain]) -> StandardTrace:
+    """Add steps, and take a missing question, answer or reasoning from them."""
+    steps = steps_of(items)
+    return {
+        **trace,
+        "steps": steps,
+        "question": trace["question"] or first_user_text(items),
+        "answer": trace["answer"] or final_text(items),
+        "reasoning": trace["reasoning"] or steps_as_text(steps),
+        "corrections": trace["corrections"] or corrections_in(steps),
+    }
+
+
+def _take(rest: dict[str, Plain], names: tuple[str, ...]) -> Plain:
+    """Remove and return the first field that is present and not empty; the others remain in the rest."""
+    lowered = {key.lower(): key for key in reversed(rest)}
+    for name in names:
+        key = lowered.get(name)
+        if key is not None and rest[key] not in EMPTY:
+            return rest.pop(key)
+    return None
+
+
+def _take_list(rest: dict[str, Plain], names: tuple[str, ...]) -> list[Plain]:
+    for name in names:
+        value = rest.get(name)
+        if isinstance(value, list) and value:
+            del rest[name]
+            return value
+    return []
+
+
+def _take_ids(rest: dict[str, Plain]) -> list[str]:
+    value = rest.get("skill_ids")
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        del rest["skill_ids"]
+        return [item for item in value if isinstance(item, str)]
+    return []
+
+
+def _take_corrections(rest: dict[str, Plain]) -> list[TraceCorrection]:
+    """Remove and return the corrections found by a converter; any other value of that field remains in the rest."""
+    value = rest.get("corrections")
+    names = TraceCorrection.__annotations__.keys()
+    if not isinstance(value, list):
+        return []
+    found = [item for item in value if isinstance(item, dict) and set(item) == names]
+    if len(found) != len(value) or not all(isinstance(text, str) for item in found for text in item.values()):
+        return []
+    del rest["corrections"]
+    return [TraceCorrection(**{name: as_text(item[name]) for name in names}) for item in found]  # type: ignore[typeddict-item]  # the names are its own
+
+
+def _take_check(rest: dict[str, Plain]) -> dict[str, str] | None:
+    """Remove and return the check of an environment; any other value of that field remains in the rest."""
+    value = rest.get("check")
+    if not isinstance(value, dict) or set(value) != {"kind", "value"} or value["kind"] not in CHECK_KINDS:
+        return None
+    if not isinstance(value["value"], str):
+        return None
+    del rest["check"]
+    return {"kind": as_text(value["kind"]), "value": value["value"]}

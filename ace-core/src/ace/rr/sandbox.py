@@ -1,0 +1,484 @@
+"""A Python session in which a model explores a trace, in a worker process without files, environment or network.
+
+Who calls whom: `execute` feeds the code to the worker and answers what the worker asks for, on the thread of the
+caller, until the code has ended. The worker asks for one function, `_host`, whose two arguments are texts: the name of
+a function and its arguments as JSON. Nothing else of what comes from the worker is looked at: values in the session
+are untrusted, and could exhaust the host as Python objects.
+
+A worker serves one session and is then replaced: a process keeps the largest size it ever had. Limits of time, memory
+and recursion are enforced by the worker, and by its parent if the worker does not react; host calls and output are
+counted here. A limit that stops the code leaves the heap of the interpreter in no defined state, so the session is
+discarded.
+"""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ace.arguments import whole_number
+from ace.json_fields import JsonValue
+from ace.rr import session, session_difflib, session_statistics, trace_context
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from pydantic_monty import (
+        CollectString,
+        ExternalModule,
+        Monty,
+        MontySession,
+        OSPolicy,
+        ResourceLimits,
+        SyncSnapshot,
+    )
+
+__all__ = ["ExecutionResult", "SandboxError", "SandboxLimits", "TraceSandbox"]
+
+_LONGEST_EXCHANGE = 1_000_000
+"""Characters of JSON that one call of a host function, or a submitted value, may have."""
+
+_MOST_PRINTED = 10_000_000
+"""Bytes of output, beyond those that are kept, that do not end the session."""
+
+_MOST_SESSIONS = 1_000
+"""At once, in this process. A session holds its worker while a host function waits, so none may wait for another."""
+
+# A session starts in the same state in every process: what code prints is part of the next prompt, and a resumed
+# reflection finds its recorded answers only if the prompts are the same.
+_OS_POLICY: OSPolicy = {
+    "datetime": datetime(2000, 1, 1, tzinfo=UTC),
+    "timezone": "utc",
+    "sleep": "zero",
+    "random_start": {"seed": 0},
+}
+
+
+class SandboxError(RuntimeError):
+    """A session could not be started, for example because the trace does not fit into its memory."""
+
+
+@dataclass(frozen=True)
+class SandboxLimits:
+    """What the code in a session may use.
+
+    Raises:
+        ValueError: If a limit is too small to run anything; the text names it.
+
+    Example:
+        >>> SandboxLimits(seconds=5).memory
+        268435456
+    """
+
+    seconds: float = 30.0
+    """Execution time of one `execute`, in seconds. Time in which a host function works does not count."""
+    memory: int = 256 * 1024 * 1024
+    """Bytes that the session may allocate. A trace takes up to four times its size as text."""
+    output_characters: int = 20_000
+    """Characters of output that are kept, and of an error. Code that prints some 10 MB more is stopped."""
+    host_calls: int = 10_000
+    """Calls of host functions, imports and look-ups of unknown names in one `execute`."""
+    recursion: int = 400
+    """Calls inside calls."""
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0 or self.seconds == float("inf"):
+            raise ValueError(f"seconds must be a finite number above 0, got {self.seconds!r}")
+        whole_number("memory", self.memory, least=1024 * 1024)
+        whole_number("output_characters", self.output_characters, least=1)
+        whole_number("host_calls", self.host_calls, least=1)
+        whole_number("recursion", self.recursion, least=50)
+
+
+@dataclass(frozen=True)
+class ExecutionResult:
+    """What one piece of code did."""
+
+    stdout: str
+    """What it printed; cut off at the limit, which its last line then says."""
+    error: str
+    """The traceback, or the limit that was exceeded; empty if the code ran to its end."""
+    has_final: bool
+    """Whether it called `FINAL` or `FINAL_VAR`."""
+    final: JsonValue
+    """The submitted value; None if there is none."""
+    session_lost: bool
+    """Whether the session ended with it: the variables are gone, and the next code runs in a new session."""
+    seconds: float
+    """How long it took, including host functions."""
+
+
+class TraceSandbox:
+    """A Python session about one trace. State persists between executions.
+
+    Use it in a `with` statement, and from one thread at a time. Several sandboxes may be used at the same time.
+
+    Args:
+        trace: The trace: in the session it is the dict `traces`, and `trace` is its `TraceContext`.
+        skillbook: The text `skillbook` in the session.
+        limits: What the code may use.
+        functions: Host functions by name, such as `ask_llm`. They take and return JSON values. What they raise becomes
+            a `RuntimeError` in the session, unless it is not an `Exception`: that ends the session and reaches the
+            caller of `execute`.
+        batch: Traces by id: in the session, the dict `batch_items` and the list of ids `item_ids`.
+
+    Raises:
+        ImportError: If `pydantic-monty` is not installed.
+
+    Example:
+        >>> with TraceSandbox({"question": "2+2?", "steps": []}) as sandbox:
+        ...     _ = sandbox.execute("length = len(traces['question'])")
+        ...     result = sandbox.execute("print(length); FINAL({'length': length})")
+        >>> result.stdout, result.final
+        ('4\\n', {'length': 4})
+    """
+
+    def __init__(
+        self,
+        trace: Mapping[str, object],
+        skillbook: str = "",
+        *,
+        limits: SandboxLimits = SandboxLimits(),  # immutable
+        functions: Mapping[str, Callable[..., JsonValue]] = {},  # only read
+        batch: Mapping[str, object] | None = None,
+    ) -> None:
+        _require_monty()
+        for name in functions:
+            if not name.isidentifier() or name.startswith("_"):
+                raise ValueError(
+                    f"a host function must have the name of a variable without a leading '_', got {name!r}"
+                )
+        self._data = {"traces": trace, "skillbook": skillbook, "batch_items": batch or {}}
+        self._limits = limits
+        self._functions = dict(functions)
+        self._session: MontySession | None = None
+        self._entered = False
+
+    def __enter__(self) -> Self:
+        """Start a session.
+
+        Raises:
+            SandboxError: If the trace does not fit into the limits.
+        """
+        self._entered = True
+        self._session = self._started()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._entered = False
+        self._end()
+
+    def execute(self, code: str) -> ExecutionResult:
+        """Run code in the session.
+
+        Args:
+            code: Python. What this interpreter does not support is an error that names the construct.
+
+        Returns:
+            What it did. Errors of the code, and exceeded limits, are part of the result.
+
+        Raises:
+            SandboxError: If a new session was needed, and could not be started.
+            RuntimeError: If the sandbox is used outside its `with` statement.
+            BaseException: What a host function raised, if it is not an `Exception`.
+        """
+        if not self._entered:
+            raise RuntimeError("a TraceSandbox can only execute code inside its 'with' statement")
+        if self._session is None:
+            self._session = self._started()
+        began = time.perf_counter()
+        execution = _Execution(self._functions, self._limits)
+        try:
+            error, lost = execution.run(self._session, _SHOW_VARS.sub("SHOW_VARS(locals())", code))
+        except BaseException:
+            self._end()
+            raise
+        if lost:
+            self._end()
+        return ExecutionResult(
+            stdout=execution.stdout(),
+            error=_cut(error, self._limits.output_characters),
+            has_final=execution.has_final,
+            final=execution.final,
+            session_lost=lost,
+            seconds=time.perf_counter() - began,
+        )
+
+    def _started(self) -> MontySession:
+        limits: ResourceLimits = {
+            "max_feed_duration_secs": self._limits.seconds,
+            "max_turn_duration_secs": self._limits.seconds,
+            "max_memory": self._limits.memory,
+            "max_recursion_depth": self._limits.recursion,
+            "max_suspensions": 2**31,  # of a session; those of one execution are counted here
+            "max_total_sleep_secs": 0.0,
+        }
+        from pydantic_monty import ExternalModule
+
+        modules: dict[str, ExternalModule] = {}
+        new = _POOL.checkout(limits, modules)
+        data = _json_text(self._data)
+        offered = "\n".join(f"{name} = _HostFunction({name!r})" for name in self._functions)
+        execution = _Execution({}, self._limits)
+        try:
+            new.feed_run(_SESSION_SOURCE)
+            for name, source in _MODULE_SOURCES.items():
+                modules[name] = ExternalModule(new.feed_run("_module(_source)", inputs={"_source": source}))
+            for code, inputs in ((f"{_IMPORTS}\n{offered}", {}), (_LOAD_DATA, {"_data_text": data})):
+                error, lost = execution.run(new, code, inputs)
+                if error:
+                    reason = "" if lost else f": {error}"
+                    raise SandboxError(
+                        f"the session could not load the trace of {len(data):,} characters within "
+                        f"{self._limits.seconds:g} seconds and {self._limits.memory:,} bytes of memory{reason}"
+                    )
+        except BaseException:
+            new.__exit__(None, None, None)
+            raise
+        return new
+
+    def _end(self) -> None:
+        ended, self._session = self._session, None
+        if ended is not None:
+            ended.__exit__(None, None, None)
+
+
+_SESSION_SOURCE = f"{inspect.getsource(trace_context)}\n{inspect.getsource(session)}\nNone".replace(
+    "from __future__ import annotations\n", ""
+)
+_MODULE_SOURCES = {
+    "statistics": inspect.getsource(session_statistics),
+    "difflib": inspect.getsource(session_difflib),
+}
+# Models use these without importing them.
+_IMPORTS = "import collections, datetime, difflib, itertools, json, math, random, re, statistics"
+
+_LOAD_DATA = """
+_data = _json.loads(_data_text)
+_data_text = None
+traces, skillbook, batch_items = _data["traces"], _data["skillbook"], _data["batch_items"]
+item_ids = list(batch_items)
+trace = TraceContext(traces)
+_given.update(eval("locals()"))
+"""
+
+
+_SHOW_VARS = re.compile(r"\bSHOW_VARS\(\s*\)")
+
+
+@dataclass
+class _Execution:
+    """One run of code in a session."""
+
+    functions: Mapping[str, Callable[..., JsonValue]]
+    limits: SandboxLimits
+    has_final: bool = False
+    final: JsonValue = None
+    printed: CollectString = field(init=False)
+    most_printed: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        from pydantic_monty import CollectString
+
+        # Not a function: an interrupt from the keyboard inside it would be handed to the code as an error.
+        self.most_printed = 4 * self.limits.output_characters + _MOST_PRINTED
+        self.printed = CollectString(max_bytes=self.most_printed)
+
+    def run(self, monty_session: MontySession, code: str, inputs: Mapping[str, str] | None = None) -> tuple[str, bool]:
+        """Run the code, and return its error and whether the session is lost."""
+        from pydantic_monty import MontyComplete, MontyCrashedError, MontyError
+
+        # The value of the last expression would be sent to the host; None is small.
+        code = f"{_encodable(code)}\nNone"
+        calls = 0
+        try:
+            snapshot: SyncSnapshot = monty_session.feed_start(
+                code,
+                inputs=dict(inputs or {}),
+                external_lookup={"_host": self._call},  # called in `_answered`, so that an interrupt reaches the caller
+                print_callback=self.printed,
+            )
+            while not isinstance(snapshot, MontyComplete):
+                calls += 1
+                if calls > self.limits.host_calls:
+                    return f"RuntimeError: the code called the host more than {self.limits.host_calls:,} times", True
+                snapshot = self._answered(snapshot)
+        except MontyCrashedError:
+            return "the session ended: the code needed too much memory or time, or was too long", True
+        except MontyError as error:
+            text, exceeded = self._explained(error)
+            return text, exceeded or monty_session.worker_pid is None
+        return "", False
+
+    def _answered(self, snapshot: Any) -> SyncSnapshot:
+        from pydantic_monty import FunctionSnapshot
+
+        answer: SyncSnapshot
+        if isinstance(snapshot, FunctionSnapshot) and snapshot.function_name == "_host":
+            try:
+                answer_text = self._call(*snapshot.args)
+            except Exception as error:
+                # A TimeoutError, for example, would be taken for an exceeded limit.
+                answer = snapshot.resume({"exception": RuntimeError(_encodable(str(error)))})
+            else:
+                answer = snapshot.resume({"return_value": answer_text})
+        else:
+            answer = snapshot.resume_auto()
+        return answer
+
+    def _call(self, *given: object) -> str:
+        """Call a function for the session, and return the result as JSON."""
+        name, text = given if len(given) == 2 else (None, None)
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError("values leave the session as JSON text only")
+        if len(text) > _LONGEST_EXCHANGE:
+            raise ValueError(f"{name} was given {len(text):,} characters as JSON; the limit is {_LONGEST_EXCHANGE:,}")
+        try:
+            arguments, keywords = _parsed(text)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"{name} takes JSON values: {error}") from error
+        if name == "FINAL":
+            (self.final,) = arguments
+            self.has_final = True
+            return "null"
+        if name not in self.functions:
+            raise NameError(f"no function of the host is named {name!r}")
+        try:
+            result = self.functions[name](*arguments, **keywords)
+        except Exception as error:
+            raise RuntimeError(f"{name} failed: {type(error).__name__}: {error}") from error
+        return _json_text(result)
+
+    def stdout(self) -> str:
+        kept = self.limits.output_characters
+        text: str = self.printed.output
+        return text if len(text) <= kept else f"{text[:kept]}\n[output cut off at {kept:,} characters]\n"
+
+    def _explained(self, error: Any) -> tuple[str, bool]:
+        """Return the text of an error, and whether it is a limit. The text must be the same in every run."""
+        message = str(error)
+        if message.endswith(f"> {self.most_printed} bytes"):
+            return f"RuntimeError: the code printed more than {self.most_printed:,} bytes", True
+        if message.startswith("TimeoutError: ") and "time limit exceeded" in message:
+            return f"TimeoutError: the code ran longer than {self.limits.seconds:g} seconds", True
+        if message.startswith("MemoryError: ") and "memory limit" in message:
+            return f"MemoryError: the session needed more than {self.limits.memory:,} bytes of memory", True
+        return error.display() if hasattr(error, "display") else message, False
+
+
+class _Pool:
+    """The workers of this process. Started by the first session, ended when the interpreter exits."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._monty: Monty | None = None
+        self._of_parent: Monty | None = None
+
+    def checkout(self, limits: ResourceLimits, modules: Mapping[str, ExternalModule]) -> MontySession:
+        """Start a session.
+
+        Args:
+            limits: Its limits.
+            modules: What it can import besides the modules that the interpreter has. It is read when code imports one.
+        """
+        session = self._started().checkout(limits=limits, os_policy=_OS_POLICY, external_modules=modules)
+        return session.__enter__()
+
+    def _started(self) -> Monty:
+        from pydantic_monty import Monty
+
+        with self._lock:
+            if self._of_parent is not None:
+                raise SandboxError(
+                    "sessions do not work in a process that was forked from one that had sessions; "
+                    "start it with the method 'spawn' or 'forkserver' of multiprocessing"
+                )
+            if self._monty is None:
+                # The synchronous pool: the asynchronous one can crash an interpreter that exits.
+                pool = Monty(min_processes=1, max_processes=_MOST_SESSIONS, max_checkouts_per_worker=1)
+                self._monty = pool.__enter__()
+                atexit.register(self._close)
+            return self._monty
+
+    def _close(self) -> None:
+        with self._lock:
+            pool, self._monty = self._monty, None
+        if pool is not None:
+            pool.__exit__(None, None, None)
+
+    def forget_after_fork(self) -> None:
+        """Leave the workers to the parent process.
+
+        The threads of the library do not exist in the forked process, where starting a session would wait indefinitely.
+        The pool is kept, because deleting it would end the workers of the parent.
+        """
+        self._of_parent, self._monty = self._monty or self._of_parent, None
+        self._lock = threading.Lock()
+
+
+_POOL = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_POOL.forget_after_fork)
+
+
+def _require_monty() -> None:
+    try:
+        import pydantic_monty  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "the session of the recursive reflector requires the package 'pydantic-monty'; "
+            "install it with: pip install 'ace-core[rr]'"
+        ) from error
+
+
+def _json_text(value: object) -> str:
+    """Return a value as JSON text; what JSON does not know becomes the name of its type or, if it has one, its text."""
+    return _encodable(json.dumps(value, ensure_ascii=False, default=_as_json))
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
+    # The default text of an object holds its address, which differs between runs.
+    return str(value) if type(value).__str__ is not object.__str__ else f"<{type(value).__name__}>"
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
+
+
+def _parsed(text: str) -> tuple[list[JsonValue], dict[str, JsonValue]]:
+    def reject(name: str) -> None:
+        raise ValueError(f"{name} is not JSON")
+
+    arguments, keywords = json.loads(text, parse_constant=reject)
+    if not isinstance(arguments, list) or not isinstance(keywords, dict):
+        raise TypeError("the arguments must be a list and an object")
+    return arguments, keywords
+
+
+def _cut(text: str, size: int) -> str:
+    """Keep the beginning and the end of a long text: a traceback ends with the error."""
+    if len(text) <= size:
+        return text
+    half = size // 2
+    return f"{text[:half]}\n[...]\n{text[-half:]}"

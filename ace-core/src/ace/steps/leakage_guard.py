@@ -1,0 +1,148 @@
+"""Keeps out of a skillbook what is not a strategy: copied answers and prompts, personal data, secrets."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+
+from ace.arguments import checked_class
+from ace.environments import says_only_the_truth
+from ace.redaction import Redactor, SensitiveClass
+from ace.roles.helpers import WordRun, first_repeated, repeated_share, word_runs
+
+if TYPE_CHECKING:
+    from ace.context import ACEStepContext
+    from ace.updates import UpdateOperation
+
+__all__ = ["GuardedKind", "KnownOfTask", "LeakageGuard", "guarded_kinds", "known_of_task"]
+
+GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data"] | SensitiveClass
+"""What a `LeakageGuard` looks for. `personal_data` means all classes of `ace.redaction.PERSONAL_DATA`."""
+
+_COPIED_WORDS: Final = 5
+_MOST_OF_A_RULE: Final = 0.7
+_COPIED_PROMPT_WORDS: Final = 8
+"""More, since prompts are long and hold common phrases."""
+
+
+@checked_class
+@dataclass(frozen=True, slots=True)
+class LeakageGuard:
+    """Returns why the text of an operation must not be added to the skillbook.
+
+    It rejects an ADD or UPDATE that copies the right answer from which it was learned, that repeats eight or more
+    consecutive words of the prompts of the roles (small models do so if a trace teaches nothing), or that seems to
+    contain personal data or a secret.
+
+    Five or more consecutive words of the right answer count as copied, unless they are a fixed phrase that the feedback
+    or a correction asks for. In any case, they may not make up more than 70 % of the text. The worked examples of an
+    operation's own cases are ignored.
+
+    Raises:
+        ValueError: A kind in `allow` is unknown.
+
+    Example:
+        >>> from ace.updates import UpdateOperation
+        >>> copied = UpdateOperation("ADD", "cities", "Answer: the old town on the river.")
+        >>> LeakageGuard().problem_with(copied, ["The old town on the river"])
+        "it repeats the right answer: 'the old town on the'"
+        >>> LeakageGuard(allow=["copied_answer"]).problem_with(copied, ["The old town on the river"])
+        >>> phrase = "With the very best of wishes"
+        >>> asked = UpdateOperation("ADD", "letters", f"When you write to a sponsor, end the letter so: {phrase}.")
+        >>> LeakageGuard().problem_with(asked, [phrase], feedback=[f"To sponsors we write: {phrase}!"])
+    """
+
+    allow: Collection[GuardedKind] = ()
+    """What it does not reject: `copied_answer`, `copied_prompt`, `personal_data` or one class of it, `secret`."""
+
+    def __post_init__(self) -> None:
+        known = guarded_kinds()
+        given = [self.allow] if isinstance(self.allow, str) else self.allow
+        if unknown := [kind for kind in given if kind not in known]:
+            raise ValueError(f"allow knows {', '.join(known)}, not {unknown[0]!r}")
+        object.__setattr__(self, "allow", frozenset(given))
+
+    def problem_with(
+        self, operation: UpdateOperation, answers: Iterable[str], *, feedback: Iterable[str] = ()
+    ) -> str | None:
+        """Return the reason to reject an operation, or None. The reason does not quote secrets.
+
+        Args:
+            operation: The operation.
+            answers: The right answers that must not be copied.
+            feedback: What was said about the answer; its phrases are allowed. The corrections of the operation's own
+                cases need not be passed.
+        """
+        if operation.type not in ("ADD", "UPDATE"):
+            return None
+        if "copied_answer" not in self.allow and (problem := _copied_answer(operation, answers, feedback)):
+            return problem
+        guards_prompts = "copied_prompt" not in self.allow
+        if guards_prompts and (run := first_repeated(operation.content or "", _prompt_runs(), _COPIED_PROMPT_WORDS)):
+            return f"it repeats the prompt of a role: {run!r}"
+        texts = (operation.section, operation.content, operation.justification, operation.evidence)
+        whole = "\n".join(text for text in texts if text)
+        found = Redactor(allow=self.allow).find(whole)
+        # A secret is worse, so it is reported first.
+        first = min(found, key=lambda each: (each.kind != "secret", each.start), default=None)
+        return None if first is None else f"it seems to contain {first.detail}"
+
+
+def guarded_kinds() -> tuple[str, ...]:
+    """Return all words that `allow` knows."""
+    return tuple(word for part in get_args(GuardedKind) for word in (get_args(part) or (part,)))
+
+
+def _copied_answer(operation: UpdateOperation, answers: Iterable[str], feedback: Iterable[str]) -> str | None:
+    text = operation.content or ""
+    if operation.cases:
+        from ace.cases import worked_example  # the settings of every command import this module
+
+        for case in operation.cases:
+            text = text.replace(worked_example(case), "")
+    copied = {run for answer in answers for run in word_runs(answer, _COPIED_WORDS)}
+    if not copied:
+        return None
+    said = [*feedback, *(case.correction for case in operation.cases)]
+    asked_for = {run for each in said for run in word_runs(each, _COPIED_WORDS)}
+    if run := first_repeated(text, copied - asked_for, _COPIED_WORDS):
+        return f"it repeats the right answer: {run!r}"
+    if repeated_share(text, copied, _COPIED_WORDS) > _MOST_OF_A_RULE:
+        return "it is little more than the right answer"
+    return None
+
+
+@functools.cache
+def _prompt_runs() -> frozenset[WordRun]:
+    from ace.roles import prompts  # reads files, so it is imported only when something is written
+
+    texts = [getattr(prompts, name) for name in prompts.__all__ if name.isupper()]
+    return frozenset(run for text in texts for run in word_runs(text, _COPIED_PROMPT_WORDS))
+
+
+class KnownOfTask(NamedTuple):
+    """What is known about the task from which operations were learned."""
+
+    answers: Sequence[str] = ()
+    """The right answers."""
+    feedback: Sequence[str] = ()
+    """What was said about the agent's answers."""
+
+
+def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
+    """Return the right answers in the sample and its trace, and the feedback that says more than those.
+
+    Args:
+        ctx: The context of the sample.
+    """
+    from ace.roles.trace_reading import read_trace  # rarely needed, and slow to import
+
+    trace = read_trace(ctx.trace)
+    found = [getattr(ctx.sample, "ground_truth", None), trace["ground_truth"]]
+    answers = [answer for answer in found if isinstance(answer, str)]
+    said = [trace["feedback"] or "", *(each["correction"] for each in trace["corrections"])]
+    return KnownOfTask(
+        answers, [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)]
+    )

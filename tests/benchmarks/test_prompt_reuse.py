@@ -1,0 +1,19 @@
+"""The replay of 60 samples, of whose prompts most repeats the previous one of the role."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.prompt_reuse import GOAL, ROLES, repeated_shares, replay
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", [200, 5000])
+def test_most_of_the_prompts_repeats_the_previous_one_of_the_role(size: int) -> None:
+    calls = replay(size)
+    shares = repeated_shares(calls)
+    assert {call.role for call in calls} == set(ROLES) and len(calls) == 180
+    assert shares["all"] >= GOAL, shares
+    # The reflector sees no book: what repeats is its text and the schema.
+    assert shares["Agent"] >= GOAL and shares["SkillManager"] >= GOAL and shares["Reflector"] > 0.6, shares
+    assert repeated_shares(calls, earlier=True)["all"] < 0.4

@@ -1,0 +1,24 @@
+"""The entries that are found as text are those of LiteLLM's table, in whatever style it writes them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+PROGRAM = """
+import importlib.util, json, pathlib, sys
+from ace.providers.model_table import model_entry
+folder = importlib.util.find_spec("litellm").submodule_search_locations[0]
+table = json.loads((pathlib.Path(folder) / "model_prices_and_context_window_backup.json").read_bytes())
+wrong = [name for name, entry in table.items() if model_entry(name) != entry]
+print(json.dumps([len(table), wrong, dict(model_entry("nobody/knows-this")), "litellm" in sys.modules]))
+"""
+
+
+def test_every_entry_of_the_table_is_found_without_importing_litellm() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True)
+    entries, wrong, unknown, is_imported = json.loads(done.stdout)
+
+    assert entries > 1000
+    assert (wrong, unknown, is_imported) == ([], {}, False)

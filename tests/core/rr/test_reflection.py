@@ -1,0 +1,106 @@
+"""`RRStep`: a reflection, turn by turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace import ACELiteLLM
+from ace.outputs import AgentOutput, ReflectorOutput
+from ace.rr import RRConfig, RRStep
+from ace.skillbook import Skillbook
+from tests.support.clients import client_for
+from tests.support.reflection_script import LOOK, REFLECTION, TRACE, Explorer, Turn, is_turn, python, submit
+from tests.support.scripted_server import ScriptedServer
+
+pytest.importorskip("pydantic_monty")
+
+
+def reflect(step: RRStep, trace: object = TRACE, book: Skillbook | None = None) -> ReflectorOutput:
+    return step.reflect(
+        question="How tall is the tower in metres?",
+        agent_output=AgentOutput(reasoning="", final_answer="9 m"),
+        skillbook=Skillbook() if book is None else book,
+        feedback="Wrong: it is 30 m.",
+        trace=trace,
+    )
+
+
+def test_the_model_looks_at_the_trace_with_code_and_submits_a_reflection() -> None:
+    def read(message: str) -> str:
+        assert "98 feet, which is 30 m" in message
+        return submit()
+
+    turns: list[Turn] = [python("print(len(trace)); print(trace.find_steps('feet')[0].content)"), read]
+    with ScriptedServer(Explorer(turns)) as server:
+        reflection = reflect(RRStep(client_for(server)))
+    assert reflection.key_insight == REFLECTION["key_insight"]
+    assert reflection.extracted_learnings[0].evidence == "place 2"
+    first, second = server.requests
+    assert first.messages[-1]["content"].startswith("[Iteration 1/20]\n")
+    assert "How tall is the tower in metres?" in first.text
+    assert second.messages[-1]["content"].startswith("[Iteration 2/20]\nOutput:\n3\n98 feet")
+
+
+def test_the_reflection_tells_how_it_came_about() -> None:
+    turns = [python("print(ask_llm('Which unit?', 'feet', mode='deep_dive'))"), python("1 / 0"), submit()]
+    with ScriptedServer(Explorer(turns, sub_answer=lambda request: "Feet.")) as server:
+        reflection = reflect(RRStep(client_for(server)))
+    told = reflection.raw["rr_trace"]
+    assert [each["iteration"] for each in told["iterations"]] == [1, 2, 3]
+    assert [each["terminated"] for each in told["iterations"]] == [False, False, True]
+    assert told["iterations"][0]["stdout"] == "Feet.\n"
+    assert "ZeroDivisionError" in told["iterations"][1]["stderr"]
+    assert "FINAL" in told["iterations"][2]["code"]
+    assert told["total_iterations"] == 3
+    assert told["timed_out"] is False
+    turn_requests = [request for request in server.requests if is_turn(request)]
+    assert [each["input_tokens"] for each in told["iterations"]] == [each.input_tokens for each in turn_requests]
+    assert [each["output_tokens"] for each in told["iterations"]] == [each.output_tokens for each in turn_requests]
+    (question,) = told["subagent_calls"]
+    assert question.pop("seconds") >= 0
+    assert question == {
+        "call_number": 1,
+        "question": "Which unit?",
+        "context_length": 4,
+        "response_length": 5,
+        "mode": "deep_dive",
+    }
+    assert told["usage"]["calls"] == 4
+    assert told["usage"]["input_tokens"] == server.input_tokens
+    assert told["usage"]["output_tokens"] == server.output_tokens
+
+
+def test_ace_learns_a_skill_with_it() -> None:
+    with ScriptedServer(Explorer()) as server:
+        llm = client_for(server)
+        ace = ACELiteLLM(llm, reflector=RRStep(llm, config=RRConfig(max_iterations=10)), prove=False)
+        results = ace.learn_from_traces([TRACE])
+        assert results[0].error is None
+    assert [skill.content for skill in ace.skillbook.skills()] == ["Write the unit next to each number."]
+    assert [is_turn(request) for request in server.requests[:2]] == [True, True]
+    assert "[Iteration 2/10]" in server.requests[1].text
+    assert LOOK in server.requests[1].text
+
+
+@pytest.mark.parametrize(
+    ("turns", "refused_in", "told"),
+    [
+        ([submit(), submit()], 1, "FINAL was not accepted: look at the data first."),
+        (
+            [LOOK, submit() + python("1 / 0"), submit()],
+            2,
+            "FINAL was not accepted, because the code ended with an error",
+        ),
+        ([LOOK, submit({"reasoning": "r", "key_insight": "k"}), submit()], 2, "- correct_approach: Field required"),
+        ([LOOK, python("FINAL('done')"), submit()], 2, "The value must be a dict with the fields of a reflection"),
+        (["I would rather not.", LOOK, submit()], 1, "Your answer contains no Python code."),
+    ],
+    ids=["without a look", "after an error", "a field is missing", "not a dict", "no code"],
+)
+def test_what_cannot_be_accepted_is_explained_to_the_model(turns: list[Turn], refused_in: int, told: str) -> None:
+    with ScriptedServer(Explorer(turns)) as server:
+        reflection = reflect(RRStep(client_for(server)))
+    assert reflection.raw["rr_trace"]["total_iterations"] == len(turns)
+    assert len(server.requests) == len(turns)
+    assert told in server.requests[refused_in].messages[-1]["content"]
+    assert server.requests[refused_in].messages[-1]["content"].startswith(f"[Iteration {refused_in + 1}/20]")
