@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -62,21 +64,21 @@ def test_half_a_json_object_is_an_unusable_answer_that_names_max_tokens(model: s
     assert len(caught.value.raw_answers) == client.usage.calls == 2
 
 
-def test_a_prompt_that_is_too_long_is_told_with_both_numbers(model: str) -> None:
+def test_a_prompt_that_is_too_long_is_reported_with_both_numbers(model: str) -> None:
     client = LocalLLMClient(model, max_tokens=16, context_tokens=512, slots=1)
     with pytest.raises(LLMCallError, match=r"the prompt has \d+ tokens, and there is room for 512 .*context_tokens"):
         client.complete("word " * 2000)
     assert client.usage.failed_requests == 1
 
 
-def test_a_call_that_takes_too_long_is_broken_off_and_the_next_one_works(model: str) -> None:
+def test_a_call_that_takes_too_long_is_ended_and_the_next_one_works(model: str) -> None:
     client = LocalLLMClient(model, timeout=0.001)
     with pytest.raises(LLMCallError, match=r"no answer within 0\.001 s; raise timeout"):
         client.complete("Tell a long story.")
     assert LocalLLMClient(model).complete("Say hello.", max_tokens=2).text
 
 
-def test_an_answer_that_is_no_json_object_is_an_error_of_the_call(model: str) -> None:
+def test_an_answer_that_is_not_a_json_object_is_an_error_of_the_call(model: str) -> None:
     client = LocalLLMClient(model, max_tokens=2)
     with pytest.raises(LLMCallError, match="gave no answer: it did not send a JSON object, but b'data: "):
         client.complete("Say hello.", stream=True)
@@ -100,7 +102,46 @@ def test_repeatable_answers_are_equal_also_after_a_restart(model: str) -> None:
     assert [client.complete(prompt).text for prompt in reversed(prompts)] == first[::-1]
 
 
-def test_calls_are_told_to_observers(model: str) -> None:
+def test_a_model_that_is_freed_as_soon_as_it_is_loaded_is_freed(model: str) -> None:
+    code = (
+        "from ace.providers.local import LocalLLMClient, close_servers\n"
+        "for _ in range(8):\n"
+        f"    LocalLLMClient({model!r}, context_tokens=512, max_tokens=2).load()\n"
+        "    close_servers()\n"
+    )
+    # On busy cores, the thread of the runtime that serves requests begins late.
+    running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(6)]
+    assert [process.wait() for process in running] == [0] * 6
+
+
+@pytest.mark.parametrize("call", ["client.complete(story)", "asyncio.run(client.acomplete(story))"])
+def test_a_process_ends_while_a_thread_waits_for_an_answer(model: str, call: str) -> None:
+    code = (
+        "import asyncio, threading, time\n"
+        "from ace.protocols import LLMCallError\n"
+        "from ace.providers.local import LocalLLMClient, close_servers\n"
+        f"client = LocalLLMClient({model!r}, context_tokens=2048, max_tokens=2000)\n"
+        "story = 'Tell a long story.'\n"
+        "def ask():\n"
+        "    try:\n"
+        f"        {call}\n"
+        "    except LLMCallError as error:\n"
+        "        print(error, flush=True)\n"
+        "client.load()\n"
+        "asking = [threading.Thread(target=ask, daemon=True) for _ in range(3)]\n"
+        "for thread in asking: thread.start()\n"
+        "time.sleep(0.5)\n"
+        "close_servers()\n"
+        "for thread in asking: thread.join()\n"
+        "threading.Thread(target=ask, daemon=True).start()\n"
+        "time.sleep(2)\n"
+    )
+    done = run_python(code)
+    closed = f"local model '{model}' gave no answer: the model has been closed"
+    assert done.stdout.splitlines()[:3] == [closed] * 3
+
+
+def test_calls_are_reported_to_observers(model: str) -> None:
     seen: list[object] = []
     with observing(seen.append):
         LocalLLMClient(model, max_tokens=2).complete("Say hello.")
@@ -108,7 +149,7 @@ def test_calls_are_told_to_observers(model: str) -> None:
     assert (called.model, called.output_tokens, called.cost) == (model, 2, 0.0)
 
 
-def test_the_port_wants_a_key_and_nothing_is_printed(model: str) -> None:
+def test_the_port_requires_a_key_and_nothing_is_printed(model: str) -> None:
     code = (
         "import urllib.request, urllib.error\n"
         "from ace.providers.local import LocalLLMClient, model_file\n"
@@ -139,7 +180,7 @@ def test_any_gguf_file_works(model: str, tmp_path: Path) -> None:
     assert client_from_model(f"local/{link}", max_tokens=2).complete("Say hello.").text
 
 
-def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_model_is_reported(tmp_path: Path) -> None:
     needed_model("smollm2-135m")
     broken = tmp_path / "broken.gguf"
     broken.write_text("hello", encoding="utf-8")
@@ -147,7 +188,7 @@ def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
         LocalLLMClient(broken).complete("Hello?")
 
 
-def test_what_is_missing_is_told_with_the_command_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_reported_with_the_command_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACE_MODELS", str(tmp_path))
     with pytest.raises(ModelNotPulledError, match=r"download it with: ace models pull qwen2\.5-coder-1\.5b"):
         LocalLLMClient().complete("Hello?")
@@ -157,7 +198,7 @@ def test_what_is_missing_is_told_with_the_command_to_run(tmp_path: Path, monkeyp
         LocalLLMClient(tmp_path / "none.gguf").complete("Hello?")
 
 
-def test_settings_that_make_no_sense_are_refused() -> None:
+def test_impossible_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="slots must be at least 1"):
         LocalLLMClient(slots=0)
     for timeout in (0, -1.0, float("nan")):

@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -106,6 +106,7 @@ def start_server(
     params.port = 0
     params.api_keys = [key]
     params.ui = False
+    params.endpoint_slots = True
     params.verbosity = _LOG_NOTHING
     params.n_parallel = slots
     params.n_ctx = context_tokens * slots
@@ -113,7 +114,25 @@ def start_server(
     params.cache_ram_mib = 0 if repeatable else _PROMPT_CACHE_MEBIBYTES
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
-    return _loaded(lambda: runtime.Server(params), path)
+    return _loaded(lambda: _running(runtime.Server(params), key), path)
+
+
+def _running(server: NativeServer, key: str) -> NativeServer:
+    """Return a server as soon as the thread that serves its requests runs.
+
+    The runtime forgets an order to stop that arrives before; the code that stops the server then waits indefinitely.
+    """
+    address = urlsplit(server.listening_address)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_LONGEST_START)
+    try:
+        # That thread answers this request, while the HTTP server answers one for its health.
+        connection.request("GET", "/slots", headers={"Authorization": f"Bearer {key}"})
+        response = connection.getresponse()
+        if response.status != _OK:
+            raise LocalModelError(f"the server of the model does not serve requests: it answered {response.read()!r}")
+    finally:
+        connection.close()
+    return server
 
 
 def _loaded(load: Callable[[], NativeServer], path: Path) -> NativeServer:
@@ -280,6 +299,9 @@ class LocalServer:
             repeatable=settings.repeatable,
             key=self._key,
         )
+        self._lock = threading.Lock()
+        self._connections: set[_Connection] = set()
+        """Those of requests that are being answered; guarded by the lock, as is the end of the server."""
         self._address = urlsplit(self._native.listening_address)
         self._host, self._port = self._address.hostname or "", self._address.port or 0
 
@@ -296,14 +318,17 @@ class LocalServer:
         """
         deadline = time.monotonic() + timeout
         received = bytearray()
-        with socket.create_connection((self._host, self._port), timeout) as connection:
+        with (
+            socket.create_connection((self._host, self._port), timeout) as connection,
+            self._ended_with_server(connection),
+        ):
             connection.sendall(self._head_and_body(path, request))
             # The timeout of a socket starts again with every piece of data.
             while (left := deadline - time.monotonic()) > 0:
                 connection.settimeout(left)
                 piece = connection.recv(_PIECE)
                 if not piece:
-                    return _reply_in(received)
+                    return self._reply_in(received)
                 received += piece
         raise TimeoutError(f"the answer was not complete within {timeout:g} s")
 
@@ -323,9 +348,10 @@ class LocalServer:
         async with asyncio.timeout(timeout):
             reader, writer = await asyncio.open_connection(self._host, self._port)
             try:
-                writer.write(self._head_and_body(path, request))
-                await writer.drain()
-                return _reply_in(await reader.read())
+                with self._ended_with_server(writer.get_extra_info("socket")):
+                    writer.write(self._head_and_body(path, request))
+                    await writer.drain()
+                    return self._reply_in(await reader.read())
             finally:
                 # The server stops computing an answer when the connection is closed.
                 writer.close()
@@ -339,8 +365,42 @@ class LocalServer:
         return head.encode() + body
 
     def close(self) -> None:
-        """Stop the server and free its memory."""
-        self._native = None
+        """Stop the server and free its memory. Requests that are being answered raise a `ConnectionError`."""
+        with self._lock:
+            native, self._native = self._native, None
+            # The runtime answers every open request before it stops, and computes no answers any more.
+            for connection in self._connections:
+                with suppress(OSError):  # the other side has closed it
+                    connection.shutdown(socket.SHUT_RDWR)
+        del native
+
+    @contextmanager
+    def _ended_with_server(self, connection: _Connection) -> Iterator[None]:
+        with self._lock:
+            self._refuse_if_closed()
+            self._connections.add(connection)
+        try:
+            yield
+        except OSError:
+            self._refuse_if_closed()
+            raise
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+
+    def _reply_in(self, received: bytes | bytearray) -> Reply:
+        self._refuse_if_closed()
+        return _reply_in(received)
+
+    def _refuse_if_closed(self) -> None:
+        if self._native is None:
+            raise ConnectionError("the model has been closed")
+
+
+class _Connection(Protocol):
+    """What is needed of a socket, which event loops wrap."""
+
+    def shutdown(self, how: int, /) -> None: ...
 
 
 class _Received:
