@@ -98,6 +98,7 @@ RESERVED: Final = {
     "browser_use": "ace-browser-use",
     "claude_code": "ace-claude-code",
     "langchain": "ace-langchain",
+    "mcp": "ace-mcp",
     "openclaw": "ace-openclaw",
 }
 """The names of integrations, each with the only distribution that may use it."""

@@ -1,0 +1,87 @@
+"""The errors of the tools: a code, a sentence that says what to do, and details for programs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, JsonValue
+
+from ace import redact
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+__all__ = ["ErrorCode", "ErrorOutput", "MCPToolError", "refused_arguments"]
+
+_MOST_PROBLEMS = 20
+_LONGEST_NAME = 100
+
+
+class ErrorCode(StrEnum):
+    """The codes of all errors."""
+
+    VALIDATION_ERROR = "ACE_MCP_VALIDATION_ERROR"
+    """The arguments do not fit the schema, or each other."""
+    SESSION_NOT_FOUND = "ACE_MCP_SESSION_NOT_FOUND"
+    """There is no such session, or it cannot be opened."""
+    FORBIDDEN_IN_SAFE_MODE = "ACE_MCP_FORBIDDEN_IN_SAFE_MODE"
+    """The server only answers questions and shows skills."""
+    SAVE_LOAD_DISABLED = "ACE_MCP_SAVE_LOAD_DISABLED"
+    """Saving and loading are switched off, or not allowed at this path."""
+    PROVIDER_ERROR = "ACE_MCP_PROVIDER_ERROR"
+    """The model could not be reached, refused the request, or gave no usable answer."""
+    TIMEOUT = "ACE_MCP_TIMEOUT"
+    """The call took too long and was stopped."""
+    INTERNAL_ERROR = "ACE_MCP_INTERNAL_ERROR"
+    """A bug in the server."""
+
+
+class ErrorOutput(BaseModel):
+    """The structured content of an error."""
+
+    code: ErrorCode
+    """What kind of error it is."""
+    message: str
+    """What happened and what to do."""
+    details: dict[str, JsonValue]
+    """More for programs."""
+
+
+class MCPToolError(Exception):
+    """A tool cannot do what it was asked to do.
+
+    Args:
+        code: What kind of error it is.
+        message: What happened and what to do. Keys in it are redacted.
+        **details: More for programs.
+
+    Example:
+        >>> MCPToolError(ErrorCode.TIMEOUT, "took too long; send fewer samples", seconds=300).output.code.value
+        'ACE_MCP_TIMEOUT'
+    """
+
+    def __init__(self, code: ErrorCode, message: str, **details: JsonValue) -> None:
+        super().__init__(message)
+        self.output = ErrorOutput(code=code, message=redact(message), details=details)
+        """What the client is sent."""
+
+
+def refused_arguments(tool: str, error: ValidationError) -> MCPToolError:
+    """Return the error for arguments that do not fit the schema of a tool, without their values.
+
+    Args:
+        tool: The name of the tool.
+        error: What pydantic found.
+    """
+    problems: list[JsonValue] = []
+    for found in error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_PROBLEMS]:
+        place = ".".join(str(part) for part in found["loc"])[:_LONGEST_NAME]
+        problems.append({"field": place, "problem": found["msg"]})
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where = ".".join(str(part) for part in first["loc"])[:_LONGEST_NAME] or "the arguments"
+    return MCPToolError(
+        ErrorCode.VALIDATION_ERROR,
+        f"{tool}: {where}: {first['msg']}; correct the arguments, which tools/list describes",
+        problems=problems,
+    )

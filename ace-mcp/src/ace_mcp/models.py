@@ -1,0 +1,170 @@
+"""The inputs and outputs of the tools, from which the schemas are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue, ValidationInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from ace_mcp.config import MCPServerConfig
+
+__all__ = [
+    "AskInput",
+    "AskOutput",
+    "GetSkillbookInput",
+    "GetSkillbookOutput",
+    "SessionConfig",
+    "input_schema",
+]
+
+_LIMIT_KEY = "x-ace-limit"
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """Limits the length of a text or a list to what a setting of the server says, in validation and in the schema."""
+
+    setting: str
+    keyword: str
+    unit: str
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), _LIMIT_KEY: [self.keyword, self.setting]}
+
+    def _checked(self, value: str | list[object], info: ValidationInfo) -> str | list[object]:
+        limit = getattr(info.context, self.setting)
+        if len(value) > limit:
+            raise PydanticCustomError(
+                "too_long", "must have at most {limit} {unit}", {"limit": limit, "unit": self.unit}
+            )
+        return value
+
+
+PromptText = Annotated[str, AtMost("max_prompt_chars", "maxLength", "characters")]
+"""A text that is sent to the model."""
+SessionId = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$",
+        description="Names the session: letters, digits and . _ : @ -, at most 128 of them. New sessions are opened.",
+    ),
+]
+
+
+class ToolInput(BaseModel):
+    """The arguments of a tool. Unknown ones are refused, and types are not converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+class SessionConfig(ToolInput):
+    """The model of a session. It may be given when the session begins, and cannot be changed later."""
+
+    model: str | None = Field(default=None, min_length=1, max_length=200, description="Such as openai/NAME.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description="The sampling temperature.")
+    max_tokens: int | None = Field(default=None, ge=1, description="The maximum length of an answer, in tokens.")
+
+
+class AskInput(ToolInput):
+    """The arguments of `ace.ask`."""
+
+    session_id: SessionId
+    question: PromptText = Field(min_length=1, description="The question or task.")
+    context: PromptText = Field(default="", description="Further material for the answer.")
+    session_config: SessionConfig | None = Field(default=None, description="The model, when the session begins.")
+    metadata: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="Kept with the answer; part of the trace if feedback on it is learned.",
+    )
+
+
+class AskOutput(BaseModel):
+    """The result of `ace.ask`."""
+
+    session_id: str
+    answer_id: str = Field(description="Names the answer, for ace.learn.feedback.")
+    answer: str = Field(description="The answer.")
+    skill_ids: list[str] = Field(description="The skills that the answer is based on.")
+    skill_count: int = Field(description="The number of skills in the skillbook.")
+
+
+class GetSkillbookInput(ToolInput):
+    """The arguments of `ace.skillbook.get`."""
+
+    session_id: SessionId
+    limit: int = Field(default=20, ge=1, le=200, description="The maximum number of skills.")
+    query: PromptText | None = Field(default=None, min_length=1, description="Return matching skills, best first.")
+    section: str | None = Field(default=None, min_length=1, max_length=200, description="Return only its skills.")
+    include_invalid: bool = Field(default=False, description="Return removed skills too.")
+
+
+class SkillSource(BaseModel):
+    """Where a skill was learned."""
+
+    trace_id: str = Field(description="The trace.")
+    question: str = Field(description="The question of the trace.")
+
+
+class SkillOutput(BaseModel):
+    """A skill."""
+
+    id: str = Field(description="Its id.")
+    content: str = Field(description="What it says.")
+    section: str = Field(description="The section of the skillbook.")
+    status: str = Field(description="active, or invalid if it was removed.")
+    helpful: int = Field(description="How often it helped.")
+    harmful: int = Field(description="How often it did harm.")
+    neutral: int = Field(description="How often it made no difference.")
+    sources: list[SkillSource] = Field(description="Where it was learned.")
+
+
+class SkillbookStats(BaseModel):
+    """Counts of a skillbook."""
+
+    skills: int = Field(description="Active skills.")
+    sections: int = Field(description="Sections with active skills.")
+    helpful: int = Field(description="The sum over all active skills.")
+    harmful: int = Field(description="The sum over all active skills.")
+    neutral: int = Field(description="The sum over all active skills.")
+
+
+class GetSkillbookOutput(BaseModel):
+    """The result of `ace.skillbook.get`."""
+
+    session_id: str
+    stats: SkillbookStats
+    skills: list[SkillOutput]
+
+
+def input_schema(model: type[BaseModel], config: MCPServerConfig) -> dict[str, Any]:
+    """Return the JSON schema of the arguments of a tool, with the limits that the settings determine.
+
+    Args:
+        model: The arguments.
+        config: The settings of the server.
+
+    Example:
+        >>> schema = input_schema(AskInput, MCPServerConfig(max_prompt_chars=500))
+        >>> schema["properties"]["question"]["maxLength"]
+        500
+    """
+    schema: dict[str, Any] = _with_limits(model.model_json_schema(), config)
+    return schema
+
+
+def _with_limits(part: Any, config: MCPServerConfig) -> Any:  # a JSON value
+    if isinstance(part, list):
+        return [_with_limits(each, config) for each in part]
+    if not isinstance(part, dict):
+        return part
+    done = {name: _with_limits(each, config) for name, each in part.items() if name != _LIMIT_KEY}
+    if _LIMIT_KEY in part:
+        keyword, setting = part[_LIMIT_KEY]
+        done[keyword] = getattr(config, setting)
+    return done
