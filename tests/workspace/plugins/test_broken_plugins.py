@@ -57,6 +57,8 @@ def test_help_and_the_list_import_no_plugin(environment: Environment) -> None:
     broken = "Bad-Name, broken-source, langchain, learn, misspelt, no-api, too-new, too-old, twin, undecorated"
     assert f"Plugins that cannot be loaded (`ace plugins` says why): {broken}." in told
     assert "good-one " in shown.stdout and "Say what is good" in shown.stdout
+    fewer = environment.command("ace", "-P", "no:misspelt", "--help").stdout
+    assert "langchain, learn, no-api, too-new" in " ".join(fewer.split())
     listed = environment.json("plugins", "--json")
     assert environment.imported() == []
     assert listed["schema"] == 1

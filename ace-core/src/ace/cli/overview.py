@@ -92,6 +92,10 @@ def _broken_plugins() -> list[str]:
     from ace.plugins.access import plugin_commands
     from ace.plugins.catalogue import catalogue
 
-    broken = {plugin.installed.name for plugin in catalogue().plugins() if plugin.loading_problem() is not None}
+    broken = {
+        plugin.installed.name
+        for plugin in catalogue().plugins()
+        if plugin.installed.is_enabled and plugin.loading_problem() is not None
+    }
     hidden = {command.name for command in plugin_commands() if command.name.replace("_", "-") in built_in_names()}
     return sorted(name.replace("_", "-") for name in broken | hidden)
