@@ -8,7 +8,8 @@
 - commands: what they print (`note`, `print_text`, `print_table`, `print_json`, `counted`), how they end (`DONE`,
   `WITH_FAILURES`, `INTERRUPTED`, `UsageError`), and Ctrl-C in the middle of them (`run_interruptibly`,
   `warnings_shown`);
-- reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`.
+- reports of what was learned, from events: `observing`, `SampleEnded`, `ModelCalled`,
+  `SkillsChanged`.
 
 Nothing is imported before it is used.
 """
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ace.cli.console import counted, is_terminal, note, print_json, print_table, print_text, warnings_shown
     from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError, check_is_path
     from ace.cli.signals import run_interruptibly
-    from ace.protocols.observers import ModelCalled, SampleEnded, observing
+    from ace.protocols.observers import ModelCalled, SampleEnded, SkillsChanged, observing
     from ace.roles import SKILLBOOK_USAGE_INSTRUCTIONS
     from ace.roles.helpers import extract_cited_skill_ids
     from ace.roles.prompts import wrap_skillbook_for_external_agent
@@ -38,6 +39,7 @@ __all__ = [
     "WITH_FAILURES",
     "ModelCalled",
     "SampleEnded",
+    "SkillsChanged",
     "UsageError",
     "check_is_path",
     "checked_arguments",
@@ -66,6 +68,7 @@ __getattr__, __dir__ = lazy_exports(
         "ModelCalled": "protocols.observers",
         "SKILLBOOK_USAGE_INSTRUCTIONS": "roles",
         "SampleEnded": "protocols.observers",
+        "SkillsChanged": "protocols.observers",
         "UsageError": "cli.errors",
         "WITH_FAILURES": "cli.errors",
         "check_is_path": "cli.errors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,11 +17,27 @@ __all__ = [
     "AskOutput",
     "GetSkillbookInput",
     "GetSkillbookOutput",
+    "LearnFeedbackInput",
+    "LearnOutput",
+    "LearnSampleInput",
+    "LearnSampleOutput",
+    "LearnTraceInput",
+    "LearnTraceOutput",
+    "LearnedSkill",
+    "SampleFailure",
+    "SessionArguments",
     "SessionConfig",
+    "SkillOutput",
+    "SkillSource",
+    "SkillbookFileInput",
+    "SkillbookFileOutput",
+    "SkillbookStats",
+    "UseSkillsInput",
     "input_schema",
 ]
 
 _LIMIT_KEY = "x-ace-limit"
+_MODEL = "The model, when the session begins."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +47,19 @@ class AtMost:
     setting: str
     keyword: str
     unit: str
+    of_json: bool = False
+    """Whether the length is that of the value as JSON, which a schema cannot express."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.with_info_after_validator_function(self._checked, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {**handler(schema), _LIMIT_KEY: [self.keyword, self.setting]}
+        limit = {} if self.of_json else {_LIMIT_KEY: [self.keyword, self.setting]}
+        return {**handler(schema), **limit}
 
-    def _checked(self, value: str | list[object], info: ValidationInfo) -> str | list[object]:
+    def _checked(self, value: Any, info: ValidationInfo) -> Any:  # a text, a list, or a JSON value
         limit = getattr(info.context, self.setting)
-        if len(value) > limit:
+        if len(json.dumps(value) if self.of_json else value) > limit:
             raise PydanticCustomError(
                 "too_long", "must have at most {limit} {unit}", {"limit": limit, "unit": self.unit}
             )
@@ -63,6 +83,19 @@ class ToolInput(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
 
+class SessionArguments(ToolInput):
+    """The session that a resource belongs to."""
+
+    session_id: SessionId
+
+
+class UseSkillsInput(ToolInput):
+    """The arguments of the prompt `use_skills`."""
+
+    question: PromptText = Field(min_length=1, description="The question or task.")
+    session_id: SessionId = Field(default="default", description="The session whose skills are used.")
+
+
 class SessionConfig(ToolInput):
     """The model of a session. It may be given when the session begins, and cannot be changed later."""
 
@@ -77,7 +110,7 @@ class AskInput(ToolInput):
     session_id: SessionId
     question: PromptText = Field(min_length=1, description="The question or task.")
     context: PromptText = Field(default="", description="Further material for the answer.")
-    session_config: SessionConfig | None = Field(default=None, description="The model, when the session begins.")
+    session_config: SessionConfig | None = Field(default=None, description=_MODEL)
     metadata: dict[str, JsonValue] | None = Field(
         default=None,
         description="Kept with the answer; part of the trace if feedback on it is learned.",
@@ -94,6 +127,89 @@ class AskOutput(BaseModel):
     skill_count: int = Field(description="The number of skills in the skillbook.")
 
 
+class SampleInput(ToolInput):
+    """A question to learn from."""
+
+    question: PromptText = Field(min_length=1, description="The question or task.")
+    context: PromptText = Field(default="", description="Further material for the answer.")
+    ground_truth: PromptText | None = Field(default=None, description="The right answer, if it is known.")
+    metadata: dict[str, JsonValue] | None = Field(default=None, description="Anything to keep with the sample.")
+
+
+class LearnSampleInput(ToolInput):
+    """The arguments of `ace.learn.sample`."""
+
+    session_id: SessionId
+    samples: Annotated[list[SampleInput], AtMost("max_samples_per_call", "maxItems", "samples")] = Field(
+        min_length=1, description="The questions. The agent answers each, and learns from the answer."
+    )
+    epochs: int = Field(default=1, ge=1, le=20, description="How often to go through the samples.")
+    session_config: SessionConfig | None = Field(default=None, description=_MODEL)
+
+
+class LearnFeedbackInput(ToolInput):
+    """The arguments of `ace.learn.feedback`."""
+
+    session_id: SessionId
+    question: PromptText = Field(min_length=1, description="The question that was answered.")
+    answer: PromptText = Field(min_length=1, description="The answer.")
+    feedback: PromptText = Field(min_length=1, description="What was right or wrong about the answer.")
+    answer_id: str | None = Field(
+        default=None, min_length=1, max_length=100, description="The answer_id that ace.ask returned with the answer."
+    )
+    context: PromptText = Field(default="", description="The material that the answer was based on.")
+    ground_truth: PromptText | None = Field(default=None, description="The right answer, if it is known.")
+    session_config: SessionConfig | None = Field(default=None, description=_MODEL)
+
+
+class LearnTraceInput(ToolInput):
+    """The arguments of `ace.learn.trace`."""
+
+    session_id: SessionId
+    trace: Annotated[JsonValue, AtMost("max_prompt_chars", "maxLength", "characters of JSON", of_json=True)] = Field(
+        description="What an agent did, in any form: messages, a record with question and answer, or text."
+    )
+    session_config: SessionConfig | None = Field(default=None, description=_MODEL)
+
+
+class LearnedSkill(BaseModel):
+    """A skill that is new or changed."""
+
+    id: str = Field(description="Its id.")
+    content: str = Field(description="What it says now.")
+
+
+class SampleFailure(BaseModel):
+    """A sample from which nothing was learned."""
+
+    index: int = Field(description="Its position in the samples, from 0.")
+    what: str = Field(description="What happened.")
+
+
+class LearnOutput(BaseModel):
+    """The result of learning."""
+
+    session_id: str
+    skill_count_before: int = Field(description="The number of skills in the skillbook before.")
+    skill_count_after: int = Field(description="The number of skills in the skillbook now.")
+    new_skill_count: int = Field(description="The number of skills that this call has added.")
+    skills: list[LearnedSkill] = Field(description="The skills that this call has added or changed.")
+
+
+class LearnSampleOutput(LearnOutput):
+    """The result of `ace.learn.sample`."""
+
+    processed: int = Field(description="How many samples were learned from, over all epochs.")
+    failed: int = Field(description="How many samples failed, over all epochs.")
+    failures: list[SampleFailure] = Field(description="The samples that failed.")
+
+
+class LearnTraceOutput(LearnOutput):
+    """The result of `ace.learn.feedback` and `ace.learn.trace`."""
+
+    learned: bool = Field(description="Whether the skillbook has changed.")
+
+
 class GetSkillbookInput(ToolInput):
     """The arguments of `ace.skillbook.get`."""
 
@@ -101,7 +217,7 @@ class GetSkillbookInput(ToolInput):
     limit: int = Field(default=20, ge=1, le=200, description="The maximum number of skills.")
     query: PromptText | None = Field(default=None, min_length=1, description="Return matching skills, best first.")
     section: str | None = Field(default=None, min_length=1, max_length=200, description="Return only its skills.")
-    include_invalid: bool = Field(default=False, description="Return removed skills too.")
+    include_invalid: bool = Field(default=False, description="Return removed skills too. Not with query.")
 
 
 class SkillSource(BaseModel):
@@ -140,6 +256,23 @@ class GetSkillbookOutput(BaseModel):
     session_id: str
     stats: SkillbookStats
     skills: list[SkillOutput]
+
+
+class SkillbookFileInput(ToolInput):
+    """The arguments of `ace.skillbook.save` and `ace.skillbook.load`."""
+
+    session_id: SessionId
+    path: str = Field(
+        min_length=1, max_length=1000, description="A file below the folder for skillbooks, such as team.json."
+    )
+
+
+class SkillbookFileOutput(BaseModel):
+    """The result of `ace.skillbook.save` and `ace.skillbook.load`."""
+
+    session_id: str
+    path: str = Field(description="The file.")
+    count: int = Field(description="How many skills were saved or loaded.")
 
 
 def input_schema(model: type[BaseModel], config: MCPServerConfig) -> dict[str, Any]:

@@ -1,36 +1,66 @@
-"""The MCP server: lists the tools, checks their arguments, and calls them on threads."""
+"""The MCP server: lists what it offers, checks arguments, and does the work on threads.
+
+The event loop only reads and writes messages. Each call of a tool runs on a thread, within a `Stop` that the loop uses
+to end it: when the client cancels the request, or when learning has taken too long.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, final
+from urllib.parse import unquote, urlsplit
 
 import anyio
+from mcp import MCPError
 from mcp.server import MCPServer
-from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
-from pydantic import BaseModel, ValidationError
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp.types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    ResourceTemplate,
+    TextContent,
+    Tool,
+)
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from ace import __version__
+from ace.cli import CommandContext
+from ace.integrations import UsageError
 from ace_mcp.config import MCPServerConfig
 from ace_mcp.errors import ErrorCode, MCPToolError, refused_arguments
-from ace_mcp.models import input_schema
-from ace_mcp.sessions import SessionRegistry
+from ace_mcp.models import SessionArguments, SessionConfig, UseSkillsInput, input_schema
+from ace_mcp.resources import skill_page, skillbook_page, skills_prompt
+from ace_mcp.sessions import OpenModel, SessionModel, SessionRegistry
+from ace_mcp.stopping import Stop
 from ace_mcp.tools import SkillbookTools
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
 
-    from ace_mcp.sessions import OpenModel
     from ace_mcp.tools import SkillbookTool
 
 __all__ = ["SkillbookServer", "create_server"]
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
+Arguments = TypeVar("Arguments", bound=BaseModel)
 
 INSTRUCTIONS = (
-    "Tools that answer with a skillbook of what earlier work has taught, and that add to it. Choose one session_id for "
-    "your conversation. Ask with ace.ask, then say with ace.learn.feedback whether the answer was right."
+    "These tools answer with a skillbook of what earlier work has taught, and add to it. Choose one session_id for "
+    "your conversation. Ask with ace.ask, then report with ace.learn.feedback whether the answer was right."
 )
+_BUG = "a bug in the server; its log on standard error shows where"
+_PROMPT = "use_skills"
+_SKILLBOOK_URI = "ace://skillbook/{session_id}"
+_SKILL_URI = "ace://skill/{session_id}/{id}"
 
 
 @final
@@ -48,8 +78,9 @@ class SkillbookServer(MCPServer[None]):
         )
         self.config = config
         self.sessions = sessions
-        self._tools: dict[str, SkillbookTool] = {each.name: each for each in SkillbookTools(sessions).all()}
-        self._threads = anyio.CapacityLimiter(config.max_sessions)
+        self._tools: dict[str, SkillbookTool] = {each.name: each for each in SkillbookTools(sessions, config).all()}
+        # Calls that read do not wait for those that learn, of which each session may have several.
+        self._threads = anyio.CapacityLimiter(2 * config.max_sessions)
 
     async def list_tools(self) -> list[Tool]:
         """Return the tools with their schemas."""
@@ -73,23 +104,105 @@ class SkillbookServer(MCPServer[None]):
         Args:
             name: The name of the tool.
             arguments: Its arguments.
-            context: The request.
+            context: The request, which is told of the progress.
         """
         try:
             tool = self._tool(name)
-            given = self._checked(tool, arguments)
-            output = await anyio.to_thread.run_sync(tool.call, given, limiter=self._threads, abandon_on_cancel=True)
+            given = self._checked(tool.name, tool.input, arguments)
+            output = await self._called(tool, given, context)
         except MCPToolError as error:
             return _error_result(error)
         except Exception:
             logger.exception("the tool %r failed", name)
-            return _error_result(
-                MCPToolError(ErrorCode.INTERNAL_ERROR, "a bug in the server; its log on standard error shows where")
-            )
+            return _error_result(MCPToolError(ErrorCode.INTERNAL_ERROR, _BUG))
         return CallToolResult(
             content=[TextContent(type="text", text=tool.as_text(output))],
             structured_content=output.model_dump(mode="json"),
         )
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        """Return the resources that exist for each session and each skill."""
+        return [
+            ResourceTemplate(
+                uri_template=_SKILLBOOK_URI,
+                name="skillbook",
+                title="Skillbook",
+                description="The skills of a session.",
+                mime_type="text/markdown",
+            ),
+            ResourceTemplate(
+                uri_template=_SKILL_URI,
+                name="skill",
+                title="Skill",
+                description="A skill, with its sources and its history.",
+                mime_type="text/markdown",
+            ),
+        ]
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[None, Any] | None = None
+    ) -> Iterable[ReadResourceContents]:
+        """Return a skillbook or a skill as Markdown.
+
+        Args:
+            uri: `ace://skillbook/SESSION` or `ace://skill/SESSION/SKILL`.
+            context: The request.
+
+        Raises:
+            MCPError: There is none. Its data is that of the errors of tools.
+        """
+        page = await self._answered(lambda: self._page(str(uri)))
+        return [ReadResourceContents(content=page, mime_type="text/markdown")]
+
+    async def list_prompts(self) -> list[Prompt]:
+        """Return the prompt."""
+        return [
+            Prompt(
+                name=_PROMPT,
+                title="Use skills",
+                description="A question with the learned skills that match it, for the model of the client.",
+                arguments=[
+                    PromptArgument(name="question", description="The question or task.", required=True),
+                    PromptArgument(name="session_id", description="The session whose skills are used."),
+                ],
+            )
+        ]
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
+    ) -> GetPromptResult:
+        """Return a question with the skills that match it.
+
+        Args:
+            name: `use_skills`.
+            arguments: The question.
+            context: The request.
+
+        Raises:
+            MCPError: An argument is wrong. Its data is that of the errors of tools.
+        """
+        text = await self._answered(lambda: self._prompt_text(name, arguments or {}))
+        message = PromptMessage(role="user", content=TextContent(type="text", text=text))
+        return GetPromptResult(description="The question, and the skills that match it.", messages=[message])
+
+    def _page(self, uri: str) -> str:
+        parts = urlsplit(uri)
+        session_id, *more = [unquote(part) for part in parts.path.removeprefix("/").split("/")]
+        kind = (parts.scheme, parts.netloc, len(more))
+        if kind not in (("ace", "skillbook", 0), ("ace", "skill", 1)) or parts.query or parts.fragment:
+            raise MCPToolError(
+                ErrorCode.VALIDATION_ERROR, f"no such resource; the resources are {_SKILLBOOK_URI} and {_SKILL_URI}"
+            )
+        given = self._checked(uri[:100], SessionArguments, {"session_id": session_id})
+        with self.sessions.reading(given.session_id) as book:
+            return skill_page(book, more[0]) if more else skillbook_page(book)
+
+    def _prompt_text(self, name: str, arguments: dict[str, Any]) -> str:
+        if name != _PROMPT:
+            raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"no such prompt; the prompt is {_PROMPT}")
+        given = self._checked(_PROMPT, UseSkillsInput, arguments)
+        with self.sessions.reading(given.session_id) as book:
+            return skills_prompt(book, given.question)
 
     def _tool(self, name: str) -> SkillbookTool:
         if (tool := self._tools.get(name)) is None:
@@ -99,11 +212,75 @@ class SkillbookServer(MCPServer[None]):
             )
         return tool
 
-    def _checked(self, tool: SkillbookTool, arguments: dict[str, Any]) -> BaseModel:
+    def _checked(self, name: str, model: type[Arguments], arguments: dict[str, Any]) -> Arguments:
         try:
-            return tool.input.model_validate(arguments, context=self.config)
+            return model.model_validate(arguments, context=self.config)
         except ValidationError as error:
-            raise refused_arguments(tool.name, error) from None
+            raise refused_arguments(name, error) from None
+
+    async def _answered(self, answer: Callable[[], str]) -> str:
+        """Do what resources and prompts need, on a thread, with errors as the protocol has them there."""
+        try:
+            return await self._on_thread(answer)
+        except MCPToolError as error:
+            raise MCPError(INVALID_PARAMS, str(error), data=error.output.model_dump(mode="json")) from error
+        except Exception as error:
+            logger.exception("a resource or a prompt failed")
+            output = MCPToolError(ErrorCode.INTERNAL_ERROR, _BUG).output
+            raise MCPError(INTERNAL_ERROR, _BUG, data=output.model_dump(mode="json")) from error
+
+    async def _called(self, tool: SkillbookTool, given: BaseModel, context: Context[None, Any] | None) -> BaseModel:
+        """Carry out a tool on a thread. When the request is cancelled, the tool is stopped too."""
+        stop = Stop()
+        timer = None
+        if tool.name.startswith("ace.learn."):
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(self.config.learn_timeout_seconds, stop.stop, "timeout")
+        try:
+            async with _ProgressReport(context) as report:
+                return await self._on_thread(lambda: tool.call(given, stop, report.advance))
+        except anyio.get_cancelled_exc_class():
+            stop.stop("cancelled")
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _on_thread(self, work: Callable[[], T]) -> Awaitable[T]:
+        return anyio.to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+
+
+@final
+class _ProgressReport:
+    """Sends progress to the client, from calls on any thread, in their order."""
+
+    def __init__(self, context: Context[None, Any] | None) -> None:
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._counts: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+        self._sending: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> _ProgressReport:
+        if self._context is not None:
+            self._sending = asyncio.create_task(self._send(self._context))
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._sending is None:
+            return
+        if exception[0] is not None:
+            self._sending.cancel()
+        self._counts.put_nowait(None)
+        await asyncio.wait([self._sending])
+
+    def advance(self, done: int, total: int) -> None:
+        """Report that so many samples have ended."""
+        self._loop.call_soon_threadsafe(self._counts.put_nowait, (done, total))
+
+    async def _send(self, context: Context[None, Any]) -> None:
+        while (count := await self._counts.get()) is not None:
+            done, total = count
+            await context.report_progress(done, total, f"{done} of {total} samples")
 
 
 def _error_result(error: MCPToolError) -> CallToolResult:
@@ -120,34 +297,23 @@ def create_server(config: MCPServerConfig | None = None, *, open_model: OpenMode
 
     Args:
         config: The settings; by default those of the environment.
-        open_model: Opens the client of a model; by default as `ace` does, with the user's settings.
+        open_model: Opens the model of a session; by default as `ace` does, with the user's settings.
 
     Example:
         >>> import anyio
         >>> server = create_server(MCPServerConfig(skillbook="skills.db"))
-        >>> [tool.name for tool in anyio.run(server.list_tools)]
-        ['ace.ask', 'ace.skillbook.get']
+        >>> [tool.name for tool in anyio.run(server.list_tools)][:2]
+        ['ace.ask', 'ace.learn.sample']
     """
     settings = MCPServerConfig() if config is None else config
-    return SkillbookServer(settings, SessionRegistry(settings, open_model or model_of_settings(settings)))
+    return SkillbookServer(settings, SessionRegistry(settings, open_model or _model_of_settings(settings)))
 
 
-def model_of_settings(config: MCPServerConfig) -> OpenModel:
-    """Return a function that opens models as `ace` does, with the user's settings.
-
-    Args:
-        config: The settings of the server.
-    """
-    from ace.cli import CommandContext
-    from ace.integrations import UsageError
-
-    if TYPE_CHECKING:
-        from ace import LLMClientLike
-        from ace_mcp.models import SessionConfig
-
+def _model_of_settings(config: MCPServerConfig) -> OpenModel:
+    """Return a function that opens models as `ace` does, with the user's settings."""
     context = CommandContext("mcp")
 
-    def open_model(wanted: SessionConfig) -> LLMClientLike:
+    def open_model(wanted: SessionConfig) -> SessionModel:
         try:
             settings = context.settings(
                 model=wanted.model or config.default_model,
@@ -155,7 +321,7 @@ def model_of_settings(config: MCPServerConfig) -> OpenModel:
                 max_tokens=wanted.max_tokens,
             )
             with context.model(settings) as client:
-                return client
+                return SessionModel(client, lambda error: context.explained(error, settings))
         except UsageError as error:
             raise MCPToolError(ErrorCode.PROVIDER_ERROR, str(error)) from error
 

@@ -1,30 +1,54 @@
-"""The sessions: one `ACELiteLLM` per session id, and the skillbook that they share."""
+"""The sessions: one `ACELiteLLM` per session id, and the skillbook that they share.
+
+A session is used by calls of tools, each on a thread of its own. `SessionRegistry.using` counts them: a session that is
+in use is not closed. Everything that the registry keeps is guarded by its lock; what a call does with the session is
+not, because `ACELiteLLM` may be used on several threads.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from ace import ACELiteLLM, Skillbook
+from ace.integrations import ModelCalled, observing
 from ace.skillbook import has_scheme
 from ace_mcp.errors import ErrorCode, MCPToolError
+from ace_mcp.models import SessionConfig
+from ace_mcp.stopping import Stop, StoppableClient, current_stop, stoppable
 
 if TYPE_CHECKING:
-    from ace import LLMClientLike
+    from pydantic import JsonValue
+
+    from ace import LLMCallError, LLMClientLike
     from ace.runners import Answer
     from ace_mcp.config import MCPServerConfig
-    from ace_mcp.models import SessionConfig
 
-__all__ = ["OpenModel", "Session", "SessionRegistry"]
+__all__ = ["OpenModel", "Session", "SessionModel", "SessionRegistry"]
 
-OpenModel = Callable[["SessionConfig"], "LLMClientLike"]
-"""Opens the client of the model that a session wants."""
+_MOST_ANSWERS = 1000
+"""How many answers a session remembers for feedback."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionModel:
+    """The model of a session."""
+
+    client: LLMClientLike
+    """Makes the requests."""
+    explain: Callable[[LLMCallError], str] = str
+    """Returns the error of a request as a sentence that says what to do."""
+
+
+OpenModel = Callable[[SessionConfig], SessionModel]
+"""Opens the model that a session wants. It raises an `MCPToolError` if there is none."""
 
 
 @dataclass(eq=False, slots=True)
@@ -33,16 +57,39 @@ class Session:
 
     id: str
     """Its id, which the client chose."""
-    learner: ACELiteLLM
-    """Answers and learns."""
     config: SessionConfig
     """The model that it began with."""
+    learner: ACELiteLLM
+    """Answers and learns."""
+    explain: Callable[[LLMCallError], str]
+    """Returns the error of a request to the model as a sentence that says what to do."""
     answers: OrderedDict[str, Answer] = field(default_factory=OrderedDict)
     """The last answers by their ids, the newest last."""
+    metadata: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    """What clients want to be kept with an answer, by its id."""
     busy: int = 0
     """How many calls are using it."""
     last_used: float = 0.0
-    """When the last call ended, on the clock of the registry."""
+    """When the last call began or ended, on the clock of the registry."""
+
+    def remember(self, answer: Answer, metadata: dict[str, JsonValue] | None) -> None:
+        """Keep an answer for feedback.
+
+        Args:
+            answer: The answer.
+            metadata: What to keep with it.
+        """
+        self.answers[answer.id] = answer
+        if metadata:
+            self.metadata[answer.id] = metadata
+        if len(self.answers) > _MOST_ANSWERS:
+            oldest, _ = self.answers.popitem(last=False)
+            self.metadata.pop(oldest, None)
+
+    @property
+    def last_answer(self) -> Answer | None:
+        """The answer of the last call of `ace.ask`."""
+        return next(reversed(self.answers.values()), None)
 
 
 @final
@@ -51,8 +98,20 @@ class SessionRegistry:
 
     Args:
         config: The settings of the server.
-        open_model: Opens the client of a model.
+        open_model: Opens the model of a session.
         clock: The current time, in seconds.
+
+    Example:
+        >>> import tempfile
+        >>> from ace import LiteLLMClient
+        >>> from ace_mcp import MCPServerConfig
+        >>> config = MCPServerConfig(skillbook=f"{tempfile.mkdtemp()}/skills.db")
+        >>> registry = SessionRegistry(config, lambda wanted: SessionModel(LiteLLMClient("openai/gpt-4o-mini")))
+        >>> with registry.using("planning", Stop()) as session:
+        ...     session.id, registry.open_sessions
+        ('planning', ['planning'])
+        >>> registry.shut_down(seconds=1)
+        True
     """
 
     def __init__(
@@ -61,62 +120,190 @@ class SessionRegistry:
         self._config = config
         self._open_model = open_model
         self._clock = clock
-        self._lock = threading.RLock()
+        self._changed = threading.Condition(threading.RLock())
         self._sessions: dict[str, Session] = {}
+        self._stops: set[Stop] = set()
         self._shared: Skillbook | None = None
+        self._spent = 0.0
+        self._is_shutting_down = False
+        self._observing = ExitStack()
+
+    @property
+    def open_sessions(self) -> list[str]:
+        """The ids of the open sessions, the oldest first."""
+        with self._changed:
+            return list(self._sessions)
+
+    @property
+    def budget_left(self) -> float | None:
+        """The US dollars that model calls may still cost; None if there is no limit."""
+        limit = self._config.max_cost
+        return None if limit is None else max(0.0, limit - self._spent)
 
     @contextmanager
-    def using(self, session_id: str, config: SessionConfig | None = None) -> Iterator[Session]:
+    def using(self, session_id: str, stop: Stop, config: SessionConfig | None = None) -> Iterator[Session]:
         """Use a session, which is opened if it is not open. It is not closed while it is used.
 
         Args:
             session_id: The id.
+            stop: Stops what the block does, for instance when the server ends.
             config: The model, for a session that begins.
 
         Raises:
-            MCPToolError: The session began with another model, or no model can be opened.
+            MCPToolError: The session began with another model, no model can be opened, or all sessions are busy.
         """
-        with self._lock:
+        with self._changed:
+            if self._is_shutting_down:
+                raise MCPToolError(ErrorCode.TIMEOUT, "the server is ending; call the tool again when it runs")
             session = self._sessions.get(session_id) or self._opened(session_id, config)
+            _check_config(session, config)
             session.busy += 1
+            session.last_used = self._clock()
+            self._stops.add(stop)
         try:
-            yield session
+            with stoppable(stop):
+                yield session
         finally:
-            with self._lock:
+            with self._changed:
                 session.busy -= 1
                 session.last_used = self._clock()
+                self._stops.discard(stop)
+                self._changed.notify_all()
 
     @contextmanager
     def reading(self, session_id: str) -> Iterator[Skillbook]:
-        """Use the skillbook of a session without opening the session.
+        """Use the skillbook of a session, as it is in its store now, without opening the session.
 
         Args:
             session_id: The id.
-        """
-        with self._lock:
-            book = self._shared_book()
-        book.refresh()
-        yield book
 
-    def close(self) -> None:
-        """Close all sessions and their skillbooks."""
-        with self._lock:
-            self._sessions.clear()
-            if self._shared is not None:
-                self._shared.close()
+        Raises:
+            MCPToolError: Each session has its own skillbook, and this one has none.
+        """
+        with self._changed:
+            session = self._sessions.get(session_id)
+            place = self._place_of(session_id)
+            if session is None and self._config.separate_books and not place.exists():
+                raise MCPToolError(
+                    ErrorCode.SESSION_NOT_FOUND,
+                    f"no session {session_id!r}; use the id that you gave to ace.ask or ace.learn.sample",
+                    session_id=session_id,
+                )
+            book = self._book_of(session_id) if session is None else session.learner.skillbook
+        try:
+            book.refresh()
+            yield book
+        finally:
+            if session is None and self._config.separate_books:
+                book.close()
+
+    def close_idle(self) -> list[str]:
+        """Close the sessions that have been idle for longer than the settings allow.
+
+        Returns:
+            Their ids.
+        """
+        with self._changed:
+            limit = self._clock() - self._config.session_ttl_seconds
+            idle = [each for each in self._sessions.values() if not each.busy and each.last_used <= limit]
+            for each in idle:
+                self._close(each)
+            return [each.id for each in idle]
+
+    def shut_down(self, *, seconds: float) -> bool:
+        """Stop all calls, wait for them, and close all sessions and their skillbooks.
+
+        What a call has learned is in the skillbook already, and remains there.
+
+        Args:
+            seconds: The maximum wait.
+
+        Returns:
+            Whether all calls have ended.
+        """
+        with self._changed:
+            self._is_shutting_down = True
+            stops = list(self._stops)
+        for each in stops:
+            each.stop("shutdown")
+        with self._changed:
+            ended = self._changed.wait_for(lambda: not self._stops, seconds)
+            if ended:
+                for session in list(self._sessions.values()):
+                    self._close(session)
+                if self._shared is not None:
+                    self._shared.close()
+                self._observing.close()
+            return ended
 
     def _opened(self, session_id: str, config: SessionConfig | None) -> Session:
-        from ace_mcp.models import SessionConfig
-
+        if not self._sessions:
+            self._observing.close()
+            self._observing.enter_context(observing(self._count_cost))
+        self.close_idle()
+        if len(self._sessions) >= self._config.max_sessions:
+            self._close_one()
         chosen = SessionConfig() if config is None else config
-        learner = ACELiteLLM(self._open_model(chosen), skillbook=self._shared_book())
-        session = self._sessions[session_id] = Session(session_id, learner, chosen)
+        model = self._open_model(chosen)
+        client = StoppableClient(model.client, self._check_budget)
+        learner = ACELiteLLM(client, skillbook=self._book_of(session_id))
+        session = self._sessions[session_id] = Session(session_id, chosen, learner, model.explain)
         return session
 
-    def _shared_book(self) -> Skillbook:
+    def _close_one(self) -> None:
+        """Make room for a session by closing the one that has been idle for the longest time."""
+        idle = [each for each in self._sessions.values() if not each.busy]
+        if not idle:
+            raise MCPToolError(
+                ErrorCode.SESSION_NOT_FOUND,
+                f"the session cannot be opened, because all {len(self._sessions)} sessions are busy; try again later, "
+                "or use one of your own that is open",
+                max_sessions=self._config.max_sessions,
+            )
+        self._close(min(idle, key=lambda each: each.last_used))
+
+    def _close(self, session: Session) -> None:
+        del self._sessions[session.id]
+        if self._config.separate_books:
+            session.learner.skillbook.close()
+
+    def _book_of(self, session_id: str) -> Skillbook:
+        if self._config.separate_books:
+            return _opened_book(str(self._place_of(session_id)))
         if self._shared is None:
             self._shared = _opened_book(self._config.skillbook)
         return self._shared
+
+    def _place_of(self, session_id: str) -> Path:
+        """Return the file of a session that has a skillbook of its own, the same whenever it begins."""
+        digest = hashlib.sha256(session_id.encode()).hexdigest()[:16]
+        name = "".join(character if character.isalnum() else "-" for character in session_id[:40])
+        return Path(self._config.skillbook).with_suffix("") / f"{name}-{digest}.db"
+
+    def _count_cost(self, event: object) -> None:
+        if isinstance(event, ModelCalled) and event.cost is not None and not event.recorded:
+            with self._changed:
+                if current_stop() in self._stops:  # it is ours: observers see the events of the whole process
+                    self._spent += event.cost
+
+    def _check_budget(self) -> None:
+        if self.budget_left == 0.0:
+            raise MCPToolError(
+                ErrorCode.PROVIDER_ERROR,
+                f"the model calls of this server have cost {self._spent:.4f} US dollars, and no more are allowed; "
+                "start it with a higher --max-cost",
+                max_cost=self._config.max_cost,
+            )
+
+
+def _check_config(session: Session, config: SessionConfig | None) -> None:
+    if config is not None and config != session.config:
+        raise MCPToolError(
+            ErrorCode.VALIDATION_ERROR,
+            f"the session {session.id!r} began with another session_config, which cannot be changed; omit it, or "
+            "choose another session_id",
+            session_id=session.id,
+        )
 
 
 def _opened_book(location: str) -> Skillbook:
@@ -126,7 +313,8 @@ def _opened_book(location: str) -> Skillbook:
     if path.suffix not in (".db", ".sqlite", ".sqlite3"):
         raise MCPToolError(
             ErrorCode.VALIDATION_ERROR,
-            f"the skillbook {location!r} is not a store, so nothing learned would be kept; give --skillbook NAME.db",
+            f"the skillbook {location!r} is not a store, so nothing learned would be kept; start the server with "
+            "--skillbook NAME.db",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     return Skillbook.open(path)

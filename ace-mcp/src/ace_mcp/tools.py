@@ -1,32 +1,57 @@
-"""The tools: what each does with a session. The methods block, and are called on threads."""
+"""The tools: what each does with a session. The methods block; the server calls them on threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel
 
+from ace import LLMCallError, LLMError, PipelineCancelled, Skillbook
+from ace.environments import Sample
+from ace.integrations import counted
+from ace.outputs import AgentOutput
+from ace.protocols import Usage
+from ace.retrieval import LexicalRanker
+from ace.runners import Answer
+from ace.skillbook import SkillbookError, has_scheme
+from ace_mcp.errors import ErrorCode, MCPToolError
+from ace_mcp.learning import LearningRun
 from ace_mcp.models import (
     AskInput,
     AskOutput,
     GetSkillbookInput,
     GetSkillbookOutput,
+    LearnFeedbackInput,
+    LearnSampleInput,
+    LearnSampleOutput,
+    LearnTraceInput,
+    LearnTraceOutput,
+    SkillbookFileInput,
+    SkillbookFileOutput,
     SkillbookStats,
     SkillOutput,
     SkillSource,
 )
 
 if TYPE_CHECKING:
-    from ace import Skill, Skillbook
-    from ace_mcp.sessions import SessionRegistry
+    from ace import Skill
+    from ace_mcp.config import MCPServerConfig
+    from ace_mcp.learning import Progress
+    from ace_mcp.sessions import Session, SessionRegistry
+    from ace_mcp.stopping import Stop
 
 __all__ = ["SkillbookTool", "SkillbookTools"]
 
-_MOST_ANSWERS = 1000
-"""How many answers a session remembers for feedback."""
+READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+ASKS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+LEARNS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+SAVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+LOADS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +70,8 @@ class SkillbookTool:
     """Its result."""
     annotations: ToolAnnotations
     """What a client may rely on before it calls the tool."""
-    call: Callable[[Any], BaseModel]
-    """Carries it out. It takes the arguments, of the type `input`."""
+    call: Callable[[Any, Stop, Progress], BaseModel]
+    """Carries it out. It takes the arguments, of the type `input`, what stops it, and what is told of its progress."""
     as_text: Callable[[Any], str]
     """Returns the result, of the type `output`, as text for people."""
 
@@ -57,10 +82,12 @@ class SkillbookTools:
 
     Args:
         sessions: The sessions.
+        config: The settings of the server.
     """
 
-    def __init__(self, sessions: SessionRegistry) -> None:
+    def __init__(self, sessions: SessionRegistry, config: MCPServerConfig) -> None:
         self._sessions = sessions
+        self._config = config
 
     def all(self) -> list[SkillbookTool]:
         """Return the tools, in the order in which they are listed."""
@@ -68,37 +95,91 @@ class SkillbookTools:
             SkillbookTool(
                 "ace.ask",
                 "Ask with skills",
-                "Answer a question with the skills in the prompt. Give feedback on the answer with "
-                "ace.learn.feedback, so that later answers are better.",
+                "Answer a question with the learned skills in the prompt. Afterwards, report with ace.learn.feedback "
+                "whether the answer was right, so that later answers are better.",
                 AskInput,
                 AskOutput,
-                ToolAnnotations(read_only_hint=True, idempotent_hint=False, open_world_hint=True),
+                ASKS,
                 self.ask,
                 _answer_text,
             ),
             SkillbookTool(
+                "ace.learn.sample",
+                "Learn from samples",
+                "Answer questions, compare the answers with the right ones, and learn skills from the mistakes.",
+                LearnSampleInput,
+                LearnSampleOutput,
+                LEARNS,
+                self.learn_samples,
+                _samples_text,
+            ),
+            SkillbookTool(
+                "ace.learn.feedback",
+                "Learn from feedback",
+                "Learn from what was right or wrong about an answer. Give the answer_id if ace.ask gave the answer.",
+                LearnFeedbackInput,
+                LearnTraceOutput,
+                LEARNS,
+                self.learn_feedback,
+                _learned_text,
+            ),
+            SkillbookTool(
+                "ace.learn.trace",
+                "Learn from a trace",
+                "Learn from the record of what an agent did: its messages, its answer, or any other text or JSON.",
+                LearnTraceInput,
+                LearnTraceOutput,
+                LEARNS,
+                self.learn_trace,
+                _learned_text,
+            ),
+            SkillbookTool(
                 "ace.skillbook.get",
                 "Show skills",
-                "Return what was learned: the skills, with their counters and sources.",
+                "Return the learned skills, with their counters and sources.",
                 GetSkillbookInput,
                 GetSkillbookOutput,
-                ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
+                READS,
                 self.get_skillbook,
                 _skillbook_text,
             ),
+            SkillbookTool(
+                "ace.skillbook.save",
+                "Save the skillbook",
+                "Write a copy of the skillbook into a file. Learned skills are kept without it.",
+                SkillbookFileInput,
+                SkillbookFileOutput,
+                SAVES,
+                self.save_skillbook,
+                lambda output: f"Saved {counted(output.count, 'skill')} to {output.path}",
+            ),
+            SkillbookTool(
+                "ace.skillbook.load",
+                "Load a skillbook",
+                "Add the skills of a file to the skillbook. Those that it has already are not added again.",
+                SkillbookFileInput,
+                SkillbookFileOutput,
+                LOADS,
+                self.load_skillbook,
+                lambda output: f"Added {counted(output.count, 'skill')} from {output.path}",
+            ),
         ]
 
-    def ask(self, given: AskInput) -> AskOutput:
+    def ask(self, given: AskInput, stop: Stop, progress: Progress) -> AskOutput:
         """Answer a question.
 
         Args:
             given: The arguments.
+            stop: Stops it.
+            progress: Not called.
+
+        Raises:
+            MCPToolError: It cannot be answered.
         """
-        with self._sessions.using(given.session_id, given.session_config) as session:
-            answer = session.learner.ask(given.question, given.context)
-            session.answers[answer.id] = answer
-            if len(session.answers) > _MOST_ANSWERS:
-                session.answers.popitem(last=False)
+        with self._sessions.using(given.session_id, stop, given.session_config) as session:
+            with _model_errors(session, stop):
+                answer = session.learner.ask(given.question, given.context)
+            session.remember(answer, given.metadata)
             return AskOutput(
                 session_id=session.id,
                 answer_id=answer.id,
@@ -107,31 +188,241 @@ class SkillbookTools:
                 skill_count=len(session.learner.skillbook),
             )
 
-    def get_skillbook(self, given: GetSkillbookInput) -> GetSkillbookOutput:
+    def learn_samples(self, given: LearnSampleInput, stop: Stop, progress: Progress) -> LearnSampleOutput:
+        """Answer samples and learn from them.
+
+        Args:
+            given: The arguments.
+            stop: Stops it.
+            progress: Told of each sample that has ended.
+
+        Raises:
+            MCPToolError: Nothing can be learned, or the run was stopped.
+        """
+        self._check_not_safe("learning")
+        samples = [
+            Sample(each.question, each.context, each.ground_truth, dict(each.metadata or {})) for each in given.samples
+        ]
+        with self._sessions.using(given.session_id, stop, given.session_config) as session:
+            run = LearningRun(session, stop, progress, self._sessions.budget_left)
+            run.learn_samples(samples, given.epochs)
+            failures = run.failures
+            return LearnSampleOutput(processed=run.processed, failed=len(failures), failures=failures, **run.counts)
+
+    def learn_feedback(self, given: LearnFeedbackInput, stop: Stop, progress: Progress) -> LearnTraceOutput:
+        """Learn from feedback on an answer.
+
+        Args:
+            given: The arguments.
+            stop: Stops it.
+            progress: Told when it has been learned.
+
+        Raises:
+            MCPToolError: The answer_id names another answer, nothing can be learned, or the run was stopped.
+        """
+        self._check_not_safe("learning")
+        with self._sessions.using(given.session_id, stop, given.session_config) as session:
+            answer = _answer_meant(session, given)
+            trace = answer.trace(given.feedback, given.ground_truth)
+            if metadata := session.metadata.get(answer.id):
+                trace["metadata"] = metadata
+            return self._learned_from(trace, session, stop, progress)
+
+    def learn_trace(self, given: LearnTraceInput, stop: Stop, progress: Progress) -> LearnTraceOutput:
+        """Learn from a trace.
+
+        Args:
+            given: The arguments.
+            stop: Stops it.
+            progress: Told when it has been learned.
+
+        Raises:
+            MCPToolError: Nothing can be learned, or the run was stopped.
+        """
+        self._check_not_safe("learning")
+        with self._sessions.using(given.session_id, stop, given.session_config) as session:
+            return self._learned_from(given.trace, session, stop, progress)
+
+    def get_skillbook(self, given: GetSkillbookInput, stop: Stop, progress: Progress) -> GetSkillbookOutput:
         """Return skills.
 
         Args:
             given: The arguments.
+            stop: Not used.
+            progress: Not called.
+
+        Raises:
+            MCPToolError: There is no such session.
         """
-        with self._sessions.reading(given.session_id) as book:
-            skills = _selected(book, given)
-            return GetSkillbookOutput(
-                session_id=given.session_id, stats=_stats(book), skills=[_skill_output(each) for each in skills]
+        if given.query is not None and given.include_invalid:
+            raise MCPToolError(
+                ErrorCode.VALIDATION_ERROR, "query only finds active skills; omit query or include_invalid"
             )
+        with self._sessions.reading(given.session_id) as book:
+            return GetSkillbookOutput(
+                session_id=given.session_id,
+                stats=_stats(book),
+                skills=[_skill_output(each) for each in _selected(book, given)],
+            )
+
+    def save_skillbook(self, given: SkillbookFileInput, stop: Stop, progress: Progress) -> SkillbookFileOutput:
+        """Write a copy of the skillbook.
+
+        Args:
+            given: The arguments.
+            stop: Not used.
+            progress: Not called.
+
+        Raises:
+            MCPToolError: The path is not allowed, or cannot be written.
+        """
+        path = self._allowed_path(given.path, "saving")
+        with self._sessions.reading(given.session_id) as book, _file_errors(given.path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            book.save_to_file(path, overwrite=True)
+            return SkillbookFileOutput(session_id=given.session_id, path=str(path), count=len(book))
+
+    def load_skillbook(self, given: SkillbookFileInput, stop: Stop, progress: Progress) -> SkillbookFileOutput:
+        """Add the skills of a file.
+
+        Args:
+            given: The arguments.
+            stop: Stops what uses the session.
+            progress: Not called.
+
+        Raises:
+            MCPToolError: The path is not allowed, or is not a skillbook.
+        """
+        path = self._allowed_path(given.path, "loading")
+        with _file_errors(given.path):
+            found = Skillbook.load_from_file(path)
+        with self._sessions.using(given.session_id, stop) as session:
+            book = session.learner.skillbook
+            book.refresh()
+            known = {each.content for each in book.skills()}
+            for each in found.skills(include_invalid=True):
+                if each.content in known or each.status != "active":
+                    found.remove_skill(each.id)
+            added = book.import_skills(found)
+            return SkillbookFileOutput(session_id=session.id, path=str(path), count=len(added))
+
+    def _learned_from(self, trace: object, session: Session, stop: Stop, progress: Progress) -> LearnTraceOutput:
+        run = LearningRun(session, stop, progress, self._sessions.budget_left)
+        run.learn_trace(trace)
+        if failures := run.failures:
+            raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"nothing can be learned from it: {failures[0].what}")
+        return LearnTraceOutput(learned=run.has_changed, **run.counts)
+
+    def _check_not_safe(self, doing: str) -> None:
+        if self._config.safe_mode:
+            raise MCPToolError(
+                ErrorCode.FORBIDDEN_IN_SAFE_MODE,
+                f"{doing} is switched off on this server, which runs in safe mode; ask, or show skills",
+            )
+
+    def _allowed_path(self, path: str, doing: str) -> Path:
+        """Return the file that a client names, which is below the root also after all links are followed."""
+        self._check_not_safe(doing)
+        if not self._config.allow_save_load:
+            raise MCPToolError(
+                ErrorCode.SAVE_LOAD_DISABLED, f"{doing} is switched off on this server (allow_save_load)"
+            )
+        root = self._config.skillbook_root.expanduser().resolve()
+        try:
+            found = (root / path).resolve()
+        except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
+            found = None
+        if found is None or has_scheme(path) or ".." in Path(path).parts or not found.is_relative_to(root):
+            raise MCPToolError(
+                ErrorCode.SAVE_LOAD_DISABLED,
+                f"{doing} is only allowed below the folder for skillbooks; give a path like team.json, without '..'",
+            )
+        return found
+
+
+@contextmanager
+def _model_errors(session: Session, stop: Stop) -> Iterator[None]:
+    try:
+        yield
+    except PipelineCancelled as error:
+        raise MCPToolError(ErrorCode.TIMEOUT, f"the question was stopped ({stop.reason}); ask it again") from error
+    except LLMCallError as error:
+        raise MCPToolError(ErrorCode.PROVIDER_ERROR, session.explain(error), status=error.status_code) from error
+    except LLMError as error:
+        raise MCPToolError(ErrorCode.PROVIDER_ERROR, f"the model gave no usable answer: {error}") from error
+
+
+@contextmanager
+def _file_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"path: no such file: {path!r}") from error
+    except OSError as error:
+        raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"path: {path!r}: {error.strerror or error}") from error
+    except (SkillbookError, ValueError) as error:
+        raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"path: {error}") from error
+
+
+def _answer_meant(session: Session, given: LearnFeedbackInput) -> Answer:
+    """Return the answer that the feedback is about: one of the session if the client names it, else a new one."""
+    if given.answer_id is None:
+        last = session.last_answer
+        if last is not None and _is_about(given, last):
+            return last
+        output = AgentOutput(reasoning="", final_answer=given.answer)
+        return Answer.of(output, given.question, given.context, Usage())
+    answer = session.answers.get(given.answer_id)
+    if answer is None:
+        raise MCPToolError(
+            ErrorCode.VALIDATION_ERROR,
+            f"answer_id: the session {session.id!r} does not remember this answer; omit answer_id, and the feedback is "
+            "learned from the question and the answer",
+        )
+    if not _is_about(given, answer):
+        raise MCPToolError(
+            ErrorCode.VALIDATION_ERROR,
+            "answer_id: it names an answer to another question, or another answer; give the question and the answer of "
+            "that call, or omit answer_id",
+        )
+    return answer
+
+
+def _is_about(given: LearnFeedbackInput, answer: Answer) -> bool:
+    return given.question.split() == answer.question.split() and given.answer.split() == str(answer).split()
 
 
 def _selected(book: Skillbook, given: GetSkillbookInput) -> list[Skill]:
     skills = book.skills(include_invalid=given.include_invalid)
     if given.section is not None:
         skills = [each for each in skills if each.section == given.section]
+    if given.query is not None:
+        skills = matching(given.query, skills, given.limit)
     return skills[: given.limit]
 
 
+def matching(query: str, skills: list[Skill], limit: int) -> list[Skill]:
+    """Return the skills that have words of a query, best first.
+
+    Args:
+        query: The query.
+        skills: The skills.
+        limit: The maximum number of skills.
+    """
+    ranker = LexicalRanker()
+    scores = dict(zip((each.id for each in skills), ranker(query, skills), strict=True))
+    return [each for each in ranker.best(query, skills, limit) if scores[each.id] > 0]
+
+
 def _stats(book: Skillbook) -> SkillbookStats:
-    stats = book.stats()
-    tags = stats["tags"]
-    assert isinstance(tags, dict)
-    return SkillbookStats(skills=len(book), sections=len(book.section_names()), **tags)
+    skills = book.skills()
+    return SkillbookStats(
+        skills=len(skills),
+        sections=len(book.section_names()),
+        helpful=sum(each.helpful for each in skills),
+        harmful=sum(each.harmful for each in skills),
+        neutral=sum(each.neutral for each in skills),
+    )
 
 
 def _skill_output(skill: Skill) -> SkillOutput:
@@ -150,9 +441,25 @@ def _skill_output(skill: Skill) -> SkillOutput:
 
 def _answer_text(output: AskOutput) -> str:
     used = f"\n\nSkills used: {', '.join(output.skill_ids)}" if output.skill_ids else ""
-    return f"{output.answer}{used}"
+    return f"{output.answer}{used}\n\nanswer_id: {output.answer_id}"
+
+
+def _samples_text(output: LearnSampleOutput) -> str:
+    failures = [f"- sample {each.index} failed: {each.what}" for each in output.failures]
+    head = f"Learned from {counted(output.processed, 'sample')}, {output.failed} failed."
+    return "\n".join([head, *failures, *_skill_lines(output)])
+
+
+def _learned_text(output: LearnTraceOutput) -> str:
+    head = "Learned." if output.learned else "There was nothing new to learn."
+    return "\n".join([head, *_skill_lines(output)])
+
+
+def _skill_lines(output: LearnSampleOutput | LearnTraceOutput) -> list[str]:
+    known = f"The skillbook has {counted(output.skill_count_after, 'skill')}, {output.new_skill_count} new."
+    return [known, *(f"- [{each.id}] {each.content}" for each in output.skills)]
 
 
 def _skillbook_text(output: GetSkillbookOutput) -> str:
     lines = [f"- [{each.id}] {each.content}" for each in output.skills]
-    return "\n".join([f"{output.stats.skills} skills", *lines])
+    return "\n".join([f"The skillbook has {counted(output.stats.skills, 'skill')}.", *lines])

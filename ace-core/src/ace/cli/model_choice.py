@@ -22,6 +22,7 @@ __all__ = [
     "check_model",
     "chosen_model",
     "client_from_settings",
+    "explained",
     "model_and_place",
     "place_of_model",
     "told_plainly",
@@ -184,10 +185,16 @@ def told_plainly(settings: Settings) -> Iterator[None]:
     try:
         yield
     except LLMCallError as error:
-        raise UsageError(_what_to_do(error, settings)) from error
+        raise UsageError(explained(error, settings)) from error
 
 
-def _what_to_do(error: LLMCallError, settings: Settings) -> str:
+def explained(error: LLMCallError, settings: Settings) -> str:
+    """Return the error of a model call as a sentence that says what to do.
+
+    Args:
+        error: The error.
+        settings: The settings that the client was made from.
+    """
     from ace.protocols.errors import LLMAuthenticationError, LLMCallError
 
     if type(error) not in (LLMCallError, LLMAuthenticationError):

@@ -15,6 +15,7 @@ from ace.cli.errors import WITH_FAILURES, print_error
 
 if TYPE_CHECKING:
     from ace.cli.settings import Settings, SettingValue
+    from ace.protocols.errors import LLMCallError
     from ace.protocols.llm import LLMClientLike
     from ace.skillbook import Skillbook
 
@@ -94,6 +95,26 @@ class CommandContext:
         fetch_if_missing(settings, assume_yes=assume_yes)
         with warnings_shown(), told_plainly(settings):
             yield client
+
+    def explained(self, error: LLMCallError, settings: Settings) -> str:
+        """Return the error of a model call as a sentence that says what to do.
+
+        It is for a command that keeps the client after the block of `model`, such as a server.
+
+        Args:
+            error: The error.
+            settings: The settings that the client was made from.
+
+        Example:
+            >>> from ace import LLMCallError
+            >>> context = CommandContext("acme")
+            >>> settings = context.settings(model="openai/gpt-4o-mini")
+            >>> context.explained(LLMCallError("unauthorized", status_code=401), settings)
+            "the provider refused the key for the model 'openai/gpt-4o-mini': check the environment variable or ..."
+        """
+        from ace.cli.model_choice import explained
+
+        return explained(error, settings)
 
     @contextmanager
     def skillbook(self, settings: Settings, *, start: bool = False) -> Iterator[Skillbook]:

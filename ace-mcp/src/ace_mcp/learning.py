@@ -1,0 +1,178 @@
+"""One run of learning for a tool: what it changed, what failed, and why it was stopped."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+from ace import LLMCallError, LLMError, PipelineCancelled, redact
+from ace.environments import SimpleEnvironment
+from ace.integrations import SkillsChanged, observing
+from ace.skillbook import SkillbookStoreError
+from ace_mcp.errors import ErrorCode, MCPToolError
+from ace_mcp.models import LearnedSkill, SampleFailure
+
+if TYPE_CHECKING:
+    from ace import ACESample, ACEStepContext, SampleResult
+    from ace_mcp.sessions import Session
+    from ace_mcp.stopping import Stop
+
+__all__ = ["LearningRun", "Progress"]
+
+Progress = Callable[[int, int], None]
+"""Called with the number of samples that have ended, and of all. It may be called on any thread."""
+
+_LONGEST_FAILURE = 500
+_ENVIRONMENT = SimpleEnvironment()
+
+
+@final
+class LearningRun:
+    """Learns with a session, and keeps what a tool has to report.
+
+    Args:
+        session: The session.
+        stop: Stops the run.
+        progress: Told of each sample that has ended.
+        max_cost: The US dollars that the run may cost; None sets no limit.
+    """
+
+    def __init__(self, session: Session, stop: Stop, progress: Progress, max_cost: float | None) -> None:
+        self._session = session
+        self._stop = stop
+        self._progress = progress
+        self._max_cost = max_cost
+        self._run_id = uuid.uuid4().hex
+        self._count_before = len(session.learner.skillbook)
+        self._added: list[str] = []
+        self._changed: list[str] = []
+        self._has_changed = False
+        self._size = 0
+        self._total = 0
+        self._ended = 0
+        self._results: list[SampleResult[ACEStepContext]] = []
+
+    def learn_samples(self, samples: Sequence[ACESample], epochs: int) -> None:
+        """Answer samples and learn from them.
+
+        Args:
+            samples: The samples.
+            epochs: How often.
+
+        Raises:
+            MCPToolError: The run was stopped, or the model cannot be used. What was learned is kept.
+        """
+        learner = self._session.learner
+        self._run(lambda **options: learner.learn(samples, _ENVIRONMENT, epochs, **options), len(samples), epochs)
+
+    def learn_trace(self, trace: object) -> None:
+        """Learn from a trace.
+
+        Args:
+            trace: The trace.
+
+        Raises:
+            MCPToolError: The run was stopped, or the model cannot be used. What was learned is kept.
+        """
+        self._run(lambda **options: self._session.learner.learn_from_traces([trace], **options), 1, 1)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether it has changed the skillbook."""
+        return self._has_changed
+
+    @property
+    def processed(self) -> int:
+        """How many samples were learned from, over all epochs."""
+        return sum(result.error is None for result in self._results)
+
+    @property
+    def failures(self) -> list[SampleFailure]:
+        """The samples that failed."""
+        return [
+            SampleFailure(index=place % self._size, what=self._text(result.error))
+            for place, result in enumerate(self._results)
+            if result.error is not None and not isinstance(result.error, PipelineCancelled)
+        ]
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """The fields of `LearnOutput`."""
+        book = self._session.learner.skillbook
+        touched = dict.fromkeys([*self._added, *self._changed])
+        skills = [skill for skill in map(book.get_skill, touched) if skill is not None]
+        return {
+            "session_id": self._session.id,
+            "skill_count_before": self._count_before,
+            "skill_count_after": len(book),
+            "new_skill_count": len(self._added),
+            "skills": [LearnedSkill(id=each.id, content=each.content) for each in skills],
+        }
+
+    def _run(self, learn: Callable[..., list[SampleResult[ACEStepContext]]], size: int, epochs: int) -> None:
+        self._size, self._total = size, size * epochs
+        with observing(self._note_change):
+            self._results = learn(
+                run_id=self._run_id,
+                cancel_token=self._stop.token,
+                on_sample_end=self._note_end,
+                max_cost=self._max_cost,
+            )
+        self._raise_if_stopped()
+
+    def _note_change(self, event: object) -> None:
+        if not isinstance(event, SkillsChanged) or event.run_id != self._run_id:
+            return
+        for change in event.applied:
+            self._has_changed = True
+            if change.kind == "ADD":
+                self._added.append(change.skill_id)
+            elif change.kind in ("UPDATE", "MERGE"):
+                self._changed.append(change.skill_id)
+
+    def _note_end(self, result: SampleResult[ACEStepContext]) -> None:
+        self._ended += 1
+        self._progress(self._ended, self._total)
+
+    def _raise_if_stopped(self) -> None:
+        kept: dict[str, Any] = {
+            "processed": self.processed,
+            "failed": len(self.failures),
+            "new_skill_count": len(self._added),
+            "failures": [each.model_dump() for each in self.failures],
+        }
+        learned = f"{self.processed} of {self._total} samples were learned from, and that is kept"
+        reason = self._stop.reason
+        if reason == "timeout":
+            raise MCPToolError(
+                ErrorCode.TIMEOUT, f"learning took too long and was stopped; {learned}; send fewer samples", **kept
+            )
+        if reason in ("cancelled", "shutdown"):
+            raise MCPToolError(ErrorCode.TIMEOUT, f"learning was stopped ({reason}); {learned}", **kept)
+        errors = [each.error for each in self._results if each.error is not None]
+        if not errors or self.processed:
+            return
+        if own := next((each for each in map(_own_error, errors) if each is not None), None):
+            raise own
+        if reason == "skillbook_not_written" or all(isinstance(each, SkillbookStoreError) for each in errors):
+            raise MCPToolError(
+                ErrorCode.INTERNAL_ERROR,
+                f"the skillbook cannot be written, so nothing was learned: {self._text(errors[0])}",
+                **kept,
+            )
+        if all(isinstance(each, LLMError | PipelineCancelled) for each in errors):
+            failed = next((each for each in errors if isinstance(each, LLMError)), None)
+            if failed is not None:
+                raise MCPToolError(ErrorCode.PROVIDER_ERROR, f"nothing was learned: {self._text(failed)}", **kept)
+
+    def _text(self, error: BaseException | None) -> str:
+        said = self._session.explain(error) if isinstance(error, LLMCallError) else str(error)
+        return redact(said or type(error).__name__)[:_LONGEST_FAILURE]
+
+
+def _own_error(error: BaseException | None) -> MCPToolError | None:
+    """Return the error of ours that a sample failed with, which the engine may have wrapped."""
+    while error is not None and not isinstance(error, MCPToolError):
+        error = error.__cause__
+    return error
