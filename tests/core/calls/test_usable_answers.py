@@ -41,7 +41,18 @@ async def asked(model: Model, *, max_retries: int = 2, role: str = "") -> int:
 def test_a_model_is_told_what_was_wrong_with_its_last_answer() -> None:
     model = Model("four", "IV", "4")
     assert finished(asked(model)) == 4
-    assert model.told == [None, ("four", "answer with a number"), ("IV", "answer with a number")]
+    assert model.told == [
+        None,
+        ("four", "answer with a number"),
+        ("IV", "answer with a number; your last 2 answers could not be used, so answer differently"),
+    ]
+
+
+def test_a_model_that_repeats_its_answer_is_never_told_the_same_twice() -> None:
+    model = Model(*["four"] * 5)
+    with pytest.raises(UnusableAnswerError, match="after 5 answers: answer with a number$"):
+        finished(asked(model, max_retries=4))
+    assert len(set(model.told)) == 5
 
 
 def test_the_error_carries_all_answers_and_the_role() -> None:

@@ -139,6 +139,19 @@ def test_a_model_whose_answer_was_empty_is_told_so_and_its_last_answer_is_kept()
         assert [told in request.text for request in server.requests] == [False, True, True, True]
 
 
+@pytest.mark.parametrize("empty", ["", {"reasoning": "", "final_answer": ""}], ids=["text", "answer"])
+def test_no_retry_of_an_empty_answer_repeats_a_prompt(
+    empty: str | dict[str, Any], wrap: Callable[[LLMClientLike], LLMClientLike]
+) -> None:
+    """At temperature 0, a repeated prompt gets a repeated answer."""
+    with ScriptedServer(in_turn(empty)) as server:
+        with pytest.raises(UnusableAnswerError):
+            SmallModelAgent(wrap(client_for(server))).generate("q", "", Skillbook())
+        texts = [request.text for request in server.requests]
+    assert len(texts) > 2
+    assert len(set(texts)) == len(texts)
+
+
 def test_a_small_model_is_held_to_an_answer() -> None:
     schema = SmallModelAgent.answer_type.model_json_schema()
     assert list(schema["properties"]) == schema["required"] == ["final_answer"]

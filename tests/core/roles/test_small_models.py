@@ -17,6 +17,7 @@ from ace.outputs import AgentOutput, ExtractedLearning, ReflectorOutput
 from ace.protocols.roles import ShowsSkills
 from ace.providers import LiteLLMClient
 from ace.providers.local import LocalLLMClient
+from ace.providers.local.client import described
 from ace.roles import (
     SmallModelAgent,
     SmallModelReflector,
@@ -27,6 +28,7 @@ from ace.roles import (
 )
 from ace.roles.trace_reading import read_trace
 from ace.skill import CaseCheck, Skill, SkillCase
+from ace.skillbook.selection import estimate_tokens
 from ace.steps import AgentStep
 from tests.support.clients import client_for
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
@@ -400,6 +402,52 @@ def test_examples_are_shown_as_long_as_there_is_room_for_them(server: ScriptedSe
     shown = agent.generate("Which tide is it?", "", book_with(skill(1), skill(2), skill(3))).final_answer.split("; ")
     assert [each[:6] for each in shown] == ["Rule 1", "Rule 2", "Rule 3"]
     assert ["Example: " in each for each in shown] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["When a boat is longer than 9 metres, moor at pier C. ", "船长超过九米时停靠三号码头。", "M-12/7-K, 19-B; "],
+    ids=["prose", "Chinese", "codes"],
+)
+@pytest.mark.parametrize("times", [1, 2, 3, 6])
+def test_a_prompt_has_at_most_300_estimated_tokens_beyond_the_question(
+    server: ScriptedServer, text: str, times: int
+) -> None:
+    def skill(number: int) -> Skill:
+        case = SkillCase.make(f"Tide {number}? {text * times}", TIDE.check, wrong="2 pm", expected="14h30")
+        return Skill(f"tides-0000{number}", "tides", f"Tide {number}: {text * times}".strip(), cases=(case,))
+
+    book, question = book_with(skill(1), skill(2), skill(3)), "Which tide is it?"
+    agent = SmallModelAgent(client_for(server))
+    agent.generate(question, "", book)
+    shown, _, _ = server.requests[0].text.partition("Answer with one JSON object")
+    # The local client describes the answer in fewer words than others.
+    assert estimate_tokens(shown + described(agent.answer_type)) - estimate_tokens(question) <= 300
+    lines = re.findall(r"^- Tide (\d):", shown, re.MULTILINE)
+    assert lines == [each.id[-1] for each in agent.shown_skills(question, book)]
+    assert lines[0] == "1"
+    assert times > 1 or (len(lines) == 3 and "Example: " in shown), "there is room for more"
+
+
+def test_the_best_skill_is_shown_however_long_it_is(server: ScriptedServer) -> None:
+    long = Skill("tides-00001", "tides", f"Which tide is it? {'It is long. ' * 200}".strip())
+    short = Skill("tides-00002", "tides", "A tide.")
+    agent = SmallModelAgent(client_for(server))
+    assert [skill.id for skill in agent.shown_skills("Which tide is it?", book_with(short, long))] == ["tides-00001"]
+    assert long.content in agent.generate("Which tide is it?", "", book_with(short, long)).final_answer
+
+
+def test_an_example_that_does_not_fit_leaves_its_room_to_the_next_one(server: ScriptedServer) -> None:
+    long = SkillCase.make(f"Which tide is it? {'It is long. ' * 90}", TIDE.check, expected="14h30")
+    rule = f"Which tide is it? {'It is long. ' * 62}".strip()
+    skills = [
+        Skill("tides-00001", "tides", rule, cases=(long,)),
+        Skill("tides-00002", "tides", "High tide.", cases=(TIDE,)),
+    ]
+    others = [Skill(f"others-0001{n}", "others", f"Rule {n} is about something else.") for n in range(8)]
+    agent = SmallModelAgent(client_for(server))
+    agent.generate("Is it long, the tide?", "", book_with(*others, *skills))
+    assert f"- {rule}\n- High tide. {worked_example(TIDE)}\n" in server.requests[0].text
 
 
 def test_an_agent_without_skills_gets_the_task_alone(server: ScriptedServer) -> None:

@@ -482,7 +482,10 @@ class RejectedAnswer(NamedTuple):
     text: str
     """The raw text of the answer."""
     problem: str
-    """What is wrong with it."""
+    """What is wrong with it and, from the second one on, how many answers could not be used.
+
+    So it is different each time: at temperature 0, a repeated prompt gets a repeated answer.
+    """
 
 
 async def until_usable(
@@ -539,7 +542,13 @@ async def until_usable(
             answers = budget.answers[before:]
             if len(answers) > max_retries or budget.left == 0:
                 raise UnusableAnswerError(problem, raw_answers=answers, role=role)
-            rejected = RejectedAnswer(answers[-1], problem)
+            rejected = RejectedAnswer(answers[-1], _counted(problem, len(answers)))
+
+
+def _counted(problem: str, answers: int) -> str:
+    if answers == 1:
+        return problem
+    return f"{problem}; your last {answers} answers could not be used, so answer differently"
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from ace.calls.model_calls import redactor_for
 from ace.cases import cases_of, missing_values, worked_example
 from ace.cases.values import number_in
 from ace.outputs import AgentOutput, ExtractedLearning, LenientOutput, Raw, ReflectorOutput, SkillManagerOutput, Text
-from ace.protocols.errors import encodable
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.retrieval import LexicalRanker, words
@@ -40,6 +39,7 @@ from ace.roles.skill_manager import SkillManager
 from ace.roles.trace_reading import StandardTrace, read_trace
 from ace.roles.trace_reading.rendering import cut_middle, fit
 from ace.skill import CaseCheck, Skill, SkillCase
+from ace.skillbook.selection import estimate_tokens
 from ace.updates import UpdateBatch, UpdateOperation
 
 __all__ = [
@@ -90,8 +90,9 @@ def _is_small(client: AnyLLMClient) -> bool:
 
 
 _MOST_SHOWN: Final = 3
-_LONGEST_SKILLS: Final = 900
-"""The size of the skills, in UTF-8 bytes, above which worked examples are omitted."""
+_MOST_SKILL_TOKENS: Final = 210
+"""The estimated tokens of the skills and their worked examples: 300 for all that is not the question or its context,
+less some 90 for the instructions and the description of the answer."""
 _LONGEST_QUERY: Final = 2000
 _NUMBER: Final = re.compile(r"(?<![\w.:/-])[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?(?![\w:/-])")
 _NUMBERS_TO_CALCULATE_WITH: Final = 3
@@ -133,9 +134,10 @@ class _CalculatedAnswer(_AnswerOnly):
 class SmallModelAgent(Agent):
     """Answers questions with a small model.
 
-    The model sees the three skills that fit the question best, each with the worked example of its first case as long
-    as all of them take at most about 225 tokens. Ids are omitted, because the model would copy them into its answers;
-    `shown_skills` returns the skills that it sees. The model is only asked for the answer or, if the question contains
+    The model sees the three skills that fit the question best, with the worked examples of their first cases, as far as
+    all of them take an estimated 210 tokens at most: first the skills, then the examples. The best skill is always
+    shown. Ids are omitted, because the model would copy them into its answers; `shown_skills` returns the skills that
+    it sees. The model is only asked for the answer or, if the question contains
     three or more numbers, for the calculation and the answer. Empty sections of the template are omitted, and so is
     the date if neither question nor context is about time.
 
@@ -159,7 +161,8 @@ class SmallModelAgent(Agent):
     def shown_skills(self, question: str, skillbook: SkillbookReader) -> Sequence[Skill]:
         """Return the skills that the model sees with a question, most relevant first.
 
-        At most three are selected, by the words in them and in the questions of their cases. Of two skills that apply
+        At most three are selected, by the words in them and in the questions of their cases; the second and the third
+        only if there is room for them. Of two skills that apply
         on different sides of a threshold, such as "Up to 75 euros Ann signs." and "Above 75 euros Ben signs.", the one
         whose case is on the same side as the question is selected.
 
@@ -179,7 +182,7 @@ class SmallModelAgent(Agent):
         query, skills = question[:_LONGEST_QUERY], skillbook.skills()
         best = self._ranker.best(query, skills, len(skills))
         relevant = {skill.id for skill, score in zip(skills, self._ranker(query, skills), strict=True) if score > 0}
-        return _without_other_sides(query, [skill for skill in best if skill.id in relevant])[:_MOST_SHOWN]
+        return _fitting(_without_other_sides(query, [skill for skill in best if skill.id in relevant])[:_MOST_SHOWN])
 
     async def _generate(
         self,
@@ -283,15 +286,34 @@ def _without_example_end(answer: str, shown: str) -> str:
     return answer[: match.start()] if match and match.start() and match[0].strip() in shown else answer
 
 
+def _fitting(skills: Sequence[Skill]) -> list[Skill]:
+    """Return the first skill, and those after it that fit into the prompt with it."""
+    shown: list[Skill] = []
+    left = _MOST_SKILL_TOKENS
+    for skill in skills:
+        size = estimate_tokens(_line(skill))
+        if not shown or size <= left:
+            shown.append(skill)
+            left -= size
+    return shown
+
+
 def _as_lines(skills: Sequence[Skill]) -> str:
     """Render the skills for the model, one per line, with as many worked examples as fit."""
-    left = _LONGEST_SKILLS - sum(len(encodable(skill.content).encode()) for skill in skills)
+    left = _MOST_SKILL_TOKENS - sum(estimate_tokens(_line(skill)) for skill in skills)
     lines: list[str] = []
     for skill in skills:
-        example = _example_of(skill)
-        left -= len(encodable(example).encode())
-        lines.append(f"- {skill.content} {example}" if example and left >= 0 else f"- {skill.content}")
+        line, example = _line(skill), _example_of(skill)
+        size = estimate_tokens(f" {example}")
+        if example and size <= left:
+            left -= size
+            line = f"{line} {example}"
+        lines.append(line)
     return "\n".join(lines)
+
+
+def _line(skill: Skill) -> str:
+    return f"- {skill.content}"
 
 
 def _example_of(skill: Skill) -> str:
