@@ -342,3 +342,69 @@ def test_a_known_case_is_asked_again_if_other_skills_are_shown_with_it_by_the_ti
     kept = book.get_skill(skill.id)
     assert kept is not None and worked_example(case) in kept.content
     assert {each.id: each.last_result for each in kept.cases}[case.id] == "passed"
+
+
+EDITED = "A person has written where ware one is."
+
+
+@pytest.mark.parametrize("where", ["this book", "another process"])
+@pytest.mark.parametrize("passes", [True, False], ids=["passes", "fails"])
+@pytest.mark.parametrize("edit", ["text", "removal", "case"])
+def test_a_skill_that_is_edited_during_the_final_test_keeps_the_edit_and_gets_no_result_for_it(
+    tmp_path: Path, where: str, passes: bool, edit: str
+) -> None:
+    path = tmp_path / "skills.db"
+    asked: list[str] = []
+
+    def change(book: Skillbook) -> None:
+        skill = next(each for each in book.skills() if each.section == "x")
+        if edit == "text":
+            book.update_skill(skill.id, content=EDITED)
+        elif edit == "removal":
+            book.remove_skill(skill.id)
+        else:
+            book.remove_cases(skill.id, [ONE.id])
+
+    def answer(question: str, texts: str) -> str:
+        if "Something else" not in texts:
+            return "S-1"
+        asked.append(texts)
+        if len(asked) == 1 and where == "this book":
+            change(book)
+        elif len(asked) == 1:
+            with Skillbook.open(path) as other:
+                change(other)
+        return "S-1" if passes else "S-9"
+
+    with Skillbook.open(path) as book:
+        added = UpdateOperation("ADD", section="x", content="Ware one: S-1.", cases=(ONE,))
+        end_after(book, Answering(answer), [added])
+    with Skillbook.open(path) as book:
+        found = [skill for skill in book.skills() if skill.section == "x"]
+    if edit == "removal":
+        assert found == []
+        return
+    (skill,) = found
+    if edit == "case":
+        assert (skill.content, skill.cases) == ("Ware one: S-1.", ())
+        return
+    assert skill.content.startswith(EDITED), "the edit is overwritten"
+    assert EDITED in asked[1], "the case is asked again with the new text"
+    assert [case.last_result for case in skill.cases] == ["passed" if passes else "failed"]
+    assert (worked_example(ONE) in skill.content) is not passes, "a failing case gets its example"
+
+
+def test_the_results_of_the_final_test_have_a_time_and_are_one_version(tmp_path: Path) -> None:
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        added = [
+            UpdateOperation("ADD", section="x", content=f"Ware {n}: S-{n}.", cases=(case_of(f"Ware {n}?", f"S-{n}"),))
+            for n in (1, 2)
+        ]
+        answer = Answering(lambda question, texts: f"S-{question[-2]}")
+        end_after(book, answer, added)
+        version = book.version
+        assert version is not None
+        last = book.history(version - 1)
+        assert [entry.author for entry in last] == ["proof"]
+        times = [case.last_run_at for skill in book.skills() for case in skill.cases]
+        assert len(times) == 2 and all(time > "2026-01-01T00:00:00+00:00" for time in times)

@@ -727,7 +727,7 @@ class Skillbook:
         skills do not change.
 
         Args:
-            results: The cases with their results, by skill id.
+            results: The cases with their results, by skill id. A result without a time gets the current time.
             author: The author to record in the history.
             contents: The texts with which the cases were asked, by skill id. The results of a skill whose text has
                 changed since, also by another process, are ignored: they say nothing about the new text.

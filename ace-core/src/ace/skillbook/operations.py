@@ -247,7 +247,7 @@ def results_noted(
     Args:
         state: The state of the book.
         results: The cases with their results, by skill id.
-        at: The current time.
+        at: The current time, for results without one.
         contents: The texts with which they were asked, by skill id. If a skill has another text now, or when the event
             is applied to what another process has written, its results are ignored.
 
@@ -258,7 +258,8 @@ def results_noted(
     for id, cases in results.items():
         skill = state.skills.get(id)
         known = {} if skill is None else {case.id: _run_of(case) for case in skill.cases}
-        runs = tuple(run for run in map(_run_of, check_cases(cases)) if known.get(run.case_id, run) != run)
+        given = map(_run_of, _timed(check_cases(cases), at))
+        runs = tuple(run for run in given if known.get(run.case_id, run) != run)
         if skill is None or not runs or contents.get(id, skill.content) != skill.content:
             continue
         changes[id] = CaseChange(results=runs, checksum=content_checksum(skill.content) if id in contents else None)

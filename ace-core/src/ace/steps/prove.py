@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ace.arguments import checked_class, instance_of, whole_number, with_method
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_reflector, finished
@@ -671,6 +671,19 @@ class _BatchProofs:
         return guard.problem_with(changed, known.answers, feedback=known.feedback) is not None
 
 
+class _Repair(NamedTuple):
+    """What a round of the final test leads to for one skill."""
+
+    skill: Skill
+    """The skill as it was asked."""
+    operations: Sequence[UpdateOperation]
+    """Changes of its text, and skills that are made from its cases."""
+    results: Sequence[SkillCase] = ()
+    """The results to record, if its text does not change."""
+    moved: Sequence[str] = ()
+    """The ids of the cases that have moved into skills of their own."""
+
+
 class _FinalTest:
     """The last test of a run: what was learned late may break what was learned early.
 
@@ -707,41 +720,57 @@ class _FinalTest:
                 return
 
     def _round(self, key: SampleKey | None, number: int) -> bool:
-        """Make one round. Returns whether it has changed a text."""
+        """Make one round. Returns whether a text has changed, so that another round is due."""
         skills = self._book.skills()
-        operations: list[UpdateOperation] = []
-        parted: dict[str, list[str]] = {}
-        changed = False
         self._ask(skills, number)
-        for skill in skills:
-            results: list[SkillCase] = []
-            failed: list[CaseOutcome] = []
-            for case in skill.cases:
-                outcome = self._outcomes.get(case.id)
-                if outcome is None or not self._is_due(case, number):
-                    continue
-                results.append(self._prover.judged(case, outcome.passed, outcome.answer))
-                if outcome.passed is False:
-                    failed.append(outcome)
-            if not results:
-                continue
-            changes, moved = self._repaired(skill, results, failed)
-            if moved:
-                parted[skill.id] = moved
-            changed = changed or any(operation.content for operation in changes)
-            operations += changes
-        if not operations:
+        repairs = [repair for skill in skills if (repair := self._repair_of(skill, number)) is not None]
+        if not repairs:
             return False
-        batch = UpdateBatch("The final test of the run.", operations)
+        kept = self._without_edited(repairs)
+        batch = UpdateBatch("The final test of the run.", [each for repair in kept for each in repair.operations])
         note = json.dumps({"final_test": number, "index": self._last_index + number, "cases": self._asked})
         try:
-            self._book.apply_update(batch, author="proof", key=key, progress=None if key is None else note)
+            with self._book.deferred_commits(author="proof"):
+                self._book.note_results(
+                    {repair.skill.id: repair.results for repair in kept},
+                    contents={repair.skill.id: repair.skill.content for repair in kept},
+                )
+                self._book.apply_update(batch, author="proof", key=key, progress=None if key is None else note)
         except AlreadyCommittedError as error:
             logger.info("The results of the final test are not written a second time: %s", error)
         # Last, so that a case that moves into a skill of its own is in two skills for a moment, and always in one.
-        for skill_id, moved in parted.items():
-            self._book.remove_cases(skill_id, moved)
-        return changed
+        for repair in kept:
+            if repair.moved:
+                self._book.remove_cases(repair.skill.id, repair.moved)
+        return len(kept) < len(repairs) or any(operation.content for operation in batch.operations)
+
+    def _repair_of(self, skill: Skill, number: int) -> _Repair | None:
+        """Return what the outcomes of a round lead to for a skill; None if none of its cases was asked."""
+        results: list[SkillCase] = []
+        failed: list[CaseOutcome] = []
+        for case in skill.cases:
+            outcome = self._outcomes.get(case.id)
+            if outcome is None or not self._is_due(case, number):
+                continue
+            results.append(self._prover.judged(case, outcome.passed, outcome.answer))
+            if outcome.passed is False:
+                failed.append(outcome)
+        return self._repaired(skill, results, failed) if results else None
+
+    def _without_edited(self, repairs: Sequence[_Repair]) -> list[_Repair]:
+        """Remove what concerns skills that a person or another process has changed while the cases were asked.
+
+        The answers say nothing about their new texts, which must not be overwritten; the next round asks with them.
+        """
+        self._book.refresh()
+        kept: list[_Repair] = []
+        for repair in repairs:
+            if _is_unedited(repair.skill, self._book.get_skill(repair.skill.id)):
+                kept.append(repair)
+                continue
+            logger.info("Skill %s was edited during the final test, so its results are ignored", repair.skill.id)
+            self._asked |= {case.id: "" for case in repair.skill.cases if case.id in self._asked}
+        return kept
 
     def _is_due(self, case: SkillCase, number: int) -> bool:
         """Return whether a case takes part in a round."""
@@ -785,13 +814,8 @@ class _FinalTest:
             logger.exception("The final test could not ask %r", case.question)
             return None
 
-    def _repaired(
-        self, skill: Skill, results: Sequence[SkillCase], failed: Sequence[CaseOutcome]
-    ) -> tuple[list[UpdateOperation], list[str]]:
-        """Return the operations that record the results and add the example of a failing case, or a skill for it.
-
-        Also return the ids of the cases that have moved into skills of their own.
-        """
+    def _repaired(self, skill: Skill, results: Sequence[SkillCase], failed: Sequence[CaseOutcome]) -> _Repair:
+        """Add the examples of failing cases to a skill, or make skills of their own for the cases that have theirs."""
         text = skill.content
         own: list[SkillCase] = []
         for outcome in failed:
@@ -803,7 +827,7 @@ class _FinalTest:
         if text != skill.content:
             # A new text resets the results, so failed cases are asked again in the next round.
             kept_cases = join_cases(skill.cases, results)
-            return [UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=kept_cases)], []
+            return _Repair(skill, [UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=kept_cases)])
         operations: list[UpdateOperation] = []
         if own and len(own) == len(skill.cases):
             # The skill keeps its first case only. Without any, its text would be unproven and could mislead.
@@ -811,11 +835,10 @@ class _FinalTest:
             first = worked_example(skill.cases[0])
             text = _with_example((skill.content.partition(first)[0] if first else skill.content).strip(), kept)
             operations.append(UpdateOperation("UPDATE", skill_id=skill.id, content=text, cases=(kept,)))
-        left = tuple(case for case in results if case.id not in {each.id for each in own} and not operations)
-        if left:
-            operations.append(UpdateOperation("UPDATE", skill_id=skill.id, cases=left))
+        moved = [case.id for case in own]
+        left = [] if operations else [case for case in results if case.id not in moved]
         operations += [self._as_own_skill(skill, case) for case in own]
-        return operations, [case.id for case in own]
+        return _Repair(skill, operations, left, moved)
 
     def _as_own_skill(self, skill: Skill, case: SkillCase) -> UpdateOperation:
         """Return the operation that makes a skill from a case; the case is asked once, with that skill in the book."""
@@ -937,6 +960,13 @@ def _by_itself(skill: Skill) -> list[Skill]:
 def _parts(cases: Sequence[SkillCase], size: int) -> list[Sequence[SkillCase]]:
     """Return the cases in parts of at most this size."""
     return [cases[place : place + size] for place in range(0, len(cases), size)]
+
+
+def _is_unedited(asked: Skill, now: Skill | None) -> bool:
+    """Return whether a skill still has the text and the cases that were asked."""
+    if now is None or not now.is_active or now.content != asked.content:
+        return False
+    return {case.id for case in asked.cases} <= {case.id for case in now.cases}
 
 
 def _replaced(skills: Sequence[Skill], changed: Skill) -> list[Skill]:
