@@ -50,7 +50,7 @@ def test_a_model_is_told_what_was_wrong_with_its_last_answer() -> None:
 
 def test_a_model_that_repeats_its_answer_is_never_told_the_same_twice() -> None:
     model = Model(*["four"] * 5)
-    with pytest.raises(UnusableAnswerError, match="after 5 answers: answer with a number$"):
+    with pytest.raises(UnusableAnswerError, match=r"after 5 answers: answer with a number$"):
         finished(asked(model, max_retries=4))
     assert len(set(model.told)) == 5
 
