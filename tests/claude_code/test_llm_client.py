@@ -36,6 +36,25 @@ def test_an_answer_comes_with_its_usage(claude: str, home: Path, serving: Server
     assert request.body["model"].startswith("claude-sonnet-4-5")
 
 
+def test_a_conversation_is_sent_as_one_prompt(claude: str, home: Path, serving: ServerFor) -> None:
+    server = serving(lambda request: [Text("Thirty.")])
+    client = ClaudeCodeLLMClient("claude-sonnet-4-5", claude=claude)
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "How tall is it?"},
+        {"role": "assistant", "content": "98 feet."},
+        {"role": "user", "content": "In metres?"},
+    ]
+    assert client.complete_messages(messages, model="claude_code/claude-haiku-4-5").text == "Thirty."
+    assert client.complete_messages(messages[:2]).text == "Thirty."
+    first, second = server.requests
+    assert "Be brief." in first.system
+    assert "How tall is it?\n\n# Your answer\n\n98 feet.\n\n# Next message\n\nIn metres?" in first.prompt
+    assert first.body["model"].startswith("claude-haiku-4-5")
+    assert second.body["model"].startswith("claude-sonnet-4-5")
+    assert "# Your answer" not in second.text
+
+
 def test_a_prompt_may_be_longer_than_an_argument(claude: str, home: Path, serving: ServerFor) -> None:
     serving(lambda request: [Text(str(request.text.count("word")))])
     assert ClaudeCodeLLMClient(claude=claude).complete("--x " + "word " * 60_000).text == "60000"
@@ -87,7 +106,7 @@ def test_an_answer_in_words_is_asked_for_again_and_then_refused(claude: str, hom
 
 def test_the_second_answer_is_taken_when_it_is_good(claude: str, home: Path, serving: ServerFor) -> None:
     def script(request: Request) -> Reply:
-        if "# Your last answer" not in request.text:
+        if "# Your answer" not in request.text:
             return [Text("I would rather chat.")]
         answer = {"reasoning": "r", "final_answer": "4"}
         return [Text("Given.")] if request.tool_results else [ToolUse("StructuredOutput", answer)]

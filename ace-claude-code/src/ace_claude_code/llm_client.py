@@ -16,7 +16,7 @@ from ace.providers import UsageAccount, ask_until_valid
 from ace_claude_code.account import metrics_of_result
 from ace_claude_code.binary import find_claude
 from ace_claude_code.completion import completion
-from ace_claude_code.llm_config import ClaudeCodeLLMConfig
+from ace_claude_code.llm_config import PREFIX, ClaudeCodeLLMConfig
 
 __all__ = ["ClaudeCodeLLMClient"]
 
@@ -93,6 +93,25 @@ class ClaudeCodeLLMClient:
         """
         return self._ask(prompt, str(kwargs.get("system") or _SYSTEM), None)
 
+    def complete_messages(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> LLMResponse:
+        """Send chat messages and return the answer.
+
+        The binary accepts one prompt and no conversation: the messages are joined, with a heading above each one that
+        follows the first.
+
+        Args:
+            messages: Messages with `role` and `content`. Those of the role `system` become the system message.
+            **kwargs: `model` for another model; other settings, such as `max_tokens`, are ignored.
+
+        Raises:
+            LLMAuthenticationError: The binary is not logged in, or its key was refused.
+            LLMCallError: The binary gave no answer.
+        """
+        system = "\n\n".join(str(each["content"]) for each in messages if each["role"] == "system")
+        conversation = [each for each in messages if each["role"] != "system"]
+        model = str(kwargs.get("model") or self.config.model).removeprefix(f"{PREFIX}/")
+        return self._ask(_one_prompt(conversation), system or _SYSTEM, None, model)
+
     def complete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
     ) -> StructuredAnswer:
@@ -121,19 +140,20 @@ class ClaudeCodeLLMClient:
             shows_schema=False,
         )
 
-    def _ask(self, prompt: str, system: str, schema: str | None) -> LLMResponse:
+    def _ask(self, prompt: str, system: str, schema: str | None, model: str | None = None) -> LLMResponse:
         """Return the recorded answer, or request one and record it."""
+        config = self.config if model is None else replace(self.config, model=model)
         answers = current_call_scope().answers
-        kind = json.dumps(["claude_code", self.config.model, system, schema])
+        kind = json.dumps([PREFIX, config.model, system, schema])
         request = json.dumps([kind, prompt])
         known = None if answers is None else answers.next(request, kind)
         if known is not None:
             response = _response(json.loads(known))
-            note_model_call(self.model, response.usage, 0.0, recorded=True)
+            note_model_call(config.model_string, response.usage, 0.0, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
         try:
-            result = completion(self._claude, self.config, prompt, system, schema)
+            result = completion(self._claude, config, prompt, system, schema)
         except LLMCallError:
             self._account.add(Usage(failed_requests=1))
             raise
@@ -143,14 +163,16 @@ class ClaudeCodeLLMClient:
             result = result if kept == record else json.loads(kept)  # another process was first
         response = _response(result)
         self._account.add(response.usage)
-        note_model_call(self.model, response.usage, time.monotonic() - started)
+        note_model_call(config.model_string, response.usage, time.monotonic() - started)
         return response
 
 
-def _one_prompt(messages: Sequence[Mapping[str, str]]) -> str:
+def _one_prompt(messages: Sequence[Mapping[str, Any]]) -> str:
     """Join chat messages to one prompt, because the binary does not accept a conversation."""
-    titles = {"assistant": "# Your last answer\n\n"}
-    return "\n\n".join(f"{titles.get(each['role'], '')}{each['content']}" for each in messages)
+    headings = {"assistant": "# Your answer", "user": "# Next message"}
+    parts = [str(each["content"]) for each in messages[:1]]
+    parts += [f"{headings.get(each['role'], each['role'])}\n\n{each['content']}" for each in messages[1:]]
+    return "\n\n".join(parts)
 
 
 def _lasting(result: Record) -> dict[str, object]:

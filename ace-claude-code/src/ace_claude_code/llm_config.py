@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from ace.integrations import checked_class
 
-__all__ = ["ClaudeCodeLLMConfig"]
+__all__ = ["PREFIX", "ClaudeCodeLLMConfig"]
+
+PREFIX = "claude_code"
+"""What the model strings of this client begin with."""
 
 
 @checked_class
@@ -47,4 +50,4 @@ class ClaudeCodeLLMConfig:
     @property
     def model_string(self) -> str:
         """The model with the prefix of the client, as in `claude_code/sonnet`."""
-        return f"claude_code/{self.model}"
+        return f"{PREFIX}/{self.model}"
