@@ -147,6 +147,8 @@ class ExtractedLearning(LenientOutput):
     """Why it helps in other cases."""
     case_id: SkipJsonSchema[str] = ""
     """The case that it was learned from; empty if there is none. The model is not asked for it."""
+    trace_ids: SkipJsonSchema[list[str]] = Field(default_factory=list)
+    """In a reflection on several traces, the names of those that show it. The model is not asked for them."""
 
 
 class SkillTag(LenientOutput):

@@ -10,6 +10,9 @@ from typing import Any, Final
 from ace.arguments import instance_of, shown
 from ace.skill import TAGS, InsightSource, SkillCase
 
+EVIDENCE_TRACES: Final = "evidence_traces"
+"""The key in the metadata of an operation that lists all traces that taught it."""
+
 _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,15}(\.0*)?", re.ASCII)
 
 OPERATION_TYPES: Final = ("ADD", "UPDATE", "TAG", "REMOVE")
@@ -39,6 +42,8 @@ class UpdateOperation:
     """Counters by tag, such as `helpful` with 1; TAG adds them, and a new skill starts with them.
 
     With a counter that is not a whole number, the operation is skipped and reported when the batch is applied.
+    `evidence_traces` is not a counter: a list of the ids of all traces that taught the skill, if they are several. Each
+    of them becomes a source of the skill; `insight_source` describes the first.
     """
     justification: str | None = None
     """Why the change is made."""
@@ -85,12 +90,29 @@ class UpdateOperation:
             section=_text(data, "section") or "",
             content=_text(data, "content"),
             skill_id=_text(data, "skill_id", "id", "bullet_id"),
-            metadata=_counters(data),
+            metadata=_metadata(data),
             justification=_text(data, "justification", "reason"),
             evidence=_text(data, "evidence"),
             insight_source=_insight_source(data.get("insight_source")),
             cases=_cases(data.get("cases")),
         )
+
+    @property
+    def counters(self) -> dict[str, object]:
+        """The counters in the metadata."""
+        return {name: value for name, value in (self.metadata or {}).items() if name != EVIDENCE_TRACES}
+
+    @property
+    def evidence_traces(self) -> tuple[str, ...]:
+        """The ids of all traces that taught the skill; empty if they are not listed.
+
+        Raises:
+            ValueError: They are something else than a list of strings.
+        """
+        listed = (self.metadata or {}).get(EVIDENCE_TRACES, ())
+        if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+            raise ValueError(f"metadata.{EVIDENCE_TRACES} must be a list of strings, got {shown(listed)}")
+        return tuple(dict.fromkeys(listed))
 
     from_json = from_dict
     """The name of `from_dict` in other frameworks."""
@@ -204,8 +226,8 @@ def _text(data: Mapping[str, Any], *names: str) -> str | None:
     return None
 
 
-def _counters(data: Mapping[str, Any]) -> dict[str, object]:
-    """Return the tag counters of an operation, without what else a model put into its metadata.
+def _metadata(data: Mapping[str, Any]) -> dict[str, object]:
+    """Return the metadata of an operation, without what else a model put into it.
 
     A counter that is not a number stays as it is: then only this operation is skipped and reported, not the batch.
     """
@@ -220,7 +242,8 @@ def _counters(data: Mapping[str, Any]) -> dict[str, object]:
         name, increment = tag.strip().lower(), _counter(data.get("increment", 1))
         before = counters.get(name, 0)
         counters[name] = before + increment if isinstance(before, int) and isinstance(increment, int) else increment
-    return counters
+    traces = metadata.get(EVIDENCE_TRACES)
+    return counters if traces is None else {**counters, EVIDENCE_TRACES: traces}
 
 
 def _counter(value: object) -> object:

@@ -75,6 +75,8 @@ def test_causes_that_no_single_trace_shows_are_found(shape: str) -> None:
     for place, cause in enumerate(CAUSES):
         named = learned[f"Avoid {cause}"].removeprefix("ids: ").split(", ")
         assert named == [f"run-{number:02d}" for number in range(40) if number % 3 == place]
+    for each in reflection.extracted_learnings:
+        assert each.trace_ids == each.evidence.removeprefix("ids: ").split(", ")
 
 
 def test_a_trace_on_which_reflections_fail_costs_only_itself() -> None:
@@ -82,7 +84,8 @@ def test_a_trace_on_which_reflections_fail_costs_only_itself() -> None:
         return python(
             "ids = [each for each in item_ids if batch_items[each]['question'] != 'poison']\n"
             "assert len(ids) == len(item_ids)\n"
-            f"FINAL({{**{dict(REFLECTION)!r}, 'extracted_learnings': [{{'learning': each}} for each in ids]}})"
+            "learnings = [{'learning': each, 'evidence': each} for each in ids]\n"
+            f"FINAL({{**{dict(REFLECTION)!r}, 'extracted_learnings': learnings}})"
         )
 
     turns: list[Turn] = [python("print(item_ids)"), submit]
@@ -93,7 +96,8 @@ def test_a_trace_on_which_reflections_fail_costs_only_itself() -> None:
         reflection = explore(server, {"items": batch}, max_iterations=2, enable_fallback_synthesis=False)
     assert [each.learning for each in reflection.extracted_learnings] == ["t0", "t1", "t2", "t4", "t5", "t6", "t7"]
     told = reflection.raw["rr_trace"]
-    assert list(told["failed_items"]) == ["t3"]
+    (failed,) = told["failed_items"]
+    assert (failed["index"], failed["item"]) == (3, "t3") and "ReflectionLimitError" in failed["error"]
     assert told["usage"]["calls"] == told["total_iterations"] == 2 * 3  # t0 and t1, t2, t4 to t7
     assert len(server.requests) == 2 * 7
 

@@ -130,7 +130,10 @@ class SkillManager:
             max_retries=self.max_retries,
         )
         # Provenance must not come from the model: a trace could claim to be another one.
-        operations = [replace(operation, insight_source=None) for operation in output.update.operations]
+        operations = [
+            replace(operation, insight_source=None, metadata=operation.counters)
+            for operation in output.update.operations
+        ]
         return output.model_copy(update={"update": UpdateBatch(output.update.reasoning, operations)})
 
     def _prompt(

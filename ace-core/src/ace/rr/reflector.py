@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from ace.pipeline import Pipeline, SubRunner
 from ace.protocols.llm import Usage
 from ace.protocols.roles import SkillbookReader
 from ace.roles.helpers import make_skillbook_excerpt
-from ace.roles.trace_reading import read_trace
+from ace.roles.trace_reading import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.rr.config import ReflectionLimitError, RRConfig
 from ace.rr.conversation import Turn, ask_model, fitted_messages
 from ace.rr.prompt import RECURSIVE_REFLECTOR_PROMPT, first_prompt, prompt_template
@@ -28,6 +28,7 @@ from ace.rr.steps import (
     SandboxExecStep,
     SandboxLike,
     message_to_model,
+    named_items,
     parsed_reflection,
 )
 from ace.rr.sub_agent import CallBudget, SubAgentConfig, SubAgentLLM
@@ -123,7 +124,8 @@ class RRStep(SubRunner[RRIterationContext]):
                 together. If that fails, each half is explored by itself, so one broken trace costs only itself.
 
         Returns:
-            The reflection. `raw["rr_trace"]` describes how it came about.
+            The reflection. `raw["rr_trace"]` describes how it came about. For a batch, its `failed_items` are the
+            traces that failed, each with index, item and error; and each learning has the `trace_ids` that show it.
 
         Raises:
             ReflectionLimitError: The model submitted no usable result within the limits.
@@ -135,37 +137,40 @@ class RRStep(SubRunner[RRIterationContext]):
         with call_scope(scope if scope.role else scope.asked_by("Reflector")):
             redactor = redactor_for(self.llm, self.subagent_llm)
             skills = redactor.redact(skillbook.as_prompt())
-            items = _items_of(kwargs.get("trace"))
-            if items is not None:
-                return self._explored_together(items, skills)
+            batch = traces_in_batch(kwargs.get("trace"))
+            if batch is not None:
+                return self._explored_together(batch, skills)
             told = {
                 "question": question,
                 "answer": agent_output.final_answer,
                 "ground_truth": ground_truth or "",
                 "feedback": feedback or "",
             }
-            trace = redactor.redact_value(_session_trace(told, agent_output.reasoning, kwargs.get("trace")))
+            read = read_trace(kwargs.get("trace"))
+            trace = redactor.redact_value(_session_trace(told, agent_output.reasoning, read))
             excerpt = redactor.redact(make_skillbook_excerpt(skillbook, agent_output.skill_ids))
             return self._explored(trace, None, skills, excerpt)
 
     def _explored_together(self, items: Mapping[str, object], skills: str) -> ReflectorOutput:
         """Reflect on several traces. One that cannot be read is omitted."""
         redactor = redactor_for(self.llm, self.subagent_llm)
-        batch: dict[str, Mapping[str, Any]] = {}
-        problems: dict[str, str] = {}
-        for name, item in items.items():
-            try:
-                batch[redactor.redact_name(name)] = redactor.redact_value(_session_trace({}, "", item))
-            except Exception as error:  # of a converter that a plugin has registered
-                problems[name] = redactor.redact(f"{type(error).__name__}: {error}")
-        if not batch:
+        names = shown_names(items, redactor)
+        read, unread = read_batch({shown: items[name] for shown, name in names.items()})
+        problems = {name: redactor.redact(_described(error)) for name, error in unread.items()}
+        if not read:
             raise ValueError(
                 f"none of the {len(items)} traces can be read: {next(iter(problems.values()), 'no trace')}"
             )
+        batch = {name: redactor.redact_value(_session_trace({}, "", trace)) for name, trace in read.items()}
         reflection = self._explored_in_halves(batch, skills, problems)
         if not problems:
             return reflection
-        rr_trace = {**reflection.raw["rr_trace"], "failed_items": problems}
+        failed = [
+            {"index": index, "item": name, "error": problems[name]}
+            for index, name in enumerate(names)
+            if name in problems
+        ]
+        rr_trace = {**reflection.raw["rr_trace"], "failed_items": failed}
         return reflection.model_copy(update={"raw": {**reflection.raw, "rr_trace": rr_trace}})
 
     def _explored_in_halves(
@@ -179,7 +184,7 @@ class RRStep(SubRunner[RRIterationContext]):
             return self._explored({}, batch, skills, "")
         except (ReflectionLimitError, SandboxError) as error:
             if len(batch) == 1:
-                problems[next(iter(batch))] = f"{type(error).__name__}: {error}"
+                problems[next(iter(batch))] = _described(error)
                 raise
             failures.append(error)
         names = list(batch)
@@ -209,7 +214,11 @@ class RRStep(SubRunner[RRIterationContext]):
             reflection: ReflectorOutput = self.run_loop(
                 trace=trace, batch=batch, excerpt=excerpt, sandbox=sandbox, sub_agent=sub_agent, budget=budget
             )
-        return reflection
+        learnings = [
+            learning.model_copy(update={"trace_ids": named_items(learning.evidence, batch or ()) or list(batch or ())})
+            for learning in reflection.extracted_learnings
+        ]
+        return reflection.model_copy(update={"extracted_learnings": learnings})
 
     def _functions(self, sub_agent: SubAgentLLM) -> dict[str, Callable[..., Any]]:
         functions: dict[str, Callable[..., Any]] = {}
@@ -227,13 +236,14 @@ class RRStep(SubRunner[RRIterationContext]):
 
     def _build_inner_pipeline(self, **kwargs: Any) -> Pipeline[RRIterationContext]:
         budget: CallBudget = kwargs["budget"]
+        item_ids = kwargs["batch"] or ()
         sandbox: SandboxLike = kwargs["sandbox"]
         return Pipeline(
             [
                 LLMCallStep(self.llm, budget, reserve=self._reserve(budget)),
                 ExtractCodeStep(),
                 SandboxExecStep(sandbox, kwargs["sub_agent"]),
-                CheckResultStep(self.config, self.llm),
+                CheckResultStep(self.config, self.llm, item_ids=item_ids if len(item_ids) > 1 else ()),
             ]
         )
 
@@ -285,10 +295,14 @@ class RRStep(SubRunner[RRIterationContext]):
         answers.append("" if ctx.llm_response is None else ctx.llm_response.text)
         problem = ctx.problem or "no result was submitted"
         if self.config.enable_fallback_synthesis and ctx.budget.consume():
-            request = message_to_model(_SYNTHESIS, self.max_iterations, self.config)
-            turn = _turn_of(ctx, self.config)
-            last = Turn(turn.iteration, (turn.messages[0], request), True)
-            messages = fitted_messages(ctx.head, [*ctx.turns, last], self.config.max_context_chars)
+            last = _turn_of(ctx, self.config)
+            told = "".join(message["content"].partition("\n")[2] + "\n\n" for message in last.messages[1:])
+            request = {
+                "role": "user",
+                "content": f"[Iteration {ctx.iteration}/{self.max_iterations}]\n{told}{_SYNTHESIS}",
+            }
+            turns = [*ctx.turns, replace(last, messages=(last.messages[0], request))]
+            messages = fitted_messages(ctx.head, turns, self.config.max_context_chars)
             response = ask_model(self.llm, messages, {}, kind="synthesis")
             ctx.budget.spend(response, sum(len(message["content"]) for message in messages))
             answers.append(response.text)
@@ -317,45 +331,20 @@ def _sandbox(
     return TraceSandbox(trace, skills, limits=limits, functions=functions, batch=batch)
 
 
-def _session_trace(told: Mapping[str, str], reasoning: str, trace: object) -> dict[str, Any]:
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _session_trace(told: Mapping[str, str], reasoning: str, read: StandardTrace) -> dict[str, Any]:
     """Return the record as it is in the session. What the caller knows has priority over what the trace says."""
-    read = read_trace(trace)
     steps: Sequence[Mapping[str, Any]] = read["steps"]
     if not steps and (reasoning or read["reasoning"]):
         content = reasoning or read["reasoning"]
         steps = [{"kind": "thought", "name": "", "content": content, "is_error": False, "place": "reasoning"}]
     names = ("question", "answer", "ground_truth", "feedback")
-    known = {name: told.get(name) or (read.get(name) or "") for name in names}
+    known = {name: told.get(name) or read.get(name) or "" for name in names}
     more = {"context": read["context"], "rest": read["rest"]}
     return {**known, "steps": list(steps), **{name: value for name, value in more.items() if value}}
-
-
-def _items_of(trace: object) -> dict[str, object] | None:
-    """Return the traces in a batch by their ids; None if it is a single trace.
-
-    A batch is a dict with nothing but `items` or `traces`, or a list of dicts that are traces: messages and steps, of
-    which a single trace may be a list, have neither a question nor steps or messages of their own.
-    """
-    held = trace
-    if isinstance(trace, Mapping):
-        if len(trace) != 1 or next(iter(trace)) not in ("items", "traces"):
-            return None
-        held = next(iter(trace.values()))
-        if isinstance(held, Mapping):
-            return {str(name): item for name, item in held.items()}
-    if not isinstance(held, list | tuple) or not held:
-        return None
-    if held is trace and not all(isinstance(item, Mapping) and _TRACE_FIELDS.intersection(item) for item in held):
-        return None
-    items: dict[str, object] = {}
-    for number, item in enumerate(held, 1):
-        given = (item.get("trace_id") or item.get("id")) if isinstance(item, Mapping) else None
-        name = str(given or number)
-        items[name if name not in items else f"{name}#{number}"] = item
-    return items
-
-
-_TRACE_FIELDS = frozenset({"question", "task", "steps", "messages"})
 
 
 def _joined(reflections: Sequence[ReflectorOutput]) -> ReflectorOutput:

@@ -7,7 +7,7 @@ import json
 import re
 import textwrap
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ __all__ = [
     "SandboxExecStep",
     "SandboxLike",
     "message_to_model",
+    "named_items",
     "parsed_reflection",
 ]
 
@@ -253,19 +254,21 @@ class CheckResultStep:
     """Accepts a submitted reflection, or tells the model what to do next.
 
     A value submitted with `FINAL` is accepted if the code ran without an error, an earlier turn has looked at the data,
-    and the value is a reflection.
+    and the value is a reflection. In a batch, each of its learnings must name the traces that show it.
 
     Args:
         config: The configuration.
         llm: The client of the model, whose keys are redacted.
+        item_ids: The ids of the traces in a batch.
     """
 
     requires = frozenset({"iteration", "llm_response", "code", "direct_response", "exec_result"})
     provides = frozenset({"terminated", "reflection", "feedback_messages", "problem", "has_looked", "record"})
 
-    def __init__(self, config: RRConfig, llm: object = None) -> None:
+    def __init__(self, config: RRConfig, llm: object = None, *, item_ids: Collection[str] = ()) -> None:
         self.config = config
         self.llm = llm
+        self.item_ids = item_ids
 
     def __call__(self, ctx: RRIterationContext) -> RRIterationContext:
         """Put the reflection, or the message for the next turn, on the context."""
@@ -301,7 +304,24 @@ class CheckResultStep:
                 "output, and submit in a later iteration."
             )
         reflection, problem = parsed_reflection(result.final)
+        if reflection is not None and (unnamed := self._without_items(reflection)):
+            reflection = None
+            problem = (
+                f"The evidence of {unnamed} names no record. Add the ids of all records that show it, in the form "
+                "`ids: ID, ID`."
+            )
         return reflection, f"FINAL was not accepted. {problem}" if problem else ""
+
+    def _without_items(self, reflection: ReflectorOutput) -> str:
+        """Return the names of the learnings that do not name a trace of the batch; empty if all do."""
+        if not self.item_ids:
+            return ""
+        learnings = enumerate(reflection.extracted_learnings)
+        return ", ".join(
+            f"extracted_learnings[{index}]"
+            for index, learning in learnings
+            if not named_items(learning.evidence, self.item_ids)
+        )
 
 
 def parsed_reflection(value: object) -> tuple[ReflectorOutput | None, str]:
@@ -330,6 +350,22 @@ def parsed_reflection(value: object) -> tuple[ReflectorOutput | None, str]:
     if not any(text.strip() for text in texts) and not reflection.extracted_learnings:
         return None, "The reflection is empty."
     return reflection, ""
+
+
+def named_items(evidence: str, item_ids: Collection[str]) -> list[str]:
+    """Return the traces of a batch that a text names, in their order.
+
+    Args:
+        evidence: The text. What follows `ids:` counts, if it has that.
+        item_ids: The ids of the traces.
+
+    Example:
+        >>> named_items("ids: run-12, logs/a.jsonl#3.", ["run-1", "run-12", "a.jsonl#3", "logs/a.jsonl#3"])
+        ['run-12', 'logs/a.jsonl#3']
+    """
+    listed = evidence.partition("ids:")[2] or evidence
+    # Neither before nor after it may be what could make it a part of a longer id.
+    return [id for id in item_ids if re.search(rf"(?<![\w./#-]){re.escape(id)}(?![\w-]|[./#]\w)", listed)]
 
 
 def _report(result: ExecutionResultLike, problem: str, redactor: Redactor, config: RRConfig) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         unfinished_runs,
     )
     from ace.runners.run_session import SkillbookNotWrittenError
-    from ace.runners.samples import RecordedTrace
+    from ace.runners.samples import RecordedTrace, TraceGroup
     from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
     from ace.runners.spend import Spend, SpendLedger, spend_of_days
     from ace.runners.trace_analyser import TraceAnalyser
@@ -48,6 +48,7 @@ __all__ = [
     "SpendLedger",
     "StepOptions",
     "TraceAnalyser",
+    "TraceGroup",
     "UnfinishedRun",
     "client_from_model",
     "give_up",
@@ -81,6 +82,7 @@ _find, __dir__ = lazy_exports(
         "SpendLedger": "spend",
         "StepOptions": "settings",
         "TraceAnalyser": "trace_analyser",
+        "TraceGroup": "samples",
         "RunInUseError": "run_record",
         "UnfinishedRun": "run_record",
         "client_from_model": "clients",

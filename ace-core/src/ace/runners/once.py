@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
 from ace.runners.run_record import recorded_runs
-from ace.runners.samples import RecordedTrace, UnreadRecord
+from ace.runners.samples import RecordedTrace, TraceGroup, UnreadRecord
 
 if TYPE_CHECKING:
     from ace.roles.trace_reading.plain import Plain
@@ -51,10 +51,14 @@ class Content:
     """The digest of everything; feedback and answers are part of the content."""
     whole: Beginning | None = None
     """The record as the beginning of a longer one; None if it cannot grow."""
+    members: tuple[str, ...] = ()
+    """The digests of the traces in a group; empty for one that cannot be read."""
 
     @property
     def note(self) -> dict[str, object]:
         """What a store notes about a sample that was learned."""
+        if self.members:
+            return {"members": list(self.members)}
         return {"content": self.digest} if self.whole is None else {"content": self.digest, "whole": list(self.whole)}
 
 
@@ -74,6 +78,9 @@ def content_of(item: object, *, can_grow: bool = False) -> Content:
         >>> content_of(first) == content_of(second)
         True
     """
+    if isinstance(item, TraceGroup):
+        members = tuple(map(_digest_of_member, item.traces))
+        return Content(_digest(list(members)), members=members)
     record = _record_of(item)
     digest = _digest_of(record)
     growing = _growing(record) if can_grow else None
@@ -122,7 +129,8 @@ class LearnedContents:
         if not self._digests:
             return False
         try:
-            return content_of(item).digest in self._digests
+            content = content_of(item)
+            return self._digests.issuperset(content.members or [content.digest])
         except (OSError, ValueError) as error:  # it is raised again in the run, which reports the input as failed
             logger.debug("The content of an input cannot be compared: %s", error)
             return False
@@ -133,7 +141,7 @@ class LearnedContents:
         Args:
             item: The trace.
         """
-        if not self._beginnings:
+        if not self._beginnings or isinstance(item, TraceGroup):
             return None
         try:
             growing = _growing(_record_of(item))
@@ -152,6 +160,8 @@ class LearnedContents:
     def _add(self, note: Mapping[str, Any], *, beginning_only: bool) -> None:
         if "content" in note and not beginning_only:
             self._digests.add(note["content"])
+        if not beginning_only:
+            self._digests.update(filter(None, note.get("members", ())))
         if "whole" in note:
             whole = Beginning(*note["whole"])
             self._beginnings[whole.kind].setdefault(whole.length, set()).add(whole.digest)
@@ -252,6 +262,15 @@ def _questions() -> tuple[str, ...]:
 def _record_of(item: object) -> object:
     record = item.record if isinstance(item, RecordedTrace) else item
     return record.load() if isinstance(record, UnreadRecord) else record
+
+
+def _digest_of_member(trace: RecordedTrace) -> str:
+    """Return the digest of a trace in a group, which costs only itself if it cannot be read."""
+    try:
+        return _digest_of(_record_of(trace))
+    except (OSError, ValueError) as error:  # the reflection reports it
+        logger.debug("The content of %s cannot be read: %s", trace.place, error)
+        return ""
 
 
 def _digest_of(record: object) -> str:

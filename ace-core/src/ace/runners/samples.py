@@ -22,6 +22,7 @@ __all__ = [
     "DrawnSample",
     "RecordedTrace",
     "SampleInFlight",
+    "TraceGroup",
     "UnreadRecord",
     "check_context",
     "check_items",
@@ -51,6 +52,42 @@ class RecordedTrace:
     """Where it was found, such as `logs/a.jsonl#12`."""
 
 
+@checked_class
+@dataclass(frozen=True, slots=True)
+class TraceGroup:
+    """Several recorded traces that are reflected on together, as one input of `TraceAnalyser.run`.
+
+    It needs a reflector that takes several traces at once, such as `ace.rr.RRStep`.
+
+    Raises:
+        ValueError: There are no traces, or two of them have the same place.
+
+    Example:
+        >>> traces = RecordedTrace({"answer": "4"}, "a.jsonl#1"), RecordedTrace({"answer": "5"}, "a.jsonl#2")
+        >>> TraceGroup(traces).place
+        'a.jsonl#1 and 1 more'
+    """
+
+    traces: tuple[RecordedTrace, ...]
+    """The traces."""
+
+    def __post_init__(self) -> None:
+        places = {trace.place for trace in self.traces}
+        if not places or len(places) != len(self.traces):
+            raise ValueError(f"a group needs traces with different places, got {len(self.traces)} with {len(places)}")
+
+    @property
+    def place(self) -> str:
+        """The place of the first trace, and how many others there are."""
+        more = f" and {len(self.traces) - 1} more" if len(self.traces) > 1 else ""
+        return f"{self.traces[0].place}{more}"
+
+    @property
+    def batch(self) -> dict[str, object]:
+        """The records by place, as a reflector takes them."""
+        return {"items": {trace.place: trace.record for trace in self.traces}}
+
+
 class UnreadRecord(ABC):
     """A record that stays in its file until it is needed.
 
@@ -72,8 +109,8 @@ class UnreadRecord(ABC):
 def trace_identity(item: object, index: int) -> str:
     """Return the name of a sample or a trace. The same input has the same name in every epoch and every run.
 
-    A `RecordedTrace` is named by the hash of its record and its place. Anything else is named by its own id or, without
-    an id, by its hash and index.
+    A `RecordedTrace` is named by the hash of its record and its place, and a `TraceGroup` by those of its traces.
+    Anything else is named by its own id or, without an id, by its hash and index.
 
     Args:
         item: The input.
@@ -87,6 +124,8 @@ def trace_identity(item: object, index: int) -> str:
     """
     if isinstance(item, RecordedTrace):
         return f"{_hash(item.record)}@{item.place}"
+    if isinstance(item, TraceGroup):
+        return f"{_hash([trace_identity(trace, index) for trace in item.traces])}@{item.place}"
     own = _own_id(item)
     if own:
         return own

@@ -11,7 +11,7 @@ from ace.context import ACEStepContext
 from ace.runners.base import ACERunner
 from ace.runners.clients import client_and_options
 from ace.runners.run_options import RunOptions
-from ace.runners.samples import RecordedTrace
+from ace.runners.samples import RecordedTrace, TraceGroup, trace_identity
 from ace.runners.settings import LearningOptions, LearningSettings, StepOptions
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ class TraceAnalyser(ACERunner):
         """Learn from all traces, in every epoch.
 
         Args:
-            traces: The traces, of any type, or each as a `RecordedTrace`; a sequence if there are several epochs.
+            traces: The traces, of any type, or each as a `RecordedTrace`; several together as a `TraceGroup`. A
+                sequence if there are several epochs.
             epochs: The number of passes over the traces.
             **options: Those of every run, see `RunOptions`: wait, workers, max_in_flight, on_sample_done,
                 on_sample_end, cancel_token, run_id, resume, once, max_cost, fail_fast, max_consecutive_failures.
@@ -154,4 +155,7 @@ class TraceAnalyser(ACERunner):
         ctx = super()._build_context(item, **kwargs)
         if isinstance(item, RecordedTrace):
             return ctx.replace(trace=item.record, metadata={**ctx.metadata, "place": item.place})
+        if isinstance(item, TraceGroup):
+            ids = {trace.place: trace_identity(trace, index) for index, trace in enumerate(item.traces, 1)}
+            return ctx.replace(trace=item.batch, metadata={**ctx.metadata, "place": item.place, "trace_ids": ids})
         return ctx.replace(trace=item)

@@ -32,6 +32,7 @@ from ace.skillbook.json_read import (
     read_cases,
     read_skill,
     read_source,
+    read_sources,
     shown,
     text_value,
     truth_value,
@@ -68,6 +69,7 @@ def event_dict(event: Event) -> dict[str, Any]:
         case Updated():
             cases = {"cases": [case.to_dict() for case in event.cases]} if event.cases else {}
             pinned = {} if event.pinned is None else {"pinned": event.pinned}
+            further = [source.to_dict() for source in event.further_sources]
             return {
                 "kind": "update",
                 "skill_id": event.skill_id,
@@ -77,6 +79,7 @@ def event_dict(event: Event) -> dict[str, Any]:
                 "at": event.at,
                 **cases,
                 **pinned,
+                **({"further_sources": further} if further else {}),
             }
         case Tagged():
             counters = dict(event.counters)
@@ -131,6 +134,7 @@ def _event(fields: dict[str, Any]) -> Event:
             return Added(_skill(fields["skill"]), number)
         case "update":
             source = fields["source"]
+            further = read_sources(fields.get("further_sources"), "further_sources")
             texts = object_value(fields["texts"], "texts")
             return Updated(
                 _text(fields, "skill_id"),
@@ -140,6 +144,7 @@ def _event(fields: dict[str, Any]) -> Event:
                 _text(fields, "at"),
                 read_cases(fields.get("cases"), "cases"),
                 truth_value(fields["pinned"], "pinned") if "pinned" in fields else None,
+                further,
             )
         case "tag":
             return Tagged(_text(fields, "skill_id"), _counters(fields), _text(fields, "at"))

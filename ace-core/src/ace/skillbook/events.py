@@ -56,6 +56,8 @@ class Updated:
     """Cases to add to the skill."""
     pinned: bool | None = None
     """Whether to pin or unpin the skill; None changes nothing."""
+    further_sources: tuple[InsightSource, ...] = ()
+    """The sources besides `source`, where several traces taught it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +305,7 @@ def _update(state: BookState, event: Updated) -> None:
     if event.cases:
         changes["cases"] = _joined(_not_run(skill.cases) if "cases" in changes else skill.cases, event.cases)
     if event.source is not None:
-        changes["sources"] = join_sources(skill.sources, (event.source,))
+        changes["sources"] = join_sources(skill.sources, (event.source, *event.further_sources))
     if event.pinned is not None:
         changes["pinned"] = event.pinned
     state.put(skill.replace(**changes))

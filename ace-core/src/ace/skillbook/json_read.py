@@ -463,7 +463,7 @@ def read_skill(id: str, data: Any, *, strict: bool) -> Skill:
         updated_at=optional_text(fields.get("updated_at"), f"{place}.updated_at") or "",
         embedding=vector_bytes(fields.get("embedding"), f"{place}.embedding"),
         status=status,
-        sources=_sources(fields.get("sources"), place, strict=strict),
+        sources=read_sources(fields.get("sources"), f"{place}.sources", strict=strict),
         merged_into=optional_text(fields.get("merged_into"), f"{place}.merged_into"),
         cases=read_cases(fields.get("cases"), f"{place}.cases"),
         pinned=truth_value(fields.get("pinned", False), f"{place}.pinned"),
@@ -501,10 +501,10 @@ def _section_of(sections: Any) -> dict[str, str]:
     return found
 
 
-def _sources(value: Any, skill_place: str, *, strict: bool) -> tuple[InsightSource, ...]:
+def read_sources(value: Any, place: str, *, strict: bool = True) -> tuple[InsightSource, ...]:
+    """Read a list of sources; None is an empty one."""
     if value is None:
         return ()
-    place = f"{skill_place}.sources"
     if not isinstance(value, list):
         raise SkillbookFileError(f"must be a list, got {shown(value)}", place=place)
     return tuple(read_source(item, f"{place}[{index}]", strict=strict) for index, item in enumerate(value))

@@ -147,8 +147,21 @@ def check_operation(operation: UpdateOperation) -> None:
             check_text(text, name)
     if operation.insight_source is not None:
         check_source(operation.insight_source)
+    _further_sources(operation)
     if operation.cases:
         check_cases(operation.cases)
+
+
+def _further_sources(operation: UpdateOperation) -> list[InsightSource]:
+    """Return the sources of an operation besides its first one, which they resemble in everything but the trace."""
+    try:
+        traces = operation.evidence_traces
+    except ValueError as error:
+        raise EventRefusedError(str(error)) from None
+    first = operation.insight_source
+    if first is None:
+        return []
+    return [check_source(replace(first, trace_id=each)) for each in traces if each != first.trace_id]
 
 
 def added(
@@ -162,6 +175,8 @@ def added(
     evidence: str | None = None,
     source: InsightSource | None = None,
     cases: Sequence[SkillCase] = (),
+    *,
+    further_sources: Sequence[InsightSource] = (),
 ) -> Added:
     """Return the event that adds a skill.
 
@@ -194,7 +209,7 @@ def added(
             "updated_at": at,
             "embedding": None,
             "status": ACTIVE,
-            "sources": () if source is None else (check_source(source),),
+            "sources": () if source is None else (check_source(source), *further_sources),
             "merged_into": None,
             "cases": check_cases(cases) if cases else (),
             "pinned": False,
@@ -211,6 +226,8 @@ def updated(
     source: InsightSource | None,
     cases: Sequence[SkillCase] = (),
     pinned: bool | None = None,
+    *,
+    further_sources: Sequence[InsightSource] = (),
 ) -> Updated:
     """Return the event that changes a skill; None leaves a text or the pin unchanged.
 
@@ -227,7 +244,8 @@ def updated(
             check_text(text, name)
     counts = check_counters(counters) if counters else {}
     checked = check_cases(cases) if cases else ()
-    return Updated(skill_id, new, counts, None if source is None else check_source(source), at, checked, pinned)
+    source = None if source is None else check_source(source)
+    return Updated(skill_id, new, counts, source, at, checked, pinned, tuple(further_sources))
 
 
 def cases_put(skill_id: str, cases: Sequence[SkillCase], at: str) -> CasesChanged:
@@ -300,7 +318,7 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
     if type_name == "REMOVE":
         return Removed(id, False, at)
     if type_name == "TAG":
-        counters = check_counters(operation.metadata or {})
+        counters = check_counters(operation.counters)
         counters = {tag: increment for tag, increment in counters.items() if increment}
         if not counters:
             raise EventRefusedError(f"TAG needs a counter in metadata: one of {', '.join(TAGS)}")
@@ -316,10 +334,11 @@ def event_of(state: BookState, operation: UpdateOperation, at: str) -> Event:
         texts["section"] = None
     if skill.pinned and (texts["section"] is not None or texts["content"] not in (None, skill.content)):
         raise EventRefusedError(f"the skill {id!r} is pinned; its text and section cannot be changed")
-    if all(text is None for text in texts.values()) and not operation.metadata and not operation.cases:
+    if all(text is None for text in texts.values()) and not operation.counters and not operation.cases:
         raise EventRefusedError("UPDATE needs a content")
     cases = _timed(operation.cases, at)
-    return updated(id, at, texts, operation.metadata, operation.insight_source, cases)
+    further = _further_sources(operation)
+    return updated(id, at, texts, operation.counters, operation.insight_source, cases, further_sources=further)
 
 
 def _timed(cases: Sequence[SkillCase], at: str) -> list[SkillCase]:
@@ -347,11 +366,12 @@ def _added_by(state: BookState, operation: UpdateOperation, at: str) -> Added:
         operation.section or "",
         operation.content,
         wanted,
-        operation.metadata,
+        operation.counters,
         operation.justification,
         operation.evidence,
         operation.insight_source,
         _timed(operation.cases[:MAX_CASES], at),
+        further_sources=_further_sources(operation),
     )
     return event if wanted is None else Added(event.skill, NO_NUMBER)
 

@@ -71,7 +71,7 @@ class ApplyStep:
             "index": ctx.global_sample_index,
             "attempt": ctx.metadata.get("attempt", 0),
             "attempts": ctx.metadata.get("attempts", {}),
-            **ctx.metadata.get("content", {}),
+            **_content_note(ctx),
             **used_skills(ctx),
         }
         if asked := ctx.metadata.get("asked_cases"):
@@ -150,6 +150,17 @@ def _tell_proofs(ctx: ACEStepContext, notes: Sequence[ProofNote], report: Update
                 note.reason,
             )
         )
+
+
+def _content_note(ctx: ACEStepContext) -> Mapping[str, object]:
+    """Return what is noted about the content, without the traces of a group that were not learned from."""
+    note: Mapping[str, object] = ctx.metadata.get("content", {})
+    if ctx.reflection is None or "members" not in note:
+        return note
+    failed_items = list_in(mapping_in(ctx.reflection.raw, "rr_trace"), "failed_items")
+    failed = {each.get("index") for each in failed_items if isinstance(each, Mapping)}
+    members = [digest for index, digest in enumerate(list_in(note, "members")) if index not in failed]
+    return {**note, "members": members}
 
 
 def used_skills(ctx: ACEStepContext) -> Mapping[str, list[str]]:

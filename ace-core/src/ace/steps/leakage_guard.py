@@ -137,12 +137,14 @@ def known_of_task(ctx: ACEStepContext) -> KnownOfTask:
     Args:
         ctx: The context of the sample.
     """
-    from ace.roles.trace_reading import read_trace  # rarely needed, and slow to import
+    from ace.roles.trace_reading import read_batch, read_trace, traces_in_batch  # rarely needed, and slow to import
 
-    trace = read_trace(ctx.trace)
-    found = [getattr(ctx.sample, "ground_truth", None), trace["ground_truth"]]
+    batch = traces_in_batch(ctx.trace)
+    read = [read_trace(ctx.trace)] if batch is None else list(read_batch(batch)[0].values())
+    found = [getattr(ctx.sample, "ground_truth", None), *(trace["ground_truth"] for trace in read)]
     answers = [answer for answer in found if isinstance(answer, str)]
-    said = [trace["feedback"] or "", *(each["correction"] for each in trace["corrections"])]
+    said = [trace["feedback"] or "" for trace in read]
+    said += [each["correction"] for trace in read for each in trace["corrections"]]
     return KnownOfTask(
         answers, [each for each in said if not any(says_only_the_truth(each, answer) for answer in answers)]
     )

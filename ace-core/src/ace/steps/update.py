@@ -23,7 +23,7 @@ from ace.skillbook import BookMark
 from ace.steps.context_access import is_learned, model_calls_for, needed, run_of, stop_if_cancelled
 from ace.steps.proposals import Proposal, Proposals, conflicts
 from ace.steps.trace_cases import is_known, open_cases, redacted_case
-from ace.updates import UpdateBatch, UpdateOperation
+from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
@@ -108,7 +108,8 @@ class UpdateStep:
         secrets = known_secrets(getattr(self.skill_manager, "llm", None))
         update = proposal.output.update
         operations = _with_cases(update.operations, open_cases(ctx), reflection)
-        operations = [_with_source(operation, source, reflection) for operation in operations]
+        names = await calling.function(partial(_names_in_batch, ctx, proposal.redactor))
+        operations = [_with_source(operation, source, reflection, names) for operation in operations]
         if self.provenance == "ids":
             operations = [_without_trace(operation) for operation in operations if not _only_joins_cases(operation)]
         redacted = partial(_all_redacted, operations, secrets, proposal.redactor)
@@ -220,16 +221,39 @@ def _source_of(ctx: ACEStepContext, question: str) -> InsightSource:
     )
 
 
-def _with_source(operation: UpdateOperation, source: InsightSource, reflection: ReflectorOutput) -> UpdateOperation:
+def _names_in_batch(ctx: ACEStepContext, redactor: Redactor) -> dict[str, str]:
+    """Return the ids of the traces in a batch, by the names that the reflector knows; empty for a single trace."""
+    from ace.roles.trace_reading import shown_names, traces_in_batch
+
+    batch = traces_in_batch(ctx.trace)
+    if batch is None:
+        return {}
+    ids: Mapping[str, str] = ctx.metadata.get("trace_ids", {})
+    return {shown: ids.get(name, name) for shown, name in shown_names(batch, redactor).items()}
+
+
+def _with_source(
+    operation: UpdateOperation, source: InsightSource, reflection: ReflectorOutput, names: Mapping[str, str]
+) -> UpdateOperation:
     if operation.type not in ("ADD", "UPDATE") or operation.insight_source is not None:
         return operation
-    learnings = [item.learning for item in reflection.extracted_learnings]
+    learnings = {item.learning: item for item in reflection.extracted_learnings}
+    nearest = _nearest(operation.content or "", list(learnings))
     learned = dataclasses.replace(
         source,
         error_identification=encodable(reflection.error_identification),
-        learning_text=encodable(_nearest(operation.content or "", learnings) or reflection.key_insight),
+        learning_text=encodable(nearest or reflection.key_insight),
     )
-    return dataclasses.replace(operation, insight_source=learned)
+    if not operation.content or not names:
+        return dataclasses.replace(operation, insight_source=learned)
+    # What no learning of the reflector says was found in all of them.
+    shown = learnings[nearest].trace_ids if nearest in learnings else list(names)
+    traces = [names[name] for name in shown if name in names] or list(names.values())
+    return dataclasses.replace(
+        operation,
+        insight_source=dataclasses.replace(learned, trace_id=traces[0]),
+        metadata={**operation.metadata, EVIDENCE_TRACES: traces},
+    )
 
 
 def _all_redacted(
@@ -296,8 +320,12 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
             error_identification=redactor.redact(source.error_identification),
             learning_text=redactor.redact(source.learning_text),
         )
+    metadata = dict(operation.metadata)
+    if traces := operation.evidence_traces:
+        metadata[EVIDENCE_TRACES] = [redactor.redact_name(each) for each in traces]
     return dataclasses.replace(
         operation,
+        metadata=metadata,
         section=redact(operation.section, secrets),
         content=hidden(operation.content),
         justification=hidden(operation.justification),
@@ -316,7 +344,7 @@ def _without_trace(operation: UpdateOperation) -> UpdateOperation:
 
 
 def _only_joins_cases(operation: UpdateOperation) -> bool:
-    changes = operation.content, operation.section, operation.metadata
+    changes = operation.content, operation.section, operation.counters
     return operation.type == "UPDATE" and bool(operation.cases) and not any(changes)
 
 

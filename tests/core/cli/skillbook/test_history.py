@@ -32,6 +32,8 @@ BLAME = {
     "command": str,
     "skillbook": str,
     "skill": str,
+    "evidence": str | None,
+    "traces": [str],
     "proof": {"state": str, "cases": [dict]},
     "changes": [CHANGE],
 }

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from ace.cli.console import note
-from ace.cli.inputs import GatheredTraces, event_files
-from ace.cli.learning.learning_command import LearningCommand, ProofOptions, RunFlags
+from ace.cli.errors import UsageError
+from ace.cli.inputs import GatheredTraces, InputProblem, event_files
+from ace.cli.learning.learning_command import LearningCommand, ProofOptions, Results, RunFlags
 from ace.cli.learning.run_plan import RunPlan
-from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag
+from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.settings import load_settings
 from ace.cli.skillbooks.opening import SkillbookPlace
+from ace.runners import TraceGroup
 
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
@@ -37,6 +39,7 @@ def command(
     skillbook: SkillbookOption = None,
     model_options: ModelOptions = _DEFAULT_MODEL,
     run: RunFlags = _DEFAULT_RUN,
+    group: int | None = None,
     again: Annotated[bool, Flag] = False,
     yes: YesFlag = False,
     as_json: JsonFlag = False,
@@ -52,6 +55,7 @@ def command(
 
         ace learn logs/
         ace learn "runs/*.jsonl" --model anthropic/claude-sonnet-4-5 --max-cost 2
+        ace learn runs/ --reflector recursive --group 20
         cat trace.json | ace learn - --skillbook team.db
 
     Args:
@@ -59,13 +63,20 @@ def command(
         skillbook: The skillbook: .db keeps a history, .json is a plain file. [env: ACE_SKILLBOOK] [default: skills.db]
         model_options: Options of the model.
         run: Options of the run.
+        group: Review this many traces together, to find what shows only in several of them. Needs --reflector
+            recursive.
         again: Also process traces that this skillbook has already learned from. By default they are skipped, and only
             the new part of a trace that has grown is processed. (A .json skillbook does not record its traces.)
         yes: Do not ask for confirmation.
         as_json: Print the report as one JSON object.
     """
+    check_from_one({"--group": group})
+    if group is not None and run.reflector != "recursive":
+        raise UsageError("--group is an option of --reflector recursive")
     settings = load_settings({**model_options.flags(), **run.flags(), "skillbook": skillbook})
-    plan = RunPlan(command=Learn(again), paths=path, settings=settings, options=run, assume_yes=yes, as_json=as_json)
+    plan = RunPlan(
+        command=Learn(again, group), paths=path, settings=settings, options=run, assume_yes=yes, as_json=as_json
+    )
     return plan.carry_out()
 
 
@@ -74,10 +85,21 @@ class Learn(LearningCommand):
     """Learns from traces as they were recorded."""
 
     again: bool
+    group: int | None = None
     name = "learn"
 
+    @property
+    def noun(self) -> str:  # type: ignore[override]  # read only, as the others are used
+        """What one input is called."""
+        return "trace" if self.group is None else "group"
+
+    @property
+    def run_identity(self) -> Mapping[str, object]:
+        """The size of the groups: what was learned of other groups cannot be resumed."""
+        return {} if self.group is None else {"group": self.group}
+
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
-        """Return the traces, and say where a plugin would read them better."""
+        """Return the traces, in groups if asked to, and say where a plugin would read them better."""
         files = event_files(gathered.traces)
         if files:
             more = f" and {len(files) - 1} more" if len(files) > 1 else ""
@@ -86,7 +108,20 @@ class Learn(LearningCommand):
                 "trace of its own; a plugin for this format would read the session as a whole (`ace plugins` lists the "
                 "installed ones)"
             )
-        return super().inputs(gathered)
+        if self.group is None:
+            return gathered.traces
+        traces = gathered.traces
+        starts = range(0, len(traces), self.group)
+        return [TraceGroup(tuple(traces[start : start + self.group])) for start in starts]
+
+    def problems(self, results: Results) -> Sequence[InputProblem]:
+        """Return the traces in groups that were not learned from."""
+        return [
+            InputProblem(item["item"], item["error"])
+            for result in results
+            if result.output is not None and result.output.reflection is not None
+            for item in result.output.reflection.raw.get("rr_trace", {}).get("failed_items", ())
+        ]
 
     def learns_once(self, place: SkillbookPlace) -> bool:
         """Tell whether what any earlier run has learned is skipped: a store remembers, unless it is not asked to."""

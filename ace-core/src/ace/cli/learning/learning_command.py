@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 from cyclopts import Parameter
 
 from ace.cli.errors import UsageError
-from ace.cli.inputs import GatheredTraces
+from ace.cli.inputs import GatheredTraces, InputProblem
 from ace.cli.options import Flag, check_from_one
 from ace.cli.settings import Settings, SettingValue
 from ace.cli.skillbooks.opening import SkillbookPlace
@@ -145,6 +145,11 @@ class LearningCommand(ABC):
     activity = "learning from"
     """What is done with the inputs, for the first line."""
 
+    @property
+    def run_identity(self) -> Mapping[str, object]:
+        """The options that make it another run, beside those of all commands."""
+        return {}
+
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
         """Return what the runner takes. What turns out not to be an input is added to the problems.
 
@@ -229,6 +234,14 @@ class LearningCommand(ABC):
             place: The skillbook that learns.
         """
         return place.keeps_history
+
+    def problems(self, results: Results) -> Sequence[InputProblem]:
+        """Return the parts of inputs that were not learned from, although their inputs were.
+
+        Args:
+            results: What `run` returned.
+        """
+        return []
 
     def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
         """Return what this command adds to the report, as JSON values.

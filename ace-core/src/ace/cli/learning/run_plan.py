@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ace.cli.console import counted, last_note, note, print_json, print_text, warnings_shown
 from ace.cli.errors import DONE, INTERRUPTED, WITH_FAILURES, UsageError
 from ace.cli.fetch_model import fetch_if_missing
-from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, gather_traces, readable_records
+from ace.cli.inputs import STANDARD_INPUT, GatheredTraces, InputProblem, gather_traces, readable_records
 from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.progress import run_progress_shown
 from ace.cli.learning.run_report import RunCounts, print_report, report_as_json
@@ -44,6 +44,7 @@ class _Done:
     stopped_by: str = ""
     failed: Sequence[FailedSample] = ()
     further: Mapping[str, object] = field(default_factory=dict)
+    problems: Sequence[InputProblem] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,9 @@ class RunPlan:
                 done = self._learn(client, book, place, inputs, counts, run) if left or run.is_resumed else _Done()
                 if not left and not run.is_resumed:
                     counts.already_learned = len(inputs) * self.settings.epochs if not run.given_up else 0
-                report = counts.report(book, read=len(inputs), problems=gathered.problems, failed=done.failed)
+                report = counts.report(
+                    book, read=len(inputs), problems=[*gathered.problems, *done.problems], failed=done.failed
+                )
         self._report(target, report, run, done)
         return _ending(
             done.stopped_by,
@@ -141,7 +144,8 @@ class RunPlan:
             way_on=self._way_on(place),
         )
         further = self.command.further_results(results[0], self.settings.epochs) if results else {}
-        return _Done(stopped_by, runner.failures, further)
+        problems = self.command.problems(results[0]) if results else ()
+        return _Done(stopped_by, runner.failures, further, problems)
 
     def _report(self, target: SkillbookPlace, report: RunReport, run: _ChosenRun, done: _Done) -> None:
         if self.as_json:
@@ -216,7 +220,7 @@ class RunPlan:
         )
 
     def _chosen_run(self, book: Skillbook) -> _ChosenRun:
-        same = {"epochs": self.settings.epochs, "shuffle": self.options.shuffle}
+        same = {"epochs": self.settings.epochs, "shuffle": self.options.shuffle, **self.command.run_identity}
         return _run_over_inputs(
             self.command.name, self.paths, same, book, resume=self._resumes, gives_up=self.options.give_up
         )

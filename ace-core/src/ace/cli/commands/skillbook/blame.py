@@ -11,6 +11,7 @@ from ace.cli.skillbooks.history import described, newest_version, place_of
 from ace.cli.skillbooks.opening import location_of, opened
 from ace.cli.skillbooks.selection import bare_id, unknown_skill
 from ace.cli.skillbooks.skill_output import print_cases, proof_as_json
+from ace.skill import Skill
 from ace.skillbook.event_codec import event_dict
 from ace.skillbook.events import Imported
 from ace.skillbook.history import BlameEntry
@@ -22,9 +23,9 @@ __all__ = ["command"]
 def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
     """List every change to a skill, oldest first, with the time, the author and the sample that caused it.
 
-    The proof follows: each question that the skill was learned from, the wrong answer before, the correct answer, and
-    whether, when and which model answered it correctly with the skill. A JSON skillbook has no history, so only the
-    proof is shown.
+    If the skill names its evidence, or several traces taught it, those follow. Then comes the proof: each question that
+    the skill was learned from, the wrong answer before, the correct answer, and whether, when and which model answered
+    it correctly with the skill. A JSON skillbook has no history, so only the proof is shown.
 
     For example:
 
@@ -53,6 +54,8 @@ def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: Jso
                 "skillbook": shown_location(location),
                 "skill": wanted,
                 "changes": changes,
+                "evidence": None if skill is None else skill.evidence,
+                "traces": [] if skill is None else _traces_of(skill),
                 "proof": None if skill is None else proof_as_json(skill),
             }
         )
@@ -61,11 +64,28 @@ def command(skill_id: str, /, *, skillbook: SkillbookOption = None, as_json: Jso
         _print_changes(entries, wanted, location)
     else:
         note(f"ace: the skillbook {shown_location(location)!r} keeps no history, so only the proof is shown")
+    if skill is not None and has_history:
+        _print_evidence(skill)
     if skill is not None and skill.cases:
         if has_history:
             print_text("")
         print_cases(skill)
     return DONE
+
+
+def _print_evidence(skill: Skill) -> None:
+    """Print what supports a skill, and the traces that taught it if they are several."""
+    traces = _traces_of(skill)
+    facts = {"evidence": skill.evidence or "", "learned from": ", ".join(traces) if len(traces) > 1 else ""}
+    if any(facts.values()):
+        print_text("")
+    for name, value in facts.items():
+        if value:
+            print_text(f"{name}: {value}")
+
+
+def _traces_of(skill: Skill) -> list[str]:
+    return list(dict.fromkeys(place_of(source.trace_id) for source in skill.sources if source.trace_id))
 
 
 def _print_changes(entries: Sequence[BlameEntry], wanted: str, location: str) -> None:

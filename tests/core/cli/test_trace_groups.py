@@ -1,0 +1,117 @@
+"""`--group N`: several traces are explored together, and each skill names the traces that taught it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.skillbook import Skillbook
+from tests.core.rr.test_batch import CAUSES, SUBMIT, SURVEY, traces
+from tests.support.command_line import Done, ace
+from tests.support.reflection_script import Explorer, is_turn
+from tests.support.scripted_server import ScriptedRequest, ScriptedServer
+
+pytest.importorskip("pydantic_monty")
+
+GROUP = ["--reflector", "recursive", "--group", "40"]
+
+
+def script(request: ScriptedRequest) -> Any:
+    """A model that surveys all traces by code, and makes one skill of each learning."""
+    if is_turn(request):
+        return Explorer([SURVEY, SUBMIT])(request)
+    if request.role == "skill_manager":
+        learnings = re.findall(r'"learning": "(Avoid [^"]+)"', request.text)
+        skills = [{"type": "ADD", "section": "causes", "content": each} for each in dict.fromkeys(learnings)]
+        return {"reasoning": "One skill for each cause.", "operations": skills}
+    return "ready"
+
+
+def learn(server: ScriptedServer, folder: Path, *more: str) -> Done:
+    options = ["--model", "openai/scripted", "--api-base", server.api_base, "--no-prove", "--max-tokens", "500"]
+    return ace("learn", "runs", *options, *GROUP, *more, folder=folder)
+
+
+def lay_out(folder: Path) -> dict[str, object]:
+    (folder / "runs").mkdir()
+    found = traces()
+    for name, trace in found.items():
+        (folder / "runs" / f"{name}.json").write_text(json.dumps(trace), encoding="utf-8")
+    return found
+
+
+def sources(folder: Path) -> dict[str, list[str]]:
+    """Return the places of the traces that taught each skill."""
+    with Skillbook.open(folder / "skills.db") as book:
+        return {
+            skill.content: [source.trace_id.partition("@")[2] for source in skill.sources] for skill in book.skills()
+        }
+
+
+def test_each_skill_names_the_traces_that_show_it(tmp_path: Path) -> None:
+    lay_out(tmp_path)
+    with ScriptedServer(script) as server:
+        done = learn(server, tmp_path)
+        assert sum(is_turn(request) for request in server.requests) == 2
+        again = learn(server, tmp_path)
+        assert sum(is_turn(request) for request in server.requests) == 2
+    assert done.code == 0, done.err
+    assert "learning from 1 group" in done.err and "3 new skills" in done.err
+    assert again.code == 0 and "nothing to do: all 1 group had been learned before" in again.err
+    found = sources(tmp_path)
+    assert sorted(found) == sorted(f"Avoid {cause}" for cause in CAUSES)
+    for place, cause in enumerate(CAUSES):
+        expected = [f"runs/run-{number:02d}.json" for number in range(40) if number % 3 == place]
+        assert found[f"Avoid {cause}"] == expected
+    (skill,) = [skill for skill in found if skill.endswith("node-7")]
+    with Skillbook.open(tmp_path / "skills.db") as book:
+        (node,) = [each for each in book.skills() if each.content == skill]
+        assert [each.id for each in book.source_filter(trace_id=node.sources[5].trace_id)] == [node.id]
+    shown = ace("skillbook", "show", node.id, folder=tmp_path)
+    blame = ace("skillbook", "blame", node.id, folder=tmp_path)
+    for done in (shown, blame):
+        assert done.code == 0 and "runs/run-39.json" in done.out and "runs/run-38.json" not in done.out
+
+
+def test_a_trace_that_becomes_unreadable_costs_only_itself(tmp_path: Path) -> None:
+    lay_out(tmp_path)
+    broken = tmp_path / "runs" / "run-03.json"
+
+    def break_one(request: ScriptedRequest) -> Any:
+        if not broken.exists():
+            return script(request)
+        broken.unlink()  # after the inputs were listed, and before they are read
+        return script(request)
+
+    with ScriptedServer(break_one) as server:
+        done = learn(server, tmp_path, "--json")
+    report = json.loads(done.out)
+    assert done.code == 1
+    (problem,) = report["failures"]
+    assert (problem["place"], problem["stage"]) == ("runs/run-03.json", "input")
+    assert "runs/run-03.json" not in sources(tmp_path)["Avoid node-7"]
+    assert len(sources(tmp_path)["Avoid node-7"]) == 13
+    broken.write_text(json.dumps(traces()["run-03"]), encoding="utf-8")
+    with ScriptedServer(script) as server:
+        assert learn(server, tmp_path).code == 0
+        assert any(is_turn(request) for request in server.requests), "the trace that was not learned from is new"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--group", "5"], "--group is an option of --reflector recursive"),
+        (["--reflector", "recursive", "--group", "0"], "--group must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(flags: list[str], message: str, tmp_path: Path) -> None:
+    lay_out(tmp_path)
+    done = ace(
+        "learn", "runs", "--model", "openai/scripted", "--api-base", "http://127.0.0.1:9/v1", *flags, folder=tmp_path
+    )
+    assert done.code == 2
+    assert message in done.err
