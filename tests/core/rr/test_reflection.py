@@ -85,7 +85,8 @@ def test_ace_learns_a_skill_with_it() -> None:
 @pytest.mark.parametrize(
     ("turns", "refused_in", "told"),
     [
-        ([submit(), submit()], 1, "FINAL was not accepted: look at the data first."),
+        ([submit(), LOOK, submit()], 1, "FINAL was not accepted: look at the data first."),
+        ([python("x = 1"), submit(), LOOK, submit()], 2, "FINAL was not accepted: look at the data first."),
         (
             [LOOK, submit() + python("1 / 0"), submit()],
             2,
@@ -95,7 +96,7 @@ def test_ace_learns_a_skill_with_it() -> None:
         ([LOOK, python("FINAL('done')"), submit()], 2, "The value must be a dict with the fields of a reflection"),
         (["I would rather not.", LOOK, submit()], 1, "Your answer contains no Python code."),
     ],
-    ids=["without a look", "after an error", "a field is missing", "not a dict", "no code"],
+    ids=["without a look", "without output", "after an error", "a field is missing", "not a dict", "no code"],
 )
 def test_what_cannot_be_accepted_is_explained_to_the_model(turns: list[Turn], refused_in: int, told: str) -> None:
     with ScriptedServer(Explorer(turns)) as server:

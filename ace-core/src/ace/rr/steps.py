@@ -43,8 +43,8 @@ _FENCE = re.compile(
 _THOUGHTS = re.compile(r"\A\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 _MOST_SHOWN_ERRORS = 10
 _NO_CODE = (
-    "Your answer contains no Python code. Send the code to execute in one fenced ```python block. "
-    "When you are done, call FINAL(...) in it."
+    "Your answer contains no Python code. Send the code to execute in one fenced ```python block, for example:\n\n"
+    "```python\nprint(trace.summary())\n```\n\nWhen you are done, call FINAL(...) in such a block."
 )
 
 
@@ -109,7 +109,7 @@ class RRIterationContext(StepContext):
     problem: str = ""
     """Why the turn had no usable result; empty if it looked at the data without one."""
     has_looked: bool = False
-    """Whether an earlier turn has executed code without an error."""
+    """Whether an earlier turn has executed code that printed something and ended without an error."""
     is_last: bool = False
     """Whether the budget for model calls leaves only this turn."""
     questions: int = 0
@@ -253,7 +253,7 @@ class SandboxExecStep:
 class CheckResultStep:
     """Accepts a submitted reflection, or tells the model what to do next.
 
-    A value submitted with `FINAL` is accepted if the code ran without an error, an earlier turn has looked at the data,
+    A value submitted with `FINAL` is accepted if the code ran without an error, an earlier turn has printed something,
     and the value is a reflection. In a batch, each of its learnings must name the traces that show it.
 
     Args:
@@ -278,7 +278,7 @@ class CheckResultStep:
             reflection, problem = self._submitted(ctx, ctx.exec_result)
         if reflection is not None:
             reflection = _redacted_reflection(reflection, redactor)
-        looked = ctx.exec_result is not None and not ctx.exec_result.error
+        looked = ctx.exec_result is not None and not ctx.exec_result.error and bool(ctx.exec_result.stdout.strip())
         text = problem if ctx.exec_result is None else _report(ctx.exec_result, problem, redactor, self.config)
         feedback = message_to_model(text, ctx.iteration + 1, self.config)
         done = ctx.replace(
@@ -371,7 +371,7 @@ def named_items(evidence: str, item_ids: Collection[str]) -> list[str]:
 def _report(result: ExecutionResultLike, problem: str, redactor: Redactor, config: RRConfig) -> str:
     """Return what the model is told of an execution."""
     output = cut_middle(redactor.redact(result.stdout), config.max_output_chars)
-    parts = [f"Output:\n{output}" if output else "The code printed nothing."]
+    parts = [f"Output:\n{output}" if output else "The code printed nothing. Print what you want to see."]
     if result.error:
         parts.append(f"Error:\n{cut_middle(redactor.redact(result.error), config.max_output_chars)}")
     if result.session_lost:
