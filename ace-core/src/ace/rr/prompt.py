@@ -33,6 +33,7 @@ _NAMES = _text("session_names.md").strip()
 _EXAMPLE = _text("session_example.md").strip()
 _BATCH_NAMES = _text("batch_names.md").strip()
 _BATCH_EXAMPLE = _text("batch_example.md").strip()
+_FINAL_EXAMPLE = _text("final_example.md").strip()
 _ASK_LLM = _text("sub_questions.md").strip()
 _BATCH_TASK = _text("batch_task.md").strip()
 _LLM_QUERY = "- `llm_query(prompt)`: send a prompt to the second model as it is."
@@ -94,7 +95,7 @@ def _names(is_batch: bool, config: RRConfig) -> str:
         parts.append(_ASK_LLM)
     if config.enable_llm_query:
         parts.append(_LLM_QUERY)
-    return "\n".join([*parts, _FINAL, "", _BATCH_EXAMPLE if is_batch else _EXAMPLE])
+    return "\n".join([*parts, _FINAL, "", _BATCH_EXAMPLE if is_batch else _EXAMPLE, "", _FINAL_EXAMPLE])
 
 
 def _limits(config: RRConfig) -> str:

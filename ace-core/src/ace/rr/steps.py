@@ -299,9 +299,10 @@ class CheckResultStep:
         if result.error:
             return None, "FINAL was not accepted, because the code ended with an error. Correct it and submit again."
         if not ctx.has_looked:
+            look = "print(item_ids)" if self.item_ids else "print(trace.summary())"
             return None, (
                 "FINAL was not accepted: look at the data first. Print the parts of the trace that matter, read the "
-                "output, and submit in a later iteration."
+                f"output, and submit in a later iteration. For example, send this now:\n\n```python\n{look}\n```"
             )
         reflection, problem = parsed_reflection(result.final)
         if reflection is not None and (unnamed := self._without_items(reflection)):
@@ -371,7 +372,9 @@ def named_items(evidence: str, item_ids: Collection[str]) -> list[str]:
 def _report(result: ExecutionResultLike, problem: str, redactor: Redactor, config: RRConfig) -> str:
     """Return what the model is told of an execution."""
     output = cut_middle(redactor.redact(result.stdout), config.max_output_chars)
-    parts = [f"Output:\n{output}" if output else "The code printed nothing. Print what you want to see."]
+    parts = [f"Output:\n{output}"] if output else []
+    if not output and not problem:
+        parts.append("The code printed nothing. Print what you want to see.")
     if result.error:
         parts.append(f"Error:\n{cut_middle(redactor.redact(result.error), config.max_output_chars)}")
     if result.session_lost:
