@@ -85,6 +85,15 @@ def test_contradicting_rules_are_never_merged(kind: str, provider: str) -> None:
         assert [skill.content for skill in book.skills()] == list(texts)
 
 
+@pytest.mark.parametrize("provider", ["lexical", "local"])
+@pytest.mark.parametrize("kind", CONTRADICTING)
+def test_the_rule_for_similar_skills_does_not_merge_contradicting_ones(kind: str, provider: str) -> None:
+    book = book_with(*CONTRADICTING[kind])
+    config = DeduplicationConfig(rule="longest", embedding_provider=provider)
+    assert DeduplicationManager(config).consolidate(book).applied == ()
+    assert [skill.content for skill in book.skills()] == list(CONTRADICTING[kind])
+
+
 @pytest.mark.parametrize("kind", [*SAME, *REWORDED])
 def test_rules_that_say_the_same_are_merged(kind: str) -> None:
     for texts in ((SAME | REWORDED)[kind], (SAME | REWORDED)[kind][::-1]):

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from ace.deduplication import DeduplicationConfig, SimilarityDetector
 from ace.deduplication.detector import lexically_similar
 from ace.deduplication.resident_vectors import ResidentVectors
-from ace.deduplication.wording import telling_words
+from ace.deduplication.wording import compared_words
 from ace.protocols.deduplication import register_embedder, unregister_embedder
 from ace.providers import LiteLLMEmbedder
-from ace.retrieval import words
 from ace.skillbook import Skillbook
 from ace.skillbook.vectors import pack_vector
 from tests.support.role_inputs import book_with
@@ -39,7 +38,7 @@ def found(book: Skillbook, config: DeduplicationConfig | None = None) -> list[tu
 
 @given(TEXTS, st.floats(0.05, 1.0))
 def test_the_lexical_search_finds_every_pair(texts: list[str], threshold: float) -> None:
-    held = [set(words(" ".join(telling_words(text)))) for text in texts]
+    held = [compared_words(text) for text in texts]
     expected = {
         (a, b)
         for b in range(len(texts))

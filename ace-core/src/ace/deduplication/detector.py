@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ace.arguments import checked_class
-from ace.deduplication.wording import telling_words, told_values
+from ace.deduplication.wording import compared_words, telling_words, told_values
 from ace.protocols.deduplication import DeduplicationConfig, EmbedderLike, EmbeddersOwn, find_embedder
-from ace.retrieval import words
 from ace.retrieval.vectors import embedded_texts
 from ace.skill import Skill
 from ace.skillbook import Skillbook
@@ -25,8 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SimilarGroup", "SimilarPair", "SimilarityDetector", "groups_of_pairs", "lexically_similar", "same_wording"]
 
-LEXICAL_THRESHOLD = 0.6
-"""The default similarity threshold for comparing words, without an embedding model."""
+LEXICAL_THRESHOLD = 0.68
+"""The default similarity threshold for comparing words, without an embedding model.
+
+As for each embedder, it is calibrated on 100 labelled pairs (`tests/core/deduplication/labelled_pairs.jsonl`).
+"""
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 LARGEST_GROUP = 8
 """The maximum number of skills to judge at once; the others are judged the next time."""
@@ -37,8 +39,8 @@ def lexically_similar(texts: Sequence[str], threshold: float) -> Iterator[tuple[
     """Yield the pairs of texts whose words have at least this cosine similarity.
 
     The cosine of two sets of words is the number of words in both, over the geometric mean of their
-    sizes. Two sets that reach the threshold share a word among the rarest of each, so only those are
-    looked up.
+    sizes; words such as "the" and "of" do not count. Two sets that reach the threshold share a word
+    among the rarest of each, so only those are looked up.
 
     Args:
         texts: The texts to compare with each other.
@@ -52,7 +54,7 @@ def lexically_similar(texts: Sequence[str], threshold: float) -> Iterator[tuple[
         >>> list(lexically_similar(texts, 0.8))
         [(0, 2, 1.0)]
     """
-    found = [frozenset(words(" ".join(telling_words(text)))) for text in texts]
+    found = [compared_words(text) for text in texts]
     how_many = Counter(word for held in found for word in held)
     rarest_first = [sorted(held, key=lambda word: (how_many[word], word)) for held in found]
     holders: dict[str, list[int]] = {}
@@ -251,6 +253,10 @@ class SimilarGroup:
 
     skills: tuple[Skill, ...]
     pairs: tuple[SimilarPair, ...]
+
+    def has_pair(self, first: Skill, second: Skill) -> bool:
+        """Return whether two of its skills are similar to each other."""
+        return any({pair.first.id, pair.second.id} == {first.id, second.id} for pair in self.pairs)
 
 
 def same_wording(skillbook: Skillbook, *, within_section_only: bool) -> list[list[Skill]]:

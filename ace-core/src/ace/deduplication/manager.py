@@ -26,6 +26,7 @@ from ace.deduplication.operations import (
     similarity_report,
 )
 from ace.deduplication.proving import Decisions, lost_values
+from ace.deduplication.wording import may_contradict
 from ace.protocols.deduplication import CaseProverLike, DeduplicationConfig, EmbedderLike, SkillConsolidatorLike
 from ace.skill import Skill, similarity_pair
 from ace.skillbook import Skillbook
@@ -68,7 +69,8 @@ class DeduplicationManager:
     """Finds similar skills and consolidates them.
 
     Skills with the same wording and the same numbers, codes and names are merged by rule. Other similar skills are
-    judged by the skill manager, all in one call; without a skill manager they are not changed.
+    judged by the skill manager, all in one call; without a skill manager they are not changed. With the rule `longest`
+    of the settings, similar skills that cannot contradict each other are merged before that, without a model.
 
     A change to skills with cases is proven first: the questions of all their cases are asked with the new text. A
     merge that breaks a case is skipped, and the decision to keep the skills is recorded with the reason. Without a
@@ -163,14 +165,20 @@ class DeduplicationManager:
             return ConsolidationResult()
         by_rule, rule_problem = self._carried_out(self._by_rule(skillbook), skillbook)
         groups, problem = self._similar_groups(skillbook)
+        similar = Decisions(self.prover)
+        if self.config.rule == "longest":
+            self._merge_into_longest(groups, similar)
+        merged, merge_problem = self._carried_out(similar, skillbook)
+        if merged.applied:
+            groups, _ = self._similar_groups(skillbook)
         judged, judge_problem = self._judged(groups[:_GROUPS_PER_QUESTION], skillbook)
         touched = {id for operation in judged.applied for id in operation.skill_ids}
         undecided = [tuple(skill.id for skill in group.skills) for group in groups]
         return ConsolidationResult(
-            applied=by_rule.applied + judged.applied,
-            skipped=by_rule.skipped + judged.skipped,
+            applied=by_rule.applied + merged.applied + judged.applied,
+            skipped=by_rule.skipped + merged.skipped + judged.skipped,
             undecided=tuple(ids for ids in undecided if touched.isdisjoint(ids)),
-            problem="; ".join(filter(None, (rule_problem, problem, judge_problem))),
+            problem="; ".join(filter(None, (rule_problem, problem, merge_problem, judge_problem))),
         )
 
     def parse_consolidation_operations(self, data: object) -> list[ConsolidationOperation]:
@@ -231,6 +239,20 @@ class DeduplicationManager:
             if len(taken) > 1:
                 decisions.allow(_merge_of(taken, kept))
         return decisions
+
+    def _merge_into_longest(self, groups: Sequence[SimilarGroup], decisions: Decisions) -> None:
+        """Choose the similar skills of each group that become one: the longest text, with the oldest id."""
+        for group in groups:
+            longest = max(group.skills, key=lambda skill: (skill.pinned, len(skill.content)))
+            joining = [longest, *_joining(longest, group)]
+            kept = longest if longest.pinned else min(joining, key=lambda skill: (skill.created_at, skill.id))
+            taken = [kept]
+            for skill in joining:
+                merge = _merge_of([kept, skill], kept, content=longest.content)
+                if skill is not kept and decisions.is_proven(merge, longest.content, [kept, skill], keeps_values=True):
+                    taken.append(skill)
+            if len(taken) > 1 and longest in taken:
+                decisions.allow(_merge_of(taken, kept, "similar; the longest text is kept", longest.content))
 
     def _same_wording(self, skillbook: Skillbook) -> list[list[Skill]]:
         return same_wording(skillbook, within_section_only=self.config.within_section_only)
@@ -296,8 +318,17 @@ class DeduplicationManager:
             decisions.allow(operation)
 
 
-def _merge_of(group: Sequence[Skill], kept: Skill, reasoning: str = "the same wording") -> MergeOp:
-    return MergeOp(tuple(skill.id for skill in group), kept.id, kept.content, reasoning)
+def _merge_of(group: Sequence[Skill], kept: Skill, reasoning: str = "the same wording", content: str = "") -> MergeOp:
+    return MergeOp(tuple(skill.id for skill in group), kept.id, content or kept.content, reasoning)
+
+
+def _joining(longest: Skill, group: SimilarGroup) -> Iterator[Skill]:
+    """Yield the skills of a group that can be merged into its longest one without a model."""
+    for skill in group.skills:
+        # A group may connect skills that are not similar to each other.
+        is_similar = skill is not longest and group.has_pair(longest, skill)
+        if is_similar and not skill.pinned and not may_contradict(longest.content, skill.content):
+            yield skill
 
 
 def _new_text(operation: MergeOp | UpdateOp, skills: Sequence[Skill]) -> str:

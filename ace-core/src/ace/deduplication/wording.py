@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-__all__ = ["plain_words", "telling_words", "told_values"]
+from ace.retrieval import words
+
+__all__ = ["compared_words", "may_contradict", "plain_words", "telling_words", "told_values"]
 
 _FILLER: Final = frozenset({"a", "an", "the", "please", "just", "really", "very"})
 _EMPHASIS_WORDS: Final = (
@@ -20,6 +22,22 @@ _EMPHASIS_WORDS: Final = (
 )
 _EMPHASIS: Final = frozenset(_EMPHASIS_WORDS.split())
 """Words that are written in capitals for emphasis and are therefore not names."""
+_FUNCTION_WORDS: Final = frozenset(
+    words(
+        "a an and are as at be by for from in into is it its of on or that the their there this to was were which "
+        "with you your"
+    )
+)
+"""Words that say nothing about what a text is about."""
+_CONTRASTS: Final = (
+    "all always any both don't down except fewer first high higher last least less low lower maximum minimum more most "
+    "never no none nor not nothing only up without above below over under one two three four five six seven eight nine "
+    "ten"
+)
+_DECIDING_WORDS: Final = frozenset(_CONTRASTS.split())
+"""Words with which one of two otherwise similar texts may say the opposite."""
+_ORDERING_WORDS: Final = frozenset({"after", "before", "instead", "than", "then", "unless", "until"})
+"""Words that make the meaning of a text depend on the order of the others."""
 _SENTENCE_SIGNS: Final = ".,;:!?"
 _SENTENCE_ENDS: Final = ".:!?"
 _QUOTES: Final = "`\"'\u201c\u201d\u2018\u2019"
@@ -63,6 +81,49 @@ def plain_words(text: str) -> tuple[str, ...]:
         False
     """
     return tuple(_compared(word, with_ending=True) for word in _split(text))
+
+
+def compared_words(text: str) -> frozenset[str]:
+    """Return the stems by which texts are compared: those of the significant words without function words.
+
+    Args:
+        text: The text of a skill.
+
+    Example:
+        >>> sorted(compared_words("Maintaining factual knowledge is crucial."))
+        ['crucial', 'factual', 'knowledg', 'maintain']
+    """
+    stems = frozenset(words(" ".join(telling_words(text))))
+    return stems - _FUNCTION_WORDS or stems
+
+
+def may_contradict(first: str, second: str) -> bool:
+    """Return whether a rule cannot tell that two similar texts say the same.
+
+    It is so if they differ in a number, code, name or quoted phrase, in a word such as "not", "only", "more" or "two",
+    or in nothing but one word, and if the order of their words matters because of one such as "before".
+
+    Args:
+        first: The text of a skill.
+        second: The text of another one.
+
+    Example:
+        >>> may_contradict("Always check the units.", "Never check the units.")
+        True
+        >>> may_contradict("Maintain factual knowledge for accuracy.", "Maintaining factual knowledge is crucial.")
+        False
+    """
+    held, other = frozenset(plain_words(first)), frozenset(plain_words(second))
+    return (
+        bool(_DECIDING_WORDS & (held ^ other))
+        or bool(_ORDERING_WORDS & (held | other))
+        or told_values(first) != told_values(second)
+        or _differ_in_one_word(telling_words(first), telling_words(second))
+    )
+
+
+def _differ_in_one_word(first: Sequence[str], second: Sequence[str]) -> bool:
+    return len(first) == len(second) and sum(a != b for a, b in zip(first, second, strict=True)) == 1
 
 
 def told_values(text: str) -> frozenset[str]:

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 BUILT_IN_PROVIDERS: Final = ("auto", "litellm", "local", "lexical")
+MERGE_RULES: Final = ("wording", "longest")
 
 
 class EmbeddersOwn(float):
@@ -55,16 +56,19 @@ class DeduplicationConfig:
     """Settings of deduplication.
 
     Raises:
-        ValueError: The threshold is not between 0 and 1, or the provider is unknown.
+        ValueError: The threshold is not between 0 and 1, or the provider or the rule is unknown.
     """
 
     enabled: bool = True
     """False disables deduplication."""
     similarity_threshold: float = DEFAULT_THRESHOLD
     """Cosine similarity from 0 to 1, from which two skills count as similar. By default the one that fits the
-    embedder: its `similarity_threshold`, such as 0.6 for `local`, else 0.85; `lexical` has 0.6."""
+    embedder: its `similarity_threshold`, such as 0.66 for `local`, else 0.85; `lexical` has 0.68."""
     within_section_only: bool = True
     """True compares only skills of one section."""
+    rule: str = "wording"
+    """What is merged without a model: `wording` merges skills of the same wording, and `longest` also similar ones.
+    The longest text and the oldest id are kept. Skills that may contradict each other are never merged by a rule."""
     embedding_provider: str = "auto"
     """`auto` uses LiteLLM if `embedding_model` is set, else word vectors on this machine if the extra
     `ace-core[embeddings]` is installed, else a lexical similarity that needs nothing; `litellm`, `local`, `lexical`
@@ -75,6 +79,8 @@ class DeduplicationConfig:
     def __post_init__(self) -> None:
         if not 0.0 <= self.similarity_threshold <= 1.0:
             raise ValueError(f"similarity_threshold must be between 0 and 1, got {self.similarity_threshold!r}")
+        if self.rule not in MERGE_RULES:
+            raise ValueError(f"rule must be {' or '.join(map(repr, MERGE_RULES))}, got {self.rule!r}")
         if self.embedding_provider in BUILT_IN_PROVIDERS:
             return
 

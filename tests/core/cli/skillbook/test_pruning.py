@@ -122,6 +122,7 @@ def test_skills_that_are_only_similar_are_listed_and_stay(folder: Path, run: Run
         (["prune", "--skillbook", "play.txt"], "ace skillbook import play.txt"),
         (["dedup", "--skillbook", "play.txt"], "ace skillbook import play.txt"),
         (["dedup", "--threshold", "2"], "between 0 and 1"),
+        (["dedup", "--rule", "shortest"], "--rule"),
         (["dedup", "--embedding-provider", "nobody"], "'nobody'"),
         (["dedup", "--skillbook", "nope.db"], "nope.db"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from ace.cli.console import counted, note, print_json, print_table, print_text
 from ace.cli.errors import DONE, WITH_FAILURES, UsageError, print_error
@@ -33,6 +33,7 @@ _DONE = {"MERGE": "merged", "DELETE": "removed", "UPDATE": "reworded", "KEEP": "
 
 def command(
     *,
+    rule: Literal["wording", "longest"] = "wording",
     threshold: float | None = None,
     across_sections: Annotated[bool, Flag] = False,
     embedding_provider: str = "auto",
@@ -46,7 +47,8 @@ def command(
     """Merge duplicate skills.
 
     Skills with the same wording and the same numbers, codes and names are merged: their counters add up, and their
-    sources and cases are joined. Skills that are only similar are listed and kept. With --model, the model decides
+    sources and cases are joined. Skills that are only similar are listed and kept, unless you choose --rule longest,
+    which merges them into the longest text if no word of them suggests a contradiction. With --model, the model decides
     whether to merge, remove, reword or keep them. A change to skills with cases is tested first: the model answers the
     questions of all their cases with the new text. A change that breaks a case is skipped, and such a merge is not
     tried again. Without --model, skills with cases are merged only if their texts differ in nothing but case,
@@ -58,8 +60,10 @@ def command(
         ace skillbook dedup --threshold 0.7 --model anthropic/claude-sonnet-4-5
 
     Args:
+        rule: What is merged without a model: skills with the same wording, or also similar ones, of which the longest
+            text and the oldest id are kept.
         threshold: The similarity, from 0 to 1, from which two skills count as similar. The default depends on the
-            embedder: 0.6 for local and lexical, else 0.85.
+            embedder: 0.66 for local, 0.68 for lexical, else 0.85.
         across_sections: Also compare skills of different sections.
         embedding_provider: The source of the vectors: auto, litellm, local, lexical, or the name of a plugin.
         embedding_model: The embedding model for litellm.
@@ -69,7 +73,7 @@ def command(
         yes: Do not ask for confirmation.
         as_json: Print one JSON object.
     """
-    config = _config(threshold, across_sections, embedding_provider, embedding_model)
+    config = _config(rule, threshold, across_sections, embedding_provider, embedding_model)
     location = location_of(skillbook)
     check_writable(location)
     with opened(location) as book:
@@ -105,7 +109,9 @@ def command(
     return WITH_FAILURES if result.problem else DONE
 
 
-def _config(threshold: float | None, across_sections: bool, provider: str, model: str | None) -> DeduplicationConfig:
+def _config(
+    rule: str, threshold: float | None, across_sections: bool, provider: str, model: str | None
+) -> DeduplicationConfig:
     from ace.deduplication import DeduplicationConfig
     from ace.protocols.deduplication import DEFAULT_THRESHOLD
 
@@ -113,6 +119,7 @@ def _config(threshold: float | None, across_sections: bool, provider: str, model
         return DeduplicationConfig(
             similarity_threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
             within_section_only=not across_sections,
+            rule=rule,
             embedding_provider=provider,
             embedding_model=model,
         )
