@@ -74,14 +74,14 @@ def refused_arguments(tool: str, error: ValidationError) -> MCPToolError:
         tool: The name of the tool.
         error: What pydantic found.
     """
-    problems: list[JsonValue] = []
-    for found in error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_PROBLEMS]:
-        place = ".".join(str(part) for part in found["loc"])[:_LONGEST_NAME]
-        problems.append({"field": place, "problem": found["msg"]})
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = ".".join(str(part) for part in first["loc"])[:_LONGEST_NAME] or "the arguments"
+    found = error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_PROBLEMS]
+    # The name of an unknown field comes from the client, too.
+    fields = [redact(".".join(str(part) for part in each["loc"]))[:_LONGEST_NAME] for each in found]
+    problems: list[JsonValue] = [
+        {"field": field, "problem": each["msg"]} for field, each in zip(fields, found, strict=True)
+    ]
     return MCPToolError(
         ErrorCode.VALIDATION_ERROR,
-        f"{tool}: {where}: {first['msg']}; correct the arguments, which tools/list describes",
+        f"{tool}: {fields[0] or 'the arguments'}: {found[0]['msg']}; correct the arguments, which tools/list describes",
         problems=problems,
     )

@@ -210,6 +210,20 @@ class SessionRegistry:
                 self._close(each)
             return [each.id for each in idle]
 
+    def check_budget(self) -> None:
+        """Check that model calls may cost more.
+
+        Raises:
+            MCPToolError: They have cost as much as the settings allow.
+        """
+        if self.budget_left == 0.0:
+            raise MCPToolError(
+                ErrorCode.PROVIDER_ERROR,
+                f"the model calls of this server have cost {self._spent:.4f} US dollars, and no more are allowed; "
+                "start it with a higher --max-cost",
+                max_cost=self._config.max_cost,
+            )
+
     def shut_down(self, *, seconds: float) -> bool:
         """Stop all calls, wait for them, and close all sessions and their skillbooks.
 
@@ -245,7 +259,7 @@ class SessionRegistry:
             self._close_one()
         chosen = SessionConfig() if config is None else config
         model = self._open_model(chosen)
-        client = StoppableClient(model.client, self._check_budget)
+        client = StoppableClient(model.client, self.check_budget)
         learner = ACELiteLLM(client, skillbook=self._book_of(session_id))
         session = self._sessions[session_id] = Session(session_id, chosen, learner, model.explain)
         return session
@@ -285,15 +299,6 @@ class SessionRegistry:
             with self._changed:
                 if current_stop() in self._stops:  # it is ours: observers see the events of the whole process
                     self._spent += event.cost
-
-    def _check_budget(self) -> None:
-        if self.budget_left == 0.0:
-            raise MCPToolError(
-                ErrorCode.PROVIDER_ERROR,
-                f"the model calls of this server have cost {self._spent:.4f} US dollars, and no more are allowed; "
-                "start it with a higher --max-cost",
-                max_cost=self._config.max_cost,
-            )
 
 
 def _check_config(session: Session, config: SessionConfig | None) -> None:

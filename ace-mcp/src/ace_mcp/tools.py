@@ -204,7 +204,7 @@ class SkillbookTools:
             Sample(each.question, each.context, each.ground_truth, dict(each.metadata or {})) for each in given.samples
         ]
         with self._sessions.using(given.session_id, stop, given.session_config) as session:
-            run = LearningRun(session, stop, progress, self._sessions.budget_left)
+            run = self._run(session, stop, progress)
             run.learn_samples(samples, given.epochs)
             failures = run.failures
             return LearnSampleOutput(processed=run.processed, failed=len(failures), failures=failures, **run.counts)
@@ -307,11 +307,15 @@ class SkillbookTools:
             return SkillbookFileOutput(session_id=session.id, path=str(path), count=len(added))
 
     def _learned_from(self, trace: object, session: Session, stop: Stop, progress: Progress) -> LearnTraceOutput:
-        run = LearningRun(session, stop, progress, self._sessions.budget_left)
+        run = self._run(session, stop, progress)
         run.learn_trace(trace)
         if failures := run.failures:
             raise MCPToolError(ErrorCode.VALIDATION_ERROR, f"nothing can be learned from it: {failures[0].what}")
         return LearnTraceOutput(learned=run.has_changed, **run.counts)
+
+    def _run(self, session: Session, stop: Stop, progress: Progress) -> LearningRun:
+        self._sessions.check_budget()
+        return LearningRun(session, stop, progress, self._sessions.budget_left)
 
     def _check_not_safe(self, doing: str) -> None:
         if self._config.safe_mode:

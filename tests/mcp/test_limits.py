@@ -1,0 +1,234 @@
+"""Safe mode, folders, time limits, budgets and cancellation: each limit holds, and what was learned is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from ace import Skillbook
+from tests.mcp.clients import World, content_of, error_of
+from tests.mcp.hanging_model import HangingModel
+from tests.support.learning_script import learning_script
+from tests.support.scripted_server import Answer, Reply, ScriptedRequest, ScriptedServer
+
+LEARN: list[tuple[str, dict[str, Any]]] = [
+    ("ace.learn.sample", {"samples": [{"question": "What about tides? LESSON tides"}]}),
+    ("ace.learn.feedback", {"question": "?", "answer": "!", "feedback": "LESSON tides"}),
+    ("ace.learn.trace", {"trace": "LESSON tides"}),
+]
+FILES: list[tuple[str, dict[str, Any]]] = [
+    ("ace.skillbook.save", {"path": "copy.json"}),
+    ("ace.skillbook.load", {"path": "copy.json"}),
+]
+
+
+def test_safe_mode_answers_and_shows_and_does_nothing_else(world: World) -> None:
+    world.taught("kelp")
+    before = {path: path.read_bytes() for path in world.data.iterdir() if path.name == "skills.db"}
+
+    async def converse() -> None:
+        async with world.connect(safe_mode=True) as client:
+            asked = {"session_id": "s", "question": "What about kelp?"}
+            assert content_of(await client.call_tool("ace.ask", asked))["answer"] == "LESSON kelp"
+            assert len(content_of(await client.call_tool("ace.skillbook.get", {"session_id": "s"}))["skills"]) == 1
+            for name, given in [*LEARN, *FILES]:
+                code, message, _ = error_of(await client.call_tool(name, {"session_id": "s", **given}))
+                assert code == "FORBIDDEN_IN_SAFE_MODE"
+                assert "safe mode" in message
+
+    anyio.run(converse)
+    assert world.lessons() == ["Remember LESSON kelp."]
+    assert [path.name for path in world.data.iterdir() if path.suffix == ".json"] == []
+    assert len(before) == 1
+
+
+def test_saving_and_loading_can_be_switched_off(world: World) -> None:
+    async def converse() -> None:
+        async with world.connect(allow_save_load=False) as client:
+            for name, given in FILES:
+                code, message, _ = error_of(await client.call_tool(name, {"session_id": "s", **given}))
+                assert (code, "switched off" in message) == ("SAVE_LOAD_DISABLED", True)
+
+    anyio.run(converse)
+
+
+def test_a_saved_copy_is_loaded_by_another_user_once(world: World, tmp_path: Path) -> None:
+    world.taught("tides", "kelp")
+    root = tmp_path / "shared"
+    root.mkdir()
+
+    async def converse() -> None:
+        async with world.connect(skillbook_root=root) as client:
+            given = {"session_id": "s", "path": "team/copy.json"}
+            for _ in range(2):  # a copy may be saved again
+                saved = content_of(await client.call_tool("ace.skillbook.save", given))
+                assert saved == {"session_id": "s", "path": str(root / "team/copy.json"), "count": 2}
+        async with world.connect(skillbook=str(tmp_path / "other.db"), skillbook_root=root) as client:
+            for count in (2, 0):
+                loaded = content_of(await client.call_tool("ace.skillbook.load", given))
+                assert loaded["count"] == count
+            assert content_of(await client.call_tool("ace.skillbook.get", {"session_id": "s"}))["stats"]["skills"] == 2
+
+    anyio.run(converse)
+    with Skillbook.open(tmp_path / "other.db") as book:
+        assert [each.content for each in book.skills()] == ["Remember LESSON tides.", "Remember LESSON kelp."]
+
+
+def test_a_path_that_leads_out_of_the_folder_is_refused(world: World, tmp_path: Path) -> None:
+    world.taught("tides")
+    root = tmp_path / "root"
+    outside = tmp_path / "outside"
+    for folder in (root, outside):
+        folder.mkdir()
+    Skillbook().save_to_file(outside / "theirs.json")
+    (root / "link").symlink_to(outside)
+    (root / "link.json").symlink_to(outside / "theirs.json")
+    (root / "circle.json").symlink_to(root / "circle.json")
+    (root / "notes.txt").write_text("mine", encoding="utf-8")
+    Skillbook.open(root / "own.db").close()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file() and not path.is_symlink()}
+    refused = [
+        "../outside/new.json",
+        "a/../../outside/new.json",
+        "a/../new.json",
+        str(outside / "theirs.json"),
+        "/etc/passwd",
+        "link/new.json",
+        "link/theirs.json",
+        "link.json",
+        "circle.json",
+        "acme://team/skills",
+        "nul\0byte.json",
+    ]
+
+    async def converse() -> None:
+        async with world.connect(skillbook_root=root) as client:
+            for name in ("ace.skillbook.save", "ace.skillbook.load"):
+                for path in refused:
+                    code, message, _ = error_of(await client.call_tool(name, {"session_id": "s", "path": path}))
+                    assert (code, str(root) in message) == ("SAVE_LOAD_DISABLED", False), path
+            for path in ("notes.txt", "own.db", ".", "notes.md", "x" * 300 + ".json"):
+                code, *_ = error_of(await client.call_tool("ace.skillbook.save", {"session_id": "s", "path": path}))
+                assert code == "VALIDATION_ERROR", path
+            for path in ("notes.txt", "none.json", "."):
+                code, *_ = error_of(await client.call_tool("ace.skillbook.load", {"session_id": "s", "path": path}))
+                assert code == "VALIDATION_ERROR", path
+
+    anyio.run(converse)
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file() and not path.is_symlink()}
+    assert {path: after[path] for path in before} == before
+    assert [path for path in after if path not in before and path.suffix == ".json"] == []
+
+
+def test_learning_that_takes_too_long_is_stopped_and_what_was_learned_is_kept(
+    world: World, hanging: HangingModel
+) -> None:
+    world = World(world.folder, hanging.server)
+    samples = [{"question": f"What about it? LESSON {word}"} for word in ("tides", "HANG", "kelp")]
+
+    async def converse() -> None:
+        async with world.connect(learn_timeout_seconds=8) as client:
+            for given in ({"samples": samples}, {"samples": samples[1:2]}):
+                result = await client.call_tool("ace.learn.sample", {"session_id": "s", **given})
+                code, message, details = error_of(result)
+                assert code == "TIMEOUT"
+                assert "and that is kept" in message
+            assert details["processed"] == 0
+            requests = len(hanging.server.requests)
+            # Nothing is left behind: the session is free, and the model is not asked any more.
+            asked = {"session_id": "s", "question": "What about tides?"}
+            assert content_of(await client.call_tool("ace.ask", asked))["answer"] == "LESSON tides"
+            assert len(hanging.server.requests) == requests + 1
+
+    anyio.run(converse)
+    assert "Remember LESSON tides." in world.lessons()
+    assert not any("HANG" in each for each in world.lessons())
+
+
+@pytest.mark.parametrize("transport", ["memory", "stdio", "http", "http-legacy"])
+def test_a_cancelled_call_stops_between_samples_and_keeps_what_it_has_learned(
+    world: World, hanging: HangingModel, transport: str
+) -> None:
+    world = World(world.folder, hanging.server)
+    words = ("tides", "HANG", *[f"later{number}" for number in range(10)])
+    samples = [{"question": f"What about it? LESSON {word}"} for word in words]
+
+    async def converse() -> None:
+        async with world.connect(transport) as client:
+            learned = anyio.Event()
+
+            async def note(progress: float, total: float | None, message: str | None) -> None:
+                learned.set()
+
+            async def learn() -> None:
+                given = {"session_id": "s", "samples": samples}
+                await client.call_tool("ace.learn.sample", given, progress_callback=note)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(learn)
+                await learned.wait()
+                await anyio.to_thread.run_sync(hanging.asked.wait)
+                group.cancel_scope.cancel()
+            # The call has ended when the server ends, or it would hang here.
+            asked = {"session_id": "s", "question": "What about tides?"}
+            assert content_of(await client.call_tool("ace.ask", asked))["answer"] == "LESSON tides"
+
+    anyio.run(converse)
+    lessons = world.lessons()
+    assert "Remember LESSON tides." in lessons
+    assert len(lessons) < len(words)
+    requests = len(hanging.server.requests)
+    hanging.let_go()
+    assert (world.lessons(), len(hanging.server.requests)) == (lessons, requests)
+
+
+def priced(request: ScriptedRequest) -> Reply:
+    """Each answer costs: the price of a model that LiteLLM knows is computed from the tokens."""
+    reply = learning_script()(request)
+    content = reply.content if isinstance(reply, Answer) else str(reply)
+    return Answer(content, usage={"prompt_tokens": 1000, "completion_tokens": 1000, "total_tokens": 2000})
+
+
+def test_a_server_that_has_spent_its_budget_calls_no_model(tmp_path: Path) -> None:
+    with ScriptedServer(priced) as model:
+        world = World(tmp_path, model)
+
+        async def converse() -> None:
+            async with world.connect("stdio", max_cost=0.0001, default_model="openai/gpt-4o-mini") as client:
+                asked = {"session_id": "s", "question": "What about tides?"}
+                content_of(await client.call_tool("ace.ask", asked))
+                for name, given in [("ace.ask", {"question": "And kelp?"}), *LEARN]:
+                    code, message, details = error_of(await client.call_tool(name, {"session_id": "t", **given}))
+                    assert (code, details) == ("PROVIDER_ERROR", {"max_cost": 0.0001})
+                    assert "--max-cost" in message
+
+        anyio.run(converse)
+        assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("transport", ["memory", "stdio"])
+def test_a_model_that_cannot_be_used_is_a_provider_error_without_the_key(tmp_path: Path, transport: str) -> None:
+    key = "sk-scripted-0123456789"
+
+    def refuse(request: ScriptedRequest) -> Reply:
+        from tests.support.scripted_server import HttpError
+
+        return HttpError(401, f"the key {key} is wrong")
+
+    with ScriptedServer(refuse) as model:
+        world = World(tmp_path, model)
+
+        async def converse() -> None:
+            async with world.connect(transport) as client:
+                for name, given in [("ace.ask", {"question": "?"}), *LEARN]:
+                    result = await client.call_tool(name, {"session_id": "s", **given})
+                    code, message, _ = error_of(result)
+                    assert code == "PROVIDER_ERROR", name
+                    assert key not in str(result)
+                    if transport == "stdio":
+                        assert "refused the key" in message
+
+        anyio.run(converse)

@@ -1,0 +1,170 @@
+"""The sessions: opened at their first use, closed when idle, never when busy; and the skillbooks behind them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from ace import LiteLLMClient, Skillbook
+from ace_mcp import MCPServerConfig, MCPToolError, SessionRegistry
+from ace_mcp.models import SessionConfig
+from ace_mcp.sessions import SessionModel
+from ace_mcp.stopping import Stop
+from tests.mcp.clients import World, content_of, error_of
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def registry(tmp_path: Path, clock: Clock, **settings: Any) -> SessionRegistry:
+    config = MCPServerConfig(skillbook=str(tmp_path / "skills.db"), **settings)
+    client = LiteLLMClient("openai/scripted", api_base="http://127.0.0.1:9/v1", api_key="none")
+    return SessionRegistry(config, lambda wanted: SessionModel(client), clock=clock)
+
+
+def use(sessions: SessionRegistry, session_id: str, config: SessionConfig | None = None) -> None:
+    with sessions.using(session_id, Stop(), config):
+        pass
+
+
+def test_an_idle_session_is_closed_after_its_time_and_a_busy_one_never(tmp_path: Path) -> None:
+    clock = Clock()
+    sessions = registry(tmp_path, clock, session_ttl_seconds=10)
+    use(sessions, "idle")
+    with sessions.using("busy", Stop()):
+        clock.now = 9.0
+        assert sessions.close_idle() == []
+        clock.now = 10.0
+        assert sessions.close_idle() == ["idle"]
+        clock.now = 1000.0
+        assert sessions.close_idle() == []
+        assert sessions.open_sessions == ["busy"]
+    assert sessions.close_idle() == []  # it has just ended
+    clock.now = 1010.0
+    assert sessions.close_idle() == ["busy"]
+    assert sessions.shut_down(seconds=0)
+
+
+def test_a_session_too_many_closes_the_one_that_is_idle_for_longest(tmp_path: Path) -> None:
+    clock = Clock()
+    sessions = registry(tmp_path, clock, max_sessions=2)
+    for session_id in ("first", "second", "first", "third"):
+        clock.now += 1
+        use(sessions, session_id)
+    assert sessions.open_sessions == ["first", "third"]
+    with sessions.using("first", Stop()), sessions.using("third", Stop()):
+        with pytest.raises(MCPToolError) as refused:
+            use(sessions, "fourth")
+        assert refused.value.output.code == "ACE_MCP_SESSION_NOT_FOUND"
+        assert "all 2 sessions are busy" in str(refused.value)
+    assert sessions.shut_down(seconds=0)
+
+
+def test_a_session_keeps_the_model_that_it_began_with(tmp_path: Path) -> None:
+    sessions = registry(tmp_path, Clock())
+    use(sessions, "s", SessionConfig(model="openai/one"))
+    use(sessions, "s", SessionConfig(model="openai/one"))
+    use(sessions, "s")
+    for other in (SessionConfig(model="openai/two"), SessionConfig(model="openai/one", temperature=1.0)):
+        with pytest.raises(MCPToolError, match="began with another session_config") as refused:
+            use(sessions, "s", other)
+        assert refused.value.output.code == "ACE_MCP_VALIDATION_ERROR"
+    assert sessions.shut_down(seconds=0)
+
+
+def test_shutting_down_stops_what_is_running_and_opens_nothing_more(tmp_path: Path) -> None:
+    sessions = registry(tmp_path, Clock())
+    began, stopped = threading.Event(), Stop()
+
+    def run() -> None:
+        with sessions.using("s", stopped):
+            began.set()
+            while not stopped.token.is_cancelled:
+                began.wait()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    began.wait()
+    assert sessions.shut_down(seconds=60)
+    thread.join()
+    assert stopped.reason == "shutdown"
+    with pytest.raises(MCPToolError, match="the server is ending"):
+        use(sessions, "t")
+
+
+def test_the_session_config_chooses_the_model(world: World) -> None:
+    async def converse() -> None:
+        async with world.connect("stdio") as client:
+            config = {"model": "openai/other", "temperature": 0.5, "max_tokens": 123}
+            for session_id, given in (("a", {"session_config": config}), ("a", {}), ("b", {})):
+                asked = {"session_id": session_id, "question": "?", **given}
+                content_of(await client.call_tool("ace.ask", asked))
+            later = {"session_id": "b", "question": "?", "session_config": config}
+            code, message, _ = error_of(await client.call_tool("ace.ask", later))
+            assert (code, "began with another" in message) == ("VALIDATION_ERROR", True)
+
+    anyio.run(converse)
+    assert [each.model for each in world.model.requests] == ["other", "other", "scripted"]
+    body = world.model.requests[0].body
+    assert (body["temperature"], body["max_tokens"]) == (0.5, 123)
+
+
+def test_separate_skillbooks_are_kept_when_the_server_ends(world: World) -> None:
+    async def learn() -> None:
+        async with world.connect(separate_books=True) as client:
+            for session_id in ("a", "A", "b"):
+                given = {"session_id": session_id, "trace": f"LESSON {session_id}{session_id}{session_id}"}
+                assert content_of(await client.call_tool("ace.learn.trace", given))["skill_count_after"] == 1
+            code, message, _ = error_of(await client.call_tool("ace.skillbook.get", {"session_id": "none"}))
+            assert (code, message[:17]) == ("SESSION_NOT_FOUND", "no session 'none'")
+
+    async def look() -> None:
+        async with world.connect(separate_books=True) as client:
+            for session_id in ("a", "A", "b"):
+                book = content_of(await client.call_tool("ace.skillbook.get", {"session_id": session_id}))
+                content = f"Remember LESSON {session_id}{session_id}{session_id}."
+                assert [each["content"] for each in book["skills"]] == [content]
+                asked = {"session_id": session_id, "question": "?"}
+                assert content_of(await client.call_tool("ace.ask", asked))["skill_count"] == 1
+
+    anyio.run(learn)
+    anyio.run(look)
+    assert not (world.data / "skills.db").exists()
+    assert len(list((world.data / "skills").glob("*.db"))) == 3
+
+
+def test_two_clients_teach_one_skillbook_at_the_same_time(world: World) -> None:
+    words = [[f"{name}{number}" for number in range(20)] for name in ("north", "south")]
+
+    async def teach(transport: str, mine: list[str]) -> None:
+        async with world.connect(transport) as client:
+            for word in mine:
+                given = {"session_id": "s", "trace": f"LESSON {word}"}
+                assert content_of(await client.call_tool("ace.learn.trace", given))["learned"]
+
+    async def both() -> None:
+        async with anyio.create_task_group() as group:
+            for transport, mine in zip(("stdio", "http"), words, strict=True):
+                group.start_soon(teach, transport, mine)
+
+    anyio.run(both)
+    assert sorted(world.lessons()) == sorted(f"Remember LESSON {word}." for each in words for word in each)
+
+
+def test_a_skillbook_that_is_not_a_store_is_refused(world: World) -> None:
+    async def converse() -> None:
+        async with world.connect(skillbook=str(world.folder / "skills.json")) as client:
+            code, message, _ = error_of(await client.call_tool("ace.skillbook.get", {"session_id": "s"}))
+            assert (code, "--skillbook NAME.db" in message) == ("VALIDATION_ERROR", True)
+
+    anyio.run(converse)
+    assert Skillbook().skills() == []
