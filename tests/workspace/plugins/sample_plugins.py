@@ -185,6 +185,7 @@ NOISY = SamplePlugin(
     {
         "steps": dedent("""
             import os
+            import time
 
             def make_noise(of):
                 if os.environ.get("NOISE"):
@@ -200,6 +201,7 @@ NOISY = SamplePlugin(
 
             def score(record):
                 make_noise("recogniser")
+                time.sleep(float(os.environ.get("PAUSE", 0)))
                 return 0.0
 
             def observe(event):

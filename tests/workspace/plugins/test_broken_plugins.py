@@ -173,6 +173,26 @@ def test_a_slow_import_names_the_plugin(environment: Environment) -> None:
     assert said in done.stderr.splitlines()
 
 
+def teaching_nothing(role: str, prompt: str) -> dict[str, object] | str:
+    if role == "reflector":
+        return {"reasoning": "r", "correct_approach": "c", "key_insight": "Look twice.", "extracted_learnings": []}
+    if role == "skill_manager":
+        return {"reasoning": "r", "operations": []}
+    return "ready"
+
+
+def test_a_recogniser_that_pauses_with_each_record_is_named(environment: Environment, tmp_path: Path) -> None:
+    lines = "".join(f'{{"task": "Do job {number}.", "feedback": "wrong"}}\n' for number in range(12))
+    (tmp_path / "traces.jsonl").write_text(lines, encoding="utf-8")
+    environ = {"OPENAI_API_KEY": "k", "HOME": str(tmp_path), "ACE_PLUGINS": "noisy", "PAUSE": "0.5"}
+    with ScriptedModel(teaching_nothing) as model:
+        options = ("--dry-run", "--model", "openai/x", "--api-base", model.api_base)
+        done = environment.command("ace", "learn", "traces.jsonl", *options, environ=environ, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = "ace: warning: calling the recogniser of plugin 'noisy' of sample-noisy 1.0 has taken 5 seconds so far"
+    assert done.stderr.splitlines().count(said) == 1, done.stderr
+
+
 def test_the_check_survives_plugins_that_end_or_hang_their_process(environment: Environment) -> None:
     environ = {"DIE": "1", "SLEEP": "3600", "INTERRUPT": "1", "ACE_PLUGINS": "good_one,dies,sleeps,interrupts"}
     done = environment.command("ace", "plugins", "--check", "--check-timeout", "5", environ=environ)
@@ -193,16 +213,9 @@ def test_the_check_survives_plugins_that_end_or_hang_their_process(environment: 
 
 
 def test_what_a_plugin_prints_stays_out_of_the_result(environment: Environment, tmp_path: Path) -> None:
-    def answer(role: str, prompt: str) -> dict[str, object] | str:
-        if role == "reflector":
-            return {"reasoning": "r", "correct_approach": "c", "key_insight": "Look twice.", "extracted_learnings": []}
-        if role == "skill_manager":
-            return {"reasoning": "r", "operations": []}
-        return "ready"
-
     (tmp_path / "trace.json").write_text('{"task": "Look.", "feedback": "wrong"}', encoding="utf-8")
     environ = {"OPENAI_API_KEY": "k", "HOME": str(tmp_path), "ACE_PLUGINS": "noisy", "NOISE": "1"}
-    with ScriptedModel(answer) as model:
+    with ScriptedModel(teaching_nothing) as model:
         options = ("--model", "openai/x", "--api-base", model.api_base, "--json")
         done = environment.command("ace", "learn", "trace.json", *options, environ=environ, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ace.plugins.catalogue import CataloguedPlugin, catalogue
 from ace.plugins.discovery import InstalledPlugin
 from ace.plugins.errors import PluginLoadError, UnknownPluginError
-from ace.plugins.loading import load_hooks
+from ace.plugins.loading import PluginCode, load_hooks
 from ace.plugins.specs import CommandSpec, ExecuteStepSpec, LLMClientSpec, RunnerSpec, Spec, TraceConverterSpec
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def get_runner(name: str) -> Any:  # the class is the plugin's own; its construc
     steps, converters = plugin.specs_of(ExecuteStepSpec), plugin.specs_of(TraceConverterSpec)
     if not steps or not converters:
         raise _not_given(plugin, "a runner, or an execute step and a trace converter from which to compose one")
-    return _composed_runner(plugin.name, _called_later(plugin, steps[0]), _called_later(plugin, converters[0]))
+    return _composed_runner(plugin, _called_later(plugin, steps[0]), _called_later(plugin, converters[0]))
 
 
 def get_execute_step(name: str) -> Callable[..., StepProtocol[Any]]:
@@ -138,33 +138,45 @@ def _not_given(plugin: LoadedPlugin, what: str) -> UnknownPluginError:
 
 
 def _composed_runner(
-    name: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
+    plugin: LoadedPlugin, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
 ) -> type[IntegrationRunner]:
     """Return the composed runner class of a plugin, which is created once.
 
     Args:
-        name: The name of the plugin.
+        plugin: The plugin.
         execute_step: The class of its execute step; it is called with the arguments of `from_roles` other than roles.
         to_trace: The class of its trace converter.
     """
     with _lock:  # otherwise two threads could get two classes
-        return _composed(name, execute_step, to_trace)
+        return _composed(plugin.name, plugin.targets.owner, execute_step, to_trace)
 
 
 @cache
 def _composed(
-    name: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
+    name: str, owner: str, execute_step: Callable[..., StepProtocol[Any]], to_trace: Callable[[], StepProtocol[Any]]
 ) -> type[IntegrationRunner]:
     from ace.runners import IntegrationRunner
 
     class ComposedRunner(IntegrationRunner):
         integration = name
 
-    ComposedRunner.execute_step = staticmethod(execute_step)
-    ComposedRunner.to_trace = staticmethod(to_trace)
+    code = PluginCode(f"creating a step of {owner}")
+    ComposedRunner.execute_step = staticmethod(_watched(execute_step, code))
+    ComposedRunner.to_trace = staticmethod(_watched(to_trace, code))
     ComposedRunner.__name__ = ComposedRunner.__qualname__ = f"{name.title().replace('_', '')}Runner"
     ComposedRunner.__doc__ = f"Runs tasks with the plugin {name!r} and learns from them."
     return ComposedRunner
+
+
+def _watched(create: Callable[..., StepProtocol[Any]], code: PluginCode) -> Callable[..., StepProtocol[Any]]:
+    """Return a function with the same signature; a warning names the plugin if it takes long."""
+
+    @wraps(create, updated=())  # the class of a step has attributes of its own
+    def created(*args: object, **kwargs: object) -> StepProtocol[Any]:
+        with code.running():
+            return create(*args, **kwargs)
+
+    return created
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ACCEPTED_API",
     "LoadedPlugin",
+    "PluginCode",
     "check_api",
     "check_requirements",
     "import_hooks",
@@ -53,6 +56,99 @@ ACCEPTED_API: Final = (1,)
 SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
 
+@final
+class PluginCode:
+    """Code of a plugin that the program waits for. If it takes long, a warning names the plugin, once.
+
+    Args:
+        doing: A description of the code, such as "calling the recogniser of plugin 'acme' of ace-acme 1.0".
+        adds_up: Whether the times of several calls are added: for code that is called with each record or event, and
+            should be quick. Calls shorter than 0.1 seconds are not counted.
+    """
+
+    def __init__(self, doing: str, *, adds_up: bool = False) -> None:
+        self._doing = doing
+        self._adds_up = adds_up
+        self._spent = 0.0
+        self._is_reported = False
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """A context in which the code runs."""
+        began = _watcher.begin(self)
+        try:
+            yield
+        finally:
+            took = _watcher.end(began)
+            if self._adds_up and took >= _NOTICEABLE:
+                self._spent += took
+
+    def note(self, seconds: float) -> None:
+        """Log the warning if it is due.
+
+        Args:
+            seconds: How long the call that is running has taken.
+        """
+        if not self._is_reported and self._spent + seconds >= SLOW_AFTER:
+            self._is_reported = True
+            _logger.warning("%s has taken %g seconds so far", self._doing, SLOW_AFTER)
+
+
+_NOTICEABLE: Final = 0.1
+
+
+@final
+class _Watcher:
+    """A thread that looks at the plugin code that is running, on all threads.
+
+    It is started with a call and ends when it finds none running, so a program without plugins does not have it. One
+    thread for all calls, since an observer may be called thousands of times per second.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all calls and the thread, which a forked process does not have."""
+        self._lock = threading.Lock()
+        self._running: dict[object, tuple[float, PluginCode]] = {}
+        self._is_watching = False
+
+    def begin(self, code: PluginCode) -> object:
+        """Note that a call of this code begins; return the key for `end`."""
+        key = object()
+        with self._lock:
+            self._running[key] = time.monotonic(), code
+            must_start, self._is_watching = not self._is_watching, True
+        if must_start:
+            try:
+                threading.Thread(target=self._watch, name="ace-plugin-watcher", daemon=True).start()
+            except RuntimeError:  # there can be no more threads; the plugin works without the warning
+                self._is_watching = False
+        return key
+
+    def end(self, key: object) -> float:
+        """Note that a call has ended; return how long it took, in seconds."""
+        with self._lock:
+            began, _ = self._running.pop(key, (time.monotonic(), None))  # a forked process has forgotten it
+        return time.monotonic() - began
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(SLOW_AFTER / 5)
+            with self._lock:
+                running = list(self._running.values())
+                if not running:
+                    self._is_watching = False
+                    return
+            for began, code in running:
+                code.note(time.monotonic() - began)
+
+
+_watcher: Final = _Watcher()
+os.register_at_fork(after_in_child=_watcher.forget)
+
+
 @contextlib.contextmanager
 def _plugin_code(failure: str, doing: str, hint: str = "") -> Iterator[None]:
     """A context in which a module of a plugin is imported, or one of its hooks is called.
@@ -76,11 +172,9 @@ def _plugin_code(failure: str, doing: str, hint: str = "") -> Iterator[None]:
         ...
         ace.plugins.errors.PluginLoadError: plugin 'acme' of acme 1.0: ace_runners failed: GeneratorExit
     """
-    timer = threading.Timer(SLOW_AFTER, _logger.warning, ("%s has taken %g seconds so far", doing, SLOW_AFTER))
-    timer.daemon = True
-    timer.start()
     try:
-        yield
+        with PluginCode(doing).running():
+            yield
     except PluginError:
         raise
     except KeyboardInterrupt as interrupt:
@@ -91,8 +185,6 @@ def _plugin_code(failure: str, doing: str, hint: str = "") -> Iterator[None]:
 
         said = ": ".join(filter(None, (type(error).__name__, error_text(error))))
         raise PluginLoadError(f"{failure}: {said}{hint}") from error
-    finally:
-        timer.cancel()
 
 
 def check_api(api: object, owner: str) -> None:

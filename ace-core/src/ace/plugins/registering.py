@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ace.plugins.discovery import is_strict
 from ace.plugins.errors import PluginConflictError, PluginError
-from ace.plugins.loading import loading_lock
+from ace.plugins.loading import PluginCode, loading_lock
 from ace.plugins.specs import EmbedderSpec, LLMClientSpec, ObserverSpec, Spec, StoreSpec, TraceConverterSpec
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _register_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> Calla
 def _register_client(plugin: LoadedPlugin, spec: LLMClientSpec) -> Callable[[], None]:
     from ace.protocols.llm import register_model_prefix, unregister_model_prefix
 
-    register_model_prefix(spec.name, lambda model, **settings: plugin.resolve(spec)(model, **settings))
+    register_model_prefix(spec.name, _watched(plugin, spec, "creating a model client with"))
     return lambda: unregister_model_prefix(spec.name)
 
 
@@ -139,7 +139,7 @@ def _register_store(plugin: LoadedPlugin, spec: StoreSpec) -> Callable[[], None]
     register_store(
         StoreKind(
             name=spec.name,
-            open=lambda location: plugin.resolve(spec)(location),
+            open=_watched(plugin, spec, "opening a skillbook with"),
             schemes=spec.schemes,
             suffixes=spec.suffixes,
         )
@@ -150,14 +150,14 @@ def _register_store(plugin: LoadedPlugin, spec: StoreSpec) -> Callable[[], None]
 def _register_embedder(plugin: LoadedPlugin, spec: EmbedderSpec) -> Callable[[], None]:
     from ace.protocols.deduplication import register_embedder, unregister_embedder
 
-    register_embedder(spec.name, lambda model: plugin.resolve(spec)(model))
+    register_embedder(spec.name, _watched(plugin, spec, "creating an embedder with"))
     return lambda: unregister_embedder(spec.name)
 
 
 def _register_observer(plugin: LoadedPlugin, spec: ObserverSpec) -> Callable[[], None]:
     from ace.protocols.observers import register_observer, unregister_observer
 
-    register_observer(spec.name, lambda event: plugin.resolve(spec)(event))
+    register_observer(spec.name, _watched(plugin, spec, "calling the observer of", adds_up=True))
     return lambda: unregister_observer(spec.name)
 
 
@@ -170,9 +170,32 @@ _REGISTRARS: dict[type[Spec], Callable[[LoadedPlugin, Any], Callable[[], None]]]
 }
 
 
+def _watched(plugin: LoadedPlugin, spec: Spec, doing: str, *, adds_up: bool = False) -> Callable[..., Any]:
+    """Return a function that imports the target of a spec and calls it; a warning names the plugin if that takes long.
+
+    Args:
+        plugin: The plugin.
+        spec: The spec.
+        doing: What the call does, to be followed by the name of the plugin.
+        adds_up: As for `PluginCode`.
+    """
+    code = PluginCode(f"{doing} {plugin.targets.owner}", adds_up=adds_up)
+
+    def call(*args: object, **kwargs: object) -> Any:
+        target = plugin.resolve(spec)
+        with code.running():
+            return target(*args, **kwargs)
+
+    return call
+
+
 def _trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceConverter:
     """Return a converter that imports its target on first use."""
     from ace.protocols.trace_converters import TraceConverter
+
+    recognising = PluginCode(f"calling the recogniser of {plugin.targets.owner}", adds_up=True)
+    converting = PluginCode(f"converting a trace with {plugin.targets.owner}")
+    splitting = PluginCode(f"splitting a file with {plugin.targets.owner}")
 
     def recognises(trace: object) -> float:
         if spec.accepts is not None and spec.accepts in _class_names(trace):
@@ -180,12 +203,16 @@ def _trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceCon
         if spec.recognises is None:
             return 0.0
         score: Any = plugin.targets.resolve(spec.recognises)
-        return float(score(_head_of(trace) if isinstance(trace, Path) else trace))
+        given = _head_of(trace) if isinstance(trace, Path) else trace
+        with recognising.running():
+            return float(score(given))
 
     def convert(trace: object) -> Mapping[str, object]:
         from ace.context import ACEStepContext
 
-        converted = plugin.resolve(spec)()(ACEStepContext(sample=trace, trace=trace)).trace
+        converter = plugin.resolve(spec)
+        with converting.running():
+            converted = converter()(ACEStepContext(sample=trace, trace=trace)).trace
         if not isinstance(converted, Mapping):
             raise TypeError(
                 f"{plugin.targets.owner}: {spec.target!r} must set ctx.trace to the standard trace dict, "
@@ -196,7 +223,8 @@ def _trace_converter(plugin: LoadedPlugin, spec: TraceConverterSpec) -> TraceCon
     def parts(value: object) -> Sequence[tuple[str | None, object]]:
         assert spec.parts is not None
         function: Any = plugin.targets.resolve(spec.parts)
-        return [(key, part) for key, part in function(value)]
+        with splitting.running():
+            return [(key, part) for key, part in function(value)]
 
     return TraceConverter(
         name=spec.name, recognises=recognises, convert=convert, parts=None if spec.parts is None else parts
