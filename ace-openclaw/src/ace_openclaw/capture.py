@@ -5,7 +5,6 @@ The plugin captures finished turns in a file, hands them to the automatic learne
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from dataclasses import replace
@@ -13,13 +12,14 @@ from importlib.resources import files
 from pathlib import Path
 
 from ace.atomic_file import folder_lock, replace_file, write_durably
-from ace_openclaw.config_entry import PLUGIN_ID, has_entry, inserted, missing_in_allow_list, removed
+from ace.json_edit import JsonTextError, insert_member, remove_member, value_at
 from ace_openclaw.home import captured_file, queue_folder
-from ace_openclaw.json5_members import Json5Error
 from ace_openclaw.settings import InstallError, Settings
 
-__all__ = ["add_plugin", "planned_capture", "plugin_folder", "remove_plugin"]
+__all__ = ["PLUGIN_ID", "add_plugin", "planned_capture", "plugin_folder", "remove_plugin"]
 
+PLUGIN_ID = "ace-capture"
+_PATH = ("plugins", "entries", PLUGIN_ID)
 _FILES = ("index.js", "openclaw.plugin.json", "package.json")
 _NEW_CONFIG = "{}\n"
 
@@ -52,12 +52,12 @@ def planned_capture(state: Path, settings: Settings) -> tuple[Settings, bytes | 
     made = not config.exists()
     original = _NEW_CONFIG if made else config.read_bytes().decode("utf-8")
     try:
-        if settings.entry is not None and has_entry(original):
+        if settings.entry is not None and value_at(original, _PATH) is not None:
             made = settings.made_config
-            if json.dumps(_entry(state, settings)) in settings.entry.text:
+            if settings.entry.value == _entry(state, settings):
                 return settings, None
-            original = removed(original, settings.entry)
-        changed, entry = inserted(original, _entry(state, settings))
+            original = remove_member(original, _PATH, settings.entry)
+        changed, entry = insert_member(original, _PATH, _entry(state, settings))
     except ValueError as error:
         raise InstallError(f"{config} cannot be changed: {error}") from error
     return replace(settings, entry=entry, made_config=made), changed.encode()
@@ -82,7 +82,7 @@ def add_plugin(state: Path, changed_config: bytes | None) -> list[str]:
     config = _config(state)
     if changed_config is not None:
         replace_file(config, changed_config)
-    if missing_in_allow_list(config.read_bytes().decode("utf-8")):
+    if _misses_in_allow_list(config.read_bytes().decode("utf-8")):
         return [f"{config} allows certain plugins only; add {PLUGIN_ID!r} to plugins.allow"]
     return []
 
@@ -102,8 +102,8 @@ def remove_plugin(state: Path, settings: Settings) -> None:
         if settings.entry is not None and config.exists():
             original = config.read_bytes().decode("utf-8")
             try:
-                rest = removed(original, settings.entry)
-            except Json5Error as error:
+                rest = remove_member(original, _PATH, settings.entry)
+            except JsonTextError as error:
                 raise InstallError(f"{config} cannot be changed: {error}; correct it first") from error
             if settings.made_config and rest == _NEW_CONFIG:
                 config.unlink()
@@ -111,6 +111,12 @@ def remove_plugin(state: Path, settings: Settings) -> None:
                 write_durably(config, rest.encode())
     if plugin_folder(state).exists():
         shutil.rmtree(plugin_folder(state))
+
+
+def _misses_in_allow_list(config: str) -> bool:
+    """Return whether the configuration has a list of allowed plugins that does not contain ours."""
+    allowed = value_at(config, ("plugins", "allow"))
+    return allowed is not None and PLUGIN_ID not in allowed
 
 
 def _config(state: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ace_openclaw.json5_members import text_at
+from ace.json_edit import string_at
 from ace_openclaw.reading.exported import BRANCH_FILE
 from ace_openclaw.reading.session import SessionReadError
 
@@ -97,7 +97,7 @@ def workspace_folder(state: Path) -> Path:
     """
     try:
         config = (state / "openclaw.json").read_text(encoding="utf-8")
-        named = text_at(config, ("agents", "defaults", "workspace"))
+        named = string_at(config, ("agents", "defaults", "workspace"))
     except (FileNotFoundError, ValueError):  # ValueError: only OpenClaw itself can read the file
         named = ""
     return Path(named).expanduser() if named else state / "workspace"

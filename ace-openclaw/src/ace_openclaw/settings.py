@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ace.atomic_file import replace_file
-from ace.json_fields import list_in, mapping_in, number_in, text_in
-from ace_openclaw.config_entry import InsertedEntry
+from ace.json_edit import InsertedMember
+from ace.json_fields import Record, list_in, mapping_in, number_in, text_in
 from ace_openclaw.home import ace_folder, make_ace_folder
 
 __all__ = ["DEFAULT_BUDGET_USD", "InstallError", "Settings", "read_settings", "settings_path", "write_settings"]
@@ -38,7 +38,7 @@ class Settings:
     """Whether every finished turn is also written to a file that stays."""
     made_folders: tuple[str, ...] = ()
     """The folders that the installation had to make; they go when they are empty again."""
-    entry: InsertedEntry | None = None
+    entry: InsertedMember | None = None
     """What is put into `openclaw.json` for the plugin."""
     made_config: bool = False
     """Whether there was no `openclaw.json`."""
@@ -79,9 +79,18 @@ def read_settings(state: Path) -> Settings | None:
         budget_usd=number_in(data, "budget_usd"),
         capture=data.get("capture", bool(entry)) is True,  # an earlier release had the plugin for nothing else
         made_folders=tuple(str(folder) for folder in list_in(data, "made_folders")),
-        entry=InsertedEntry(text_in(entry, "text"), int(number_in(entry, "made") or 0)) if entry else None,
+        entry=_inserted(entry) if entry else None,
         made_config=data.get("made_config") is True,
     )
+
+
+def _inserted(entry: Record) -> InsertedMember:
+    text, made = text_in(entry, "text"), int(number_in(entry, "made") or 0)
+    match text_in(entry, "after"):
+        case "value" | "comma" as after:
+            return InsertedMember(text, made, after)
+        case _:  # an earlier release has none, and inserted after the brace
+            return InsertedMember(text, made)
 
 
 def write_settings(state: Path, settings: Settings) -> None:
