@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter
 
 from ace.cli import main as ace_main
-from ace.integrations import DONE, UsageError, print_json, print_table
+from ace.integrations import DONE, UsageError, check_is_path, print_json, print_table, print_text
 
 if TYPE_CHECKING:
     from ace_mcp.config import MCPServerConfig
+    from ace_mcp.installation import ConfigChange, MCPClient
 
 __all__ = ["app", "main"]
 
@@ -127,6 +130,156 @@ def _address(text: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) > 65535:
         raise UsageError(f"--http: {text!r} is not an address; give HOST:PORT, such as 127.0.0.1:8321")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+ClientName = Literal["claude-code", "claude-desktop", "cursor", "vscode"]
+Scope = Literal["user", "project"]
+ServerOption = Annotated[str, Parameter(allow_leading_hyphen=True)]
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+DryRun = Annotated[bool, Parameter(negative="")]
+
+
+@app.command
+def install(
+    client: ClientName,
+    *server_options: ServerOption,
+    scope: Scope = "user",
+    config: Path | None = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Add the server to the configuration of an MCP client.
+
+    One entry is added, and nothing else in the file is changed. Keys are not written: the server reads them from your
+    settings, or from the environment in which the client starts it.
+
+    For example:
+
+        ace mcp install claude-code
+        ace mcp install vscode --scope project --dry-run
+        ace mcp install cursor --skillbook team.db --safe-mode
+
+    Args:
+        client: The client.
+        server_options: Options of `ace mcp` with which the client starts the server, such as --skillbook.
+        scope: user for all your projects, or project for the one in the current folder.
+        config: The configuration file, if it is not in its usual place.
+        dry_run: Show the change without making it.
+        as_json: Print one JSON object.
+    """
+    from ace_mcp.installation import CLIENTS, InstallationError, server_entry
+    from ace_mcp.installation import install as add_server
+
+    chosen = CLIENTS[client]
+    entry = server_entry(chosen, _server_variables(server_options))
+    try:
+        change = add_server(chosen, _config_file(chosen, scope, config), entry, dry_run=dry_run)
+    except InstallationError as error:
+        raise UsageError(str(error)) from error
+    if as_json:
+        print_json({**_change_fields(client, change, dry_run), "entry": entry})
+    else:
+        _print_change(change, dry_run=dry_run, hint=f"Restart {chosen.title} to start the server.")
+    return DONE
+
+
+@app.command
+def uninstall(
+    client: ClientName,
+    *,
+    scope: Scope = "user",
+    config: Path | None = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Remove the server from the configuration of an MCP client.
+
+    The file is as it was before, except for what else was changed in it since. The skillbook is kept.
+
+    For example:
+
+        ace mcp uninstall claude-code
+        ace mcp uninstall vscode --scope project
+
+    Args:
+        client: The client.
+        scope: user for all your projects, or project for the one in the current folder.
+        config: The configuration file, if it is not in its usual place.
+        dry_run: Show the change without making it.
+        as_json: Print one JSON object.
+    """
+    from ace_mcp.installation import CLIENTS, InstallationError
+    from ace_mcp.installation import uninstall as remove_server
+
+    chosen = CLIENTS[client]
+    try:
+        change = remove_server(chosen, _config_file(chosen, scope, config), dry_run=dry_run)
+    except InstallationError as error:
+        raise UsageError(str(error)) from error
+    if as_json:
+        print_json(_change_fields(client, change, dry_run))
+    else:
+        _print_change(change, dry_run=dry_run)
+    return DONE
+
+
+def _config_file(client: MCPClient, scope: Scope, config: Path | None) -> Path:
+    from ace_mcp.installation import config_file
+
+    check_is_path("--config", config)
+    return config_file(client, scope, folder=Path.cwd()) if config is None else config
+
+
+def _server_variables(options: Sequence[str]) -> dict[str, str]:
+    """Return the variables that have the effect of options of `ace mcp`. A file is found from any folder."""
+    from ace.redaction import PERSONAL_DATA, find
+    from ace.skillbook import shown_location
+
+    try:
+        command, bound, _ = app.parse_args(options, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        raise UsageError(str(error)) from error
+    given = bound.arguments
+    if command is not serve or "http" in given:
+        raise UsageError("give options of `ace mcp` for a server on standard input and output, such as --skillbook")
+    _config(**given)
+    variables = {f"ACE_MCP_{name.upper()}": _absolute(name, value) for name, value in given.items()}
+    for name, value in variables.items():
+        if shown_location(value) != value or find(value, allow=PERSONAL_DATA):
+            raise UsageError(
+                f"the value for {name} contains a secret, which is not written to the configuration of a client; "
+                f"set the variable {name} in the environment of the client instead"
+            )
+    return variables
+
+
+def _absolute(name: str, value: str | float | Path) -> str:
+    """Return a setting as the value of a variable."""
+    from ace.skillbook import has_scheme
+
+    if isinstance(value, bool):
+        return str(value).lower()
+    if name == "skillbook_root" or (name == "skillbook" and not has_scheme(str(value))):
+        return str(Path(str(value)).expanduser().absolute())
+    return str(value)
+
+
+def _change_fields(client: str, change: ConfigChange, dry_run: bool) -> dict[str, object]:
+    return {"client": client, "path": str(change.path), "changed": change.is_change, "dry_run": dry_run}
+
+
+def _print_change(change: ConfigChange, *, dry_run: bool, hint: str = "") -> None:
+    from ace.redaction import PERSONAL_DATA, redact
+
+    if not change.is_change:
+        print_text(f"Nothing to change in {change.path}.")
+    elif not dry_run:
+        verb = "Created" if change.before is None else "Deleted" if change.after is None else "Changed"
+        print_text(f"{verb} {change.path}. {hint}".rstrip())
+    else:
+        before, after = (redact(each or "", allow=PERSONAL_DATA).splitlines() for each in (change.before, change.after))
+        name = str(change.path)
+        print_text("\n".join(unified_diff(before, after, name, name, lineterm="")))
 
 
 def _config(**options: str | float | Path | None) -> MCPServerConfig:
