@@ -123,7 +123,16 @@ def call_scope(scope: CallScope) -> Iterator[None]:
         _current.reset(token)
 
 
-def note_model_call(model: str, usage: Usage, seconds: float, *, recorded: bool = False) -> None:
+def note_model_call(
+    model: str,
+    usage: Usage,
+    seconds: float,
+    *,
+    recorded: bool = False,
+    finish_reason: str = "",
+    prompt: str | Sequence[Mapping[str, object]] = "",
+    answer: str = "",
+) -> None:
     """Tell the observers that a model answered. Clients call this once for each answer.
 
     Args:
@@ -131,6 +140,9 @@ def note_model_call(model: str, usage: Usage, seconds: float, *, recorded: bool 
         usage: The tokens and the cost of the answer.
         seconds: How long it took.
         recorded: Whether it is a recorded answer.
+        finish_reason: Why the model stopped.
+        prompt: What the model was sent, a text or messages.
+        answer: The text of the answer.
     """
     scope = _current.get()
     if scope.on_usage is not None and not recorded:
@@ -150,6 +162,9 @@ def note_model_call(model: str, usage: Usage, seconds: float, *, recorded: bool 
             recorded=recorded,
             cached_input_tokens=usage.cached_input_tokens,
             cache_write_tokens=usage.cache_write_tokens,
+            finish_reason=finish_reason,
+            prompt=prompt,
+            answer=answer,
         )
     )
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import MutableMapping, Sequence
+from typing import TYPE_CHECKING
 
 import ace
 from ace.cli.console import print_text
 from ace.cli.errors import DONE, UsageError, exit_code_of
+
+if TYPE_CHECKING:
+    from ace.plugins import ObserverOption
 
 __all__ = ["run"]
 
@@ -31,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     """
     own: list[str] = []
     try:
-        own = _without_plugin_options(arguments, os.environ)
+        own = _without_observer_options(_without_plugin_options(arguments, os.environ), os.environ)
         return _run(own)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else DONE
@@ -102,6 +106,42 @@ def _without_plugin_options(arguments: Sequence[str], environ: MutableMapping[st
         else:
             left.append(argument)
     return left
+
+
+def _without_observer_options(arguments: Sequence[str], environ: MutableMapping[str, str]) -> list[str]:
+    """Return the arguments without the options for the observers of plugins, which are put into the environment.
+
+    Args:
+        arguments: What follows `ace`.
+        environ: The environment.
+    """
+    left: list[str] = []
+    waiting = list(arguments)
+    while waiting:
+        argument = waiting.pop(0)
+        if argument == "--":
+            return [*left, argument, *waiting]
+        name, equals, value = argument.partition("=")
+        option = _observer_option(name) if left and name.startswith("--") else None
+        if option is None:
+            left.append(argument)
+            continue
+        if not equals:
+            value = waiting.pop(0) if waiting[:1] and waiting[0] in option.values else "1"
+        elif value not in option.values:
+            raise UsageError(f"{name} takes {_one_of(option.values)}; got {value!r}")
+        environ[option.variable] = value
+    return left
+
+
+def _observer_option(name: str) -> ObserverOption | None:
+    from ace.plugins.access import observer_options
+
+    return next((option for option in observer_options(name) if f"--{option.name}" == name), None)
+
+
+def _one_of(values: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(values[:-1]), *values[-1:]))) or "no value"
 
 
 def _disable(value: str, environ: MutableMapping[str, str]) -> None:

@@ -13,7 +13,16 @@ from ace.plugins.catalogue import CataloguedPlugin, catalogue
 from ace.plugins.discovery import InstalledPlugin
 from ace.plugins.errors import PluginLoadError, UnknownPluginError
 from ace.plugins.loading import PluginCode, load_hooks
-from ace.plugins.specs import CommandSpec, ExecuteStepSpec, LLMClientSpec, RunnerSpec, Spec, TraceConverterSpec
+from ace.plugins.specs import (
+    CommandSpec,
+    ExecuteStepSpec,
+    LLMClientSpec,
+    ObserverOption,
+    ObserverSpec,
+    RunnerSpec,
+    Spec,
+    TraceConverterSpec,
+)
 
 if TYPE_CHECKING:
     from ace.pipeline import StepProtocol
@@ -27,6 +36,7 @@ __all__ = [
     "get_runner",
     "get_trace_converter",
     "load_command",
+    "observer_options",
     "only",
     "plugin_commands",
     "temporary",
@@ -196,6 +206,23 @@ def plugin_commands() -> list[_PluginCommand]:
         for plugin in catalogue().giving("commands")
         if plugin.source is not None
     ]
+
+
+def observer_options(option: str) -> list[ObserverOption]:
+    """Return the options of the observer to whose plugin an option belongs by its name; only that one is imported.
+
+    Args:
+        option: The name of the option, with or without hyphens at the beginning.
+
+    Raises:
+        PluginError: The plugin cannot be loaded.
+    """
+    given = option.lstrip("-")
+    for plugin in catalogue().giving("observers"):
+        shown = plugin.installed.name.replace("_", "-")
+        if given == shown or given.startswith(f"{shown}-"):
+            return [each for spec in plugin.load().specs_of(ObserverSpec) for each in spec.options]
+    return []
 
 
 def load_command(name: str) -> Callable[..., Any]:

@@ -100,6 +100,7 @@ RESERVED: Final = {
     "langchain": "ace-langchain",
     "mcp": "ace-mcp",
     "openclaw": "ace-openclaw",
+    "otel": "ace-otel",
 }
 """The names of integrations, each with the only distribution that may use it."""
 _OWNERS: Final = {normalised(name): owner for name, owner in RESERVED.items()} | dict.fromkeys(

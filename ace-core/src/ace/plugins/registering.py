@@ -157,6 +157,8 @@ def _register_embedder(plugin: LoadedPlugin, spec: EmbedderSpec) -> Callable[[],
 def _register_observer(plugin: LoadedPlugin, spec: ObserverSpec) -> Callable[[], None]:
     from ace.protocols.observers import register_observer, unregister_observer
 
+    if not spec.is_enabled(os.environ):
+        return lambda: None
     register_observer(spec.name, _watched(plugin, spec, "calling the observer of", adds_up=True))
     return lambda: unregister_observer(spec.name)
 

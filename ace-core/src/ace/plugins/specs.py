@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ __all__ = [
     "EmbedderSpec",
     "ExecuteStepSpec",
     "LLMClientSpec",
+    "ObserverOption",
     "ObserverSpec",
     "RunnerSpec",
     "Spec",
@@ -140,8 +142,52 @@ class CommandSpec(Spec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObserverOption:
+    """An option of every `ace` command, which sets an environment variable for the observer of a plugin.
+
+    `--acme-depth` sets `ACE_ACME_DEPTH` to `1`, or to the value that follows it.
+
+    Example:
+        >>> ObserverOption(name="acme-depth", summary="How much to report", values=("all", "some")).variable
+        'ACE_ACME_DEPTH'
+    """
+
+    name: str
+    """Its name without hyphens at the beginning: the name of the plugin, or that name and `-more`."""
+    summary: str
+    """A description of one line."""
+    values: tuple[str, ...] = ()
+    """The values that may follow it."""
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that the option sets."""
+        return f"ACE_{self.name.upper().replace('-', '_')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverSpec(Spec):
     """A callable that receives the events of runs, samples, steps, model calls and skills."""
+
+    options: tuple[ObserverOption, ...] = ()
+    """The options of `ace` that are for the observer. The first one enables it: the observer is called only if the
+    variable of this option is set to something other than `0`, by the option or by the user. Without options, it is
+    always called."""
+
+    def __post_init__(self) -> None:
+        Spec.__post_init__(self)
+        shown = self.name.replace("_", "-")
+        for option in self.options:
+            if option.name != shown and not option.name.startswith(f"{shown}-"):
+                raise self._wrong("the name of an option", f"{shown!r}, or begin with '{shown}-'", option.name)
+
+    def is_enabled(self, environ: Mapping[str, str]) -> bool:
+        """Return whether the observer is called.
+
+        Args:
+            environ: The environment variables.
+        """
+        return not self.options or environ.get(self.options[0].variable, "") not in ("", "0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

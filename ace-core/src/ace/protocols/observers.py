@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from ace.protocols.errors import error_text
 from ace.registry import Registry
 
 __all__ = [
+    "AnswerEvaluated",
     "Event",
     "ModelCalled",
     "Observer",
@@ -49,6 +50,8 @@ class RunStarted:
     """The number of inputs; None if it is unknown."""
     resumed: bool
     """Whether an earlier call of `run` started it."""
+    recovered: bool = False
+    """Whether that earlier call was killed, so that its `RunEnded` was never emitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,11 @@ class SampleEnded:
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """A step has started to process a sample."""
+    """A step has started to process a sample.
+
+    The events of what the step does, and its `StepEnded`, are emitted in the same `contextvars` context, also where it
+    uses other threads: a context variable that an observer sets here is seen there.
+    """
 
     run_id: str
     """The name of the run."""
@@ -119,6 +126,12 @@ class StepStarted:
     """The name of the sample or trace."""
     step: str
     """The name of the step's class."""
+    epoch: int = 0
+    """The epoch of the sample, as in `SampleStarted`; 0 if it is not known."""
+    index: int = 0
+    """The position of the sample in its epoch, as in `SampleStarted`; 0 if it is not known."""
+    background: bool = False
+    """Whether the step is behind the boundary of the pipeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +148,12 @@ class StepEnded:
     """The duration in seconds."""
     error: BaseException | None
     """The error that it raised."""
+    epoch: int = 0
+    """As in `StepStarted`."""
+    index: int = 0
+    """As in `StepStarted`."""
+    background: bool = False
+    """As in `StepStarted`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +182,26 @@ class ModelCalled:
     """The part of `input_tokens` that the provider had in its cache."""
     cache_write_tokens: int = 0
     """The part of `input_tokens` that the provider wrote to its cache."""
+    finish_reason: str = ""
+    """Why the model stopped, such as `stop` or `length`; empty if the server did not say."""
+    prompt: str | Sequence[Mapping[str, object]] = ""
+    """What the model was sent, a text or messages; empty if the client does not say. It is not redacted."""
+    answer: str = ""
+    """The text of the answer; empty if the client does not say. It is not redacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEvaluated:
+    """An environment has judged the answer to a sample."""
+
+    run_id: str
+    """The name of the run; empty outside one."""
+    trace_id: str
+    """The name of the sample; empty outside a run."""
+    environment: str
+    """The name of the environment's class."""
+    metrics: Mapping[str, float]
+    """The scores, by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +299,7 @@ Event = (
     | StepStarted
     | StepEnded
     | ModelCalled
+    | AnswerEvaluated
     | SkillsChanged
     | SkillProven
     | ReflectionTurn

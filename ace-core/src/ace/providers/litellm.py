@@ -323,7 +323,7 @@ class LiteLLMClient:
         known = None if answers is None else await calling.function(partial(answers.next, request, kind))
         if known is not None:
             response = recorded_response(known)
-            note_model_call(self.model, response.usage, 0.0, recorded=True)
+            self._note(self.model, response, 0.0, messages, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
         model, response = await self._chain.ask(calling, messages, kwargs, response_model)
@@ -332,8 +332,27 @@ class LiteLLMClient:
             response = await calling.function(
                 partial(keep_response, answers, request, response, secrets=secrets, kind=kind)
             )
-        note_model_call(model, response.usage, time.monotonic() - started)
+        self._note(model, response, time.monotonic() - started, messages)
         return response
+
+    @staticmethod
+    def _note(
+        model: str,
+        response: LLMResponse,
+        seconds: float,
+        messages: Sequence[Message],
+        *,
+        recorded: bool = False,
+    ) -> None:
+        note_model_call(
+            model,
+            response.usage,
+            seconds,
+            recorded=recorded,
+            finish_reason=response.finish_reason,
+            prompt=messages,
+            answer=response.text,
+        )
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text with LiteLLM's tokenizer for this model."""

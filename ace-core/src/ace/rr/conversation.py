@@ -74,7 +74,15 @@ def ask_model(
     known = answers.next(request, kind)
     if known is not None:
         response = recorded_response(known)
-        note_model_call(model, response.usage, 0.0, recorded=True)
+        note_model_call(
+            model,
+            response.usage,
+            0.0,
+            recorded=True,
+            finish_reason=response.finish_reason,
+            prompt=sent,
+            answer=response.text,
+        )
         return response
     # Recorded here and not by the client, so that all clients are recorded, each answer once and with its usage.
     with call_scope(replace(scope, answers=None)):

@@ -40,6 +40,9 @@ __all__ = [
 logger = logging.getLogger(__name__)
 _RUNS = ""
 """The list of runs is stored as the progress of a run with an empty name."""
+_RUNNING = "running"
+_STOPPED = "stopped"
+"""The run was stopped before it had processed all inputs, and its end was reported."""
 _FINISHED = "finished"
 _WITH_FAILURES = "failures"
 """The run has processed all inputs, and some samples have failed."""
@@ -221,11 +224,11 @@ class RunRecord:
                 raise RunInUseError(run_id)
             self._rows = {row.key: row for row in store.progress(run_id)}
             self.is_resumed = bool(self._rows)
-            self.was_through = any(
-                row.key.sample == run_id and json.loads(row.note)["state"] in (_FINISHED, _WITH_FAILURES)
-                for row in store.progress(_RUNS)
-            )
+            states = [json.loads(row.note)["state"] for row in store.progress(_RUNS) if row.key.sample == run_id]
+            self.was_through = any(state in (_FINISHED, _WITH_FAILURES) for state in states)
             """Whether an earlier call has gone through all inputs."""
+            self.was_killed = _RUNNING in states
+            """Whether the last call was killed, so that the end of the run was never reported."""
             store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))
             self._lock = held.pop_all()
 
@@ -246,7 +249,7 @@ class RunRecord:
             ValueError: The run already exists and `resume` is false, or it does not exist and `resume` is true.
             RunInUseError: Another process is working on the run.
         """
-        about = {"runner": runner, "started": _now(), "epochs": epochs, "total": total, "state": "running"}
+        about = {"runner": runner, "started": _now(), "epochs": epochs, "total": total, "state": _RUNNING}
         if inputs:
             about["inputs"] = inputs
         run_id = options.run_id
@@ -326,6 +329,11 @@ class RunRecord:
         """Whether the last attempt at a sample failed, and it was not given up."""
         row = self._rows.get(key)
         return row is not None and _is_failed(row, json.loads(row.note))
+
+    def note_stopped(self) -> None:
+        """Note that the run was stopped before it had processed all inputs."""
+        self._about = {**self._about, "state": _STOPPED}
+        self.store.note_progress(_run_key(self.run_id), json.dumps(self._about), _now())
 
     def note_through(self, *, has_failures: bool) -> None:
         """Note that the run has processed all inputs.

@@ -147,7 +147,8 @@ class RunSession:
             self._open.enter_context(observing(self._limits.observe))
         self._open.enter_context(skillbook.deferred_commits())
         resumed = self._record is not None and self._record.is_resumed
-        emit(RunStarted(self._id, runner, epochs, total, resumed))
+        recovered = resumed and self._record is not None and self._record.was_killed
+        emit(RunStarted(self._id, runner, epochs, total, resumed, recovered))
 
     async def run_epoch(
         self, calling: Calling, items: Iterable[Any], epoch: int, extra: Mapping[str, Any]
@@ -204,6 +205,8 @@ class RunSession:
     def abandon(self) -> None:
         """End a run before its first epoch, because the task that started it was cancelled."""
         try:
+            if self._record is not None:
+                self._record.note_stopped()
             self._ends.tell_run_ended(time.monotonic() - self._started, "interrupted")
         finally:
             self._open.close()
@@ -238,7 +241,10 @@ class RunSession:
             if self._last_index and self._is_end_due:
                 self._end_steps(interrupted=interrupted or bool(self._limits.stopped_by))
             stopped_by = self._limits.stopped_by or ("interrupted" if interrupted else "")
-            if self._record is not None and not stopped_by:
+            if self._record is not None and stopped_by:
+                if self._limits.write_error is None:
+                    self._record.note_stopped()
+            elif self._record is not None:
                 self._record.note_through(has_failures=self._ends.counts["failed"] > 0)
                 # Only now, because a resumed run would pay for them again.
                 if self._ends.keeps_ids_only and not self._ends.counts["failed"]:

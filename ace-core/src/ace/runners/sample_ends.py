@@ -231,15 +231,22 @@ class StepEvents:
     def step_started(self, step_name: str, ctx: StepContext, background: bool) -> None:
         """Emit that a step begins. The arguments are those of `ace.pipeline.StepObserver`."""
         if is_observed():
-            emit(StepStarted(current_call_scope().run_id, _trace_id(ctx), step_name))
+            run_id = current_call_scope().run_id
+            emit(StepStarted(run_id, _trace_id(ctx), step_name, *_position(ctx), background))
 
     def step_ended(
         self, step_name: str, ctx: StepContext, background: bool, seconds: float, error: BaseException | None
     ) -> None:
         """Emit that a step has ended. The arguments are those of `ace.pipeline.StepObserver`."""
         if is_observed():
-            emit(StepEnded(current_call_scope().run_id, _trace_id(ctx), step_name, seconds, error))
+            run_id = current_call_scope().run_id
+            emit(StepEnded(run_id, _trace_id(ctx), step_name, seconds, error, *_position(ctx), background))
 
 
 def _trace_id(ctx: StepContext) -> str:
     return str(ctx.metadata.get("trace_id", ""))
+
+
+def _position(ctx: StepContext) -> tuple[int, int]:
+    """Return the epoch of a sample and its position there; zeros for a context of another class."""
+    return getattr(ctx, "epoch", 0), getattr(ctx, "step_index", 0)

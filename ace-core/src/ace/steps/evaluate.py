@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ace.arguments import checked_class
 from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_environment, finished
 from ace.context import ACEStepContext
+from ace.protocols.observers import AnswerEvaluated, emit, is_observed
 from ace.skill import CaseCheck
-from ace.steps.context_access import is_learned, needed
+from ace.steps.context_access import is_learned, needed, run_of
 
 if TYPE_CHECKING:
     from ace.environments import Sample, TaskEnvironment
@@ -80,6 +81,9 @@ class EvaluateStep:
         trace = answer_trace(sample.question, sample.context, sample.ground_truth, output)
         if self.environment is not None:
             result = await call_environment(calling, self.environment, sample, output)
+            if is_observed():
+                name, metrics = type(self.environment).__name__, dict(result.metrics)
+                emit(AnswerEvaluated(run_of(ctx), str(ctx.metadata.get("trace_id", "")), name, metrics))
             trace["feedback"] = result.feedback
             trace["metrics"] = dict(result.metrics)
             if result.metrics or result.ground_truth is not None:

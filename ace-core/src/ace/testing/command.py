@@ -20,6 +20,7 @@ import pytest
 from ace.pipeline import PipelineCancelled
 from ace.plugins import CommandSpec, ObserverSpec
 from ace.protocols.observers import (
+    AnswerEvaluated,
     Event,
     ModelCalled,
     ReflectionTurn,
@@ -239,6 +240,7 @@ def _events(trace: str = "kit") -> list[Event]:
             seconds=0.1,
             recorded=False,
         ),
+        AnswerEvaluated(run, trace, "SimpleEnvironment", {"accuracy": 1.0}),
         SubQuestionAnswered(run, trace, number=1, mode="analysis", characters=20, seconds=0.1),
         ReflectionTurn(run, trace, iteration=1, code_length=30, output_length=20, error="", seconds=0.2),
         ReflectionTurn("", "", iteration=2, code_length=0, output_length=0, error="NameError: x", seconds=0.1),

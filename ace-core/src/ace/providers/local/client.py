@@ -243,14 +243,33 @@ class LocalLLMClient:
         known = None if answers is None else await calling.function(partial(answers.next, asked, kind))
         if known is not None:
             response = recorded_response(known)
-            note_model_call(self.model, response.usage, 0.0, recorded=True)
+            self._note(self.model, response, 0.0, messages, recorded=True)
             return replace(response, usage=Usage())
         started = time.monotonic()
         response = await self._ask(calling, request)
         if answers is not None:
             response = await calling.function(partial(keep_response, answers, asked, response, kind=kind))
-        note_model_call(self.model, response.usage, time.monotonic() - started)
+        self._note(self.model, response, time.monotonic() - started, messages)
         return response
+
+    @staticmethod
+    def _note(
+        model: str,
+        response: LLMResponse,
+        seconds: float,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        recorded: bool = False,
+    ) -> None:
+        note_model_call(
+            model,
+            response.usage,
+            seconds,
+            recorded=recorded,
+            finish_reason=response.finish_reason,
+            prompt=messages,
+            answer=response.text,
+        )
 
     async def _ask(self, calling: Calling, request: Mapping[str, Any]) -> LLMResponse:
         reply = await self._post(calling, request)

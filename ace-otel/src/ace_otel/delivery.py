@@ -1,0 +1,191 @@
+"""Sends spans and metrics in the background, counts what arrives, and ends in a limited time.
+
+A collector that is slow, or not there, must not delay a run: spans wait in a queue of limited length, and what does not
+fit is counted as lost. The exporters of OpenTelemetry log each attempt; while they work for us, the last of these
+messages is kept for our own warning instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final, final
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import (
+    MetricExporter,
+    MetricExportResult,
+    MetricsData,
+    PeriodicExportingMetricReader,
+)
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+from ace_otel.backends import Destination
+
+__all__ = ["CLOSING_SECONDS", "SpanDelivery", "metrics_provider"]
+
+CLOSING_SECONDS: Final = 5.0
+"""How long the end of the process may wait for the collector."""
+_QUEUE: Final = 20_000
+"""The number of spans that may wait, unless `OTEL_BSP_MAX_QUEUE_SIZE` sets another."""
+_DELAY_MS: Final = 1000
+
+_sending = threading.local()
+
+
+class _KeptMessages(logging.Filter):
+    """Keeps what the exporters log while they work for us, instead of showing it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kept: list[str] | None = getattr(_sending, "messages", None)
+        if kept is None:  # it works for another user of OpenTelemetry in this process
+            return True
+        kept.append(record.getMessage())
+        return False
+
+
+_filter: Final = _KeptMessages()
+for _module in (OTLPSpanExporter.__module__, OTLPMetricExporter.__module__):
+    logging.getLogger(_module).addFilter(_filter)
+
+
+@final
+class _CountingSpanExporter(SpanExporter):
+    """Counts the spans that the collector has accepted."""
+
+    def __init__(self, exporter: OTLPSpanExporter) -> None:
+        self._exporter = exporter
+        self.delivered = 0
+        self.failed = 0
+        self.problem = ""
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        messages: list[str] = []
+        _sending.messages = messages
+        try:
+            result = self._exporter.export(spans)
+        finally:
+            _sending.messages = None
+        if result is SpanExportResult.SUCCESS:
+            self.delivered += len(spans)
+        else:
+            self.failed += len(spans)
+        self.problem = messages[0] if messages else self.problem
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # OpenTelemetry gives it no types
+
+
+@final
+class _QuietMetricExporter(MetricExporter):
+    """Sends metrics without log messages. If the collector refuses them, the spans tell of it."""
+
+    def __init__(self, exporter: OTLPMetricExporter) -> None:
+        super().__init__()
+        self._exporter = exporter
+
+    def export(self, metrics_data: MetricsData, timeout_millis: float = 10_000, **kwargs: object) -> MetricExportResult:
+        _sending.messages = []
+        try:
+            return self._exporter.export(metrics_data, timeout_millis)
+        finally:
+            _sending.messages = None
+
+    def force_flush(self, timeout_millis: float = 10_000) -> bool:
+        return True
+
+    def shutdown(self, timeout_millis: float = 30_000, **kwargs: object) -> None:
+        self._exporter.shutdown(timeout_millis)
+
+
+@final
+class SpanDelivery:
+    """A queue of spans, and the thread that sends them.
+
+    Args:
+        destination: Where they are sent.
+    """
+
+    def __init__(self, destination: Destination) -> None:
+        self.address = destination.traces
+        self._exporter = _CountingSpanExporter(
+            OTLPSpanExporter(endpoint=destination.traces, headers=dict(destination.headers))
+        )
+        self._limit = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", "") or _QUEUE)
+        delay = float(os.environ.get("OTEL_BSP_SCHEDULE_DELAY", "") or _DELAY_MS)
+        self._processor = BatchSpanProcessor(self._exporter, max_queue_size=self._limit, schedule_delay_millis=delay)
+        self._lock = threading.Lock()
+        self._taken = 0
+        self._ended = 0
+
+    def add(self, span: ReadableSpan) -> None:
+        """Send a span later; it is dropped if too many are waiting.
+
+        Args:
+            span: A span that has ended.
+        """
+        with self._lock:
+            self._ended += 1
+            is_full = self._taken - self._exporter.delivered - self._exporter.failed >= self._limit
+            self._taken += not is_full
+        if not is_full:
+            self._processor.on_end(span)
+
+    def close(self, provider: MeterProvider | None, seconds: float = CLOSING_SECONDS) -> None:
+        """Send what is waiting, as far as that is possible in the given time.
+
+        Args:
+            provider: Where the metrics are, which are sent at the same time; None if none are sent.
+            seconds: The time limit.
+        """
+        deadline = time.monotonic() + seconds
+        works = [self._processor.shutdown] if provider is None else [self._processor.shutdown, provider.shutdown]
+        threads = [threading.Thread(target=_quietly, args=(work,), daemon=True) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    @property
+    def ended(self) -> int:
+        """The number of spans that were to be sent."""
+        return self._ended
+
+    @property
+    def lost(self) -> int:
+        """The number of spans that the collector has not accepted."""
+        return self._ended - self._exporter.delivered
+
+    @property
+    def problem(self) -> str:
+        """What the exporter said last about a failed attempt; empty if it said nothing."""
+        return self._exporter.problem
+
+
+def _quietly(work: object) -> None:
+    """Call a function whose failure the number of lost spans reports."""
+    assert callable(work)
+    _sending.messages = []
+    work()
+
+
+def metrics_provider(destination: Destination, resource: Resource) -> MeterProvider | None:
+    """Return the provider of the instruments; None if no metrics are sent.
+
+    Args:
+        destination: Where they are sent.
+        resource: The resource that they share with the spans.
+    """
+    if not destination.metrics:
+        return None
+    exporter = OTLPMetricExporter(endpoint=destination.metrics, headers=dict(destination.headers))
+    reader = PeriodicExportingMetricReader(_QuietMetricExporter(exporter))
+    return MeterProvider([reader], resource, shutdown_on_exit=False)

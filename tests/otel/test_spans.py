@@ -1,0 +1,202 @@
+"""Spans of runs in this process: complete, in order, and with what they must and must not contain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ace.environments import Sample, SimpleEnvironment
+from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
+from ace.protocols.observers import ModelCalled, SkillChange, SkillsChanged, emit
+from ace.runners import ACE, TraceAnalyser
+from ace.skillbook import Skillbook
+from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
+from ace_otel import instrument
+from ace_otel.spans import run_context
+from tests.otel.collector import Collector, ReceivedSpan
+from tests.otel.test_command_line import check_tree
+
+SECRET = "sk-proj-a1B2c3D4e5F6g7H8"
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    with Collector() as started:
+        for name, value in started.environ.items():
+            monkeypatch.setenv(name, value)
+        yield started
+
+
+class CallingReflector:
+    """A reflector that makes a model call, and fails on some traces."""
+
+    def reflect(self, **arguments: Any) -> ReflectorOutput:
+        trace = str(arguments["trace"])
+        call = ModelCalled("", "", "openai/gpt-5", "Reflector", 7, 3, 0.5, 0.0, False, finish_reason="stop")
+        emit(call)
+        if "FAILS" in trace:
+            raise ValueError(f"cannot reflect on {trace}")
+        return ScriptedReflector().reflect(**arguments)
+
+
+def named(spans: list[ReceivedSpan], name: str) -> list[ReceivedSpan]:
+    return [span for span in spans if span.name == name]
+
+
+def test_a_thousand_samples_with_four_workers(collector: Collector) -> None:
+    traces = [f"Repeat the code word kit{number:04d}code." for number in range(1000)]
+    with instrument():
+        runner = TraceAnalyser.from_roles(reflector=CallingReflector(), skill_manager=ScriptedSkillManager())
+        runner.run(traces, workers=4, run_id="thousand")
+    spans = collector.spans
+    check_tree(spans)
+    [root] = [span for span in spans if not span.parent]
+    assert root.name == "ace.run" and root.trace_id == f"{run_context('thousand').trace_id:032x}"
+    counts = Counter(span.name for span in spans)
+    assert counts["ace.sample"] == counts["chat gpt-5"] == counts["ace.step ReflectStep"] == 1000
+    assert {span.trace_id for span in spans} == {root.trace_id}
+    samples = {span.id: span.attributes["ace.sample.index"] for span in named(spans, "ace.sample")}
+    assert sorted(samples.values()) == list(range(1, 1001))
+    by_sample = Counter(samples[span.parent] for span in named(spans, "ace.step ApplyStep"))
+    assert set(by_sample.values()) == {1} and len(by_sample) == 1000
+    steps = {span.id for span in named(spans, "ace.step ReflectStep")}
+    assert Counter(span.parent for span in named(spans, "chat gpt-5")) == dict.fromkeys(steps, 1)
+    assert collector.total("gen_ai.client.token.usage", gen_ai_token_type="input") == 7000
+    assert collector.total("ace.model.cost") == 500
+    assert collector.total("ace.samples", ace_outcome="learned") == 1000
+    assert collector.total("ace.samples.in_flight") == 0
+
+
+def test_a_failed_sample_has_a_status_and_no_text(collector: Collector) -> None:
+    text = f"FAILS with {SECRET}"
+    for content in (False, True):
+        with instrument(content=content):
+            runner = TraceAnalyser.from_roles(reflector=CallingReflector(), skill_manager=ScriptedSkillManager())
+            runner.run([text])
+    plain, told = named(collector.spans, "ace.sample")
+    assert plain.failed and told.failed
+    [without], [exception] = plain.events, told.events
+    assert without.attributes == {"exception.type": "ValueError"}
+    assert exception.attributes["exception.message"].startswith("cannot reflect on FAILS with [hidden: secret]")
+    assert plain.attributes["ace.failed_at"] == "ReflectStep"
+    assert SECRET not in str(collector.spans)
+
+
+def test_changes_of_skills_and_scores_are_events_of_the_sample(collector: Collector) -> None:
+    class ChangingManager:
+        def update_skills(self, **arguments: Any) -> SkillManagerOutput:
+            emit(SkillsChanged("", "", (), (SkillChange("UPDATE", "maths-00009", "no such skill"),)))
+            return ScriptedSkillManager().update_skills(**arguments)
+
+    class Parrot:
+        def generate(self, **arguments: Any) -> AgentOutput:
+            return AgentOutput(reasoning="I repeat it.", final_answer=arguments["question"])
+
+    with instrument():
+        runner = ACE.from_roles(
+            agent=Parrot(),
+            environment=SimpleEnvironment(),
+            reflector=ScriptedReflector(),
+            skill_manager=ChangingManager(),
+        )
+        runner.run([Sample("Repeat the code word kit0001code.", ground_truth="?")])
+    [sample] = named(collector.spans, "ace.sample")
+    events = [(event.name, event.attributes) for event in sample.events]
+    changes = [held for name, held in events if name == "ace.skill.changed"]
+    assert [(held["ace.skill.operation"], held["ace.skill.applied"]) for held in changes] == [
+        ("UPDATE", False),
+        ("ADD", True),
+    ]
+    assert changes[0]["ace.skill.reason"] == "no such skill"
+    [evaluation] = [held for name, held in events if name == "gen_ai.evaluation.result"]
+    assert evaluation["gen_ai.evaluation.name"].startswith("SimpleEnvironment.")
+    assert evaluation["gen_ai.evaluation.score.value"] in (0.0, 1.0)
+
+
+LEARNER = """
+import os, signal, sys
+from ace.pipeline import CancellationToken
+from ace.runners import TraceAnalyser
+from ace.skillbook import Skillbook
+from ace.testing.scripted_model import ScriptedReflector, ScriptedSkillManager
+
+token = CancellationToken()
+
+class Reflector:
+    def reflect(self, **arguments):
+        if sys.argv[1] == "killed" and "kit0003code" in str(arguments["trace"]):
+            import time
+            time.sleep(2.5)  # so that the finished spans have been sent
+            os.kill(os.getpid(), signal.SIGKILL)
+        if sys.argv[1] == "stopped" and "kit0003code" in str(arguments["trace"]):
+            token.cancel()
+        return ScriptedReflector().reflect(**arguments)
+
+with Skillbook.open("skills.db") as book:
+    runner = TraceAnalyser.from_roles(reflector=Reflector(), skill_manager=ScriptedSkillManager(), skillbook=book)
+    traces = [f"Repeat the code word kit{n:04d}code." for n in range(1, 6)]
+    runner.run(traces, run_id="r", resume=sys.argv[1] == "resumed", cancel_token=token)
+"""
+
+
+def run_learner(folder: Path, how: str) -> int:
+    path = os.pathsep.join(path for path in sys.path if path)
+    environ = {**os.environ, "PYTHONPATH": path, "ACE_OTEL": "1"}
+    command = [sys.executable, "-c", LEARNER, how]
+    return subprocess.run(command, cwd=folder, env=environ, check=False, capture_output=True).returncode
+
+
+def test_a_run_that_was_killed_and_resumed_is_one_trace(tmp_path: Path, collector: Collector) -> None:
+    assert run_learner(tmp_path, "killed") == -signal.SIGKILL
+    assert named(collector.spans, "ace.run") == []
+    assert len(named(collector.spans, "ace.sample")) == 2
+    assert run_learner(tmp_path, "resumed") == 0
+    spans = collector.spans
+    assert {span.trace_id for span in spans} == {f"{run_context('r').trace_id:032x}"}
+    [root] = [span for span in spans if not span.parent]
+    assert root.name == "ace.run" and root.attributes["ace.run.resumed"]
+    ids = {span.id for span in spans}
+    assert len(ids) == len(spans)
+    samples = named(spans, "ace.sample")
+    assert {span.parent for span in samples} == {root.id}
+    assert sorted(span.attributes["ace.sample.index"] for span in samples) == [1, 2, 3, 4, 5]
+    resumed = [span for span in samples if span.attributes["ace.sample.index"] > 2]
+    assert [span.links for span in resumed] == [[(root.trace_id, root.id)]] * 3
+
+
+def test_a_run_that_was_stopped_and_resumed_is_one_trace(tmp_path: Path, collector: Collector) -> None:
+    assert run_learner(tmp_path, "stopped") == 0
+    [first] = named(collector.spans, "ace.run")
+    assert first.failed and first.attributes["ace.run.stopped_by"] == "cancelled"
+    assert run_learner(tmp_path, "resumed") == 0
+    check_ids = {span.id: span for span in collector.spans}
+    assert len(check_ids) == len(collector.spans)
+    [root] = [span for span in collector.spans if not span.parent]
+    assert root == first
+    [again] = [span for span in named(collector.spans, "ace.run") if span != first]
+    assert again.parent == first.id and again.trace_id == first.trace_id
+    assert all(span.parent in check_ids for span in collector.spans if span.parent)
+
+
+def test_the_skillbook_is_the_same_with_and_without(collector: Collector) -> None:
+    books = []
+    for enabled in (False, True):
+        book = Skillbook()
+        runner = TraceAnalyser.from_roles(
+            reflector=ScriptedReflector(), skill_manager=ScriptedSkillManager(), skillbook=book
+        )
+        sending = instrument() if enabled else None
+        runner.run([f"Repeat the code word kit{number:04d}code." for number in range(1, 6)])
+        if sending is not None:
+            sending.close()
+        books.append([skill.content for skill in book.skills()])
+    assert books[0] == books[1] and len(books[0]) == 5
+    assert len(named(collector.spans, "ace.run")) == 1
