@@ -227,6 +227,8 @@ class RunRecord:
             states = [json.loads(row.note)["state"] for row in store.progress(_RUNS) if row.key.sample == run_id]
             self.was_through = any(state in (_FINISHED, _WITH_FAILURES) for state in states)
             """Whether an earlier call has gone through all inputs."""
+            self.was_begun = bool(states)
+            """Whether an earlier call has started the run, even if it has not finished any sample."""
             self.was_killed = _RUNNING in states
             """Whether the last call was killed, so that the end of the run was never reported."""
             store.note_progress(_run_key(run_id), json.dumps(about), str(about["started"]))

@@ -146,8 +146,8 @@ class RunSession:
         if options.max_cost is not None:
             self._open.enter_context(observing(self._limits.observe))
         self._open.enter_context(skillbook.deferred_commits())
-        resumed = self._record is not None and self._record.is_resumed
-        recovered = resumed and self._record is not None and self._record.was_killed
+        resumed = self._record is not None and self._record.was_begun
+        recovered = self._record is not None and self._record.was_killed
         emit(RunStarted(self._id, runner, epochs, total, resumed, recovered))
 
     async def run_epoch(
