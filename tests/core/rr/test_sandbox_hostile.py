@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -216,3 +218,44 @@ def test_reading_fails_with_an_error_that_the_model_can_understand() -> None:
     with TraceSandbox({}) as sandbox:
         errors = [sandbox.execute(code).error for code in ("open('/etc/passwd')", "import os\nos.environ['HOME']")]
     assert all(errors), errors
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("_host('FINAL', '[[\"' + 'x' * 1_000_000 + '\"], {}]')", "the limit is 1,000,000"),
+        ("_host('open', '[[\"/etc/passwd\"], {}]')", "NameError: no function of the host is named 'open'"),
+        ("_host('FINAL')", "values leave the session as JSON text only"),
+        ("_host('FINAL', '[[NaN], {}]')", "FINAL takes JSON values: NaN is not JSON"),
+        ("_host('FINAL', '[[1e999], {}]')", "FINAL takes JSON values: 1e999 is not a finite number"),
+        ("_host('FINAL', '{}')", "FINAL takes JSON values"),
+    ],
+)
+def test_code_that_calls_the_host_by_itself_gets_no_further(code: str, problem: str) -> None:
+    with TraceSandbox({}) as sandbox:
+        result = sandbox.execute(code)
+    assert problem.removeprefix("NameError: ") in result.error
+    assert not result.has_final
+
+
+_BIG = "'x' * 100_000_000"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        _BIG,
+        f"text = {_BIG}\ntext",
+        f"def make():\n    return {_BIG}\nmake()",
+        "list(range(10_000_000))",
+        f"class Holder:\n    pass\nheld = Holder()\nheld.value = {_BIG}\nheld",
+        f"FINAL({_BIG})",
+        f"text = {_BIG}\nFINAL_VAR('text')",
+    ],
+)
+def test_a_huge_value_stays_out_of_the_memory_of_the_host(code: str) -> None:
+    """The process that runs the sessions grows by less than half of the value, which has some 100 MB."""
+    command = [sys.executable, "-m", "tests.core.rr.host_memory_process"]
+    done = subprocess.run(command, input=json.dumps([code]), capture_output=True, encoding="utf-8", check=True)
+    (growth,) = json.loads(done.stdout)
+    assert growth < 50_000_000

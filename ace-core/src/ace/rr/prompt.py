@@ -79,7 +79,7 @@ def first_prompt(
     values = {name: fence.around(text) if text else "" for name, text in shown.items()}
     task = "" if batch is None else _BATCH_TASK.replace("{count}", str(len(batch))) + "\n\n"
     values |= {
-        "overview": f"{task}{fence.around(overview)}",
+        "overview": f"{task}{fence.around(overview)}\n\n{_EXAMPLE if batch is None else _BATCH_EXAMPLE}",
         "names": _names(batch is not None, config),
         "schema": json.dumps(ReflectorOutput.model_json_schema()),
         "limits": _limits(config),
@@ -95,7 +95,7 @@ def _names(is_batch: bool, config: RRConfig) -> str:
         parts.append(_ASK_LLM)
     if config.enable_llm_query:
         parts.append(_LLM_QUERY)
-    return "\n".join([*parts, _FINAL, "", _BATCH_EXAMPLE if is_batch else _EXAMPLE, "", _FINAL_EXAMPLE])
+    return "\n".join([*parts, _FINAL, "", _FINAL_EXAMPLE])
 
 
 def _limits(config: RRConfig) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import inspect
 import json
+import math
 import os
 import re
 import threading
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["ExecutionResult", "SandboxError", "SandboxLimits", "TraceSandbox"]
-
-_LONGEST_EXCHANGE = 1_000_000
-"""Characters of JSON that one call of a host function, or a submitted value, may have."""
 
 _MOST_PRINTED = 10_000_000
 """Bytes of output, beyond those that are kept, that do not end the session."""
@@ -343,8 +341,9 @@ class _Execution:
         name, text = given if len(given) == 2 else (None, None)
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError("values leave the session as JSON text only")
-        if len(text) > _LONGEST_EXCHANGE:
-            raise ValueError(f"{name} was given {len(text):,} characters as JSON; the limit is {_LONGEST_EXCHANGE:,}")
+        longest = session.LONGEST_EXCHANGE
+        if len(text) > longest:
+            raise ValueError(f"{name} was given {len(text):,} characters as JSON; the limit is {longest:,}")
         try:
             arguments, keywords = _parsed(text)
         except (ValueError, TypeError, RecursionError) as error:
@@ -470,7 +469,13 @@ def _parsed(text: str) -> tuple[list[JsonValue], dict[str, JsonValue]]:
     def reject(name: str) -> None:
         raise ValueError(f"{name} is not JSON")
 
-    arguments, keywords = json.loads(text, parse_constant=reject)
+    def finite(digits: str) -> float:
+        number = float(digits)
+        if not math.isfinite(number):
+            raise ValueError(f"{digits} is not a finite number")
+        return number
+
+    arguments, keywords = json.loads(text, parse_constant=reject, parse_float=finite)
     if not isinstance(arguments, list) or not isinstance(keywords, dict):
         raise TypeError("the arguments must be a list and an object")
     return arguments, keywords

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FINAL", "FINAL_VAR", "SHOW_VARS"]
 
+LONGEST_EXCHANGE = 1_000_000
+"""Characters of JSON that one call of a host function, or a submitted value, may have."""
+
 _builtin_len = len
 
 
@@ -29,7 +32,13 @@ class _HostFunction:
         self._name = name
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return _json.loads(_host(self._name, _json.dumps([arguments, keywords])))
+        text = _json.dumps([arguments, keywords])
+        # The host checks it too, but only after it has received all of it.
+        if len(text) > LONGEST_EXCHANGE:
+            raise ValueError(
+                f"{self._name} was given {len(text):,} characters as JSON; the limit is {LONGEST_EXCHANGE:,}"
+            )
+        return _json.loads(_host(self._name, text))
 
     def __repr__(self) -> str:
         return f"<function {self._name}>"
