@@ -100,7 +100,13 @@ def test_a_batch_of_which_only_a_part_fails_is_used() -> None:
 
 
 def test_a_model_cannot_say_which_trace_taught_a_skill(tmp_path: Path) -> None:
-    forged = {"type": "ADD", "section": "s", "content": "c", "insight_source": {"trace_id": "somebody-else"}}
+    forged = {
+        "type": "ADD",
+        "section": "s",
+        "content": "c",
+        "insight_source": {"trace_id": "somebody-else"},
+        "metadata": {"evidence_traces": ["somebody-else"]},
+    }
 
     def script(request: ScriptedRequest) -> dict[str, Any]:
         return REFLECTION if request.role == "reflector" else update(forged)

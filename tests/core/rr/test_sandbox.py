@@ -230,6 +230,14 @@ def test_recursion_is_an_error_of_the_code() -> None:
         assert "RecursionError" in result.error and not result.session_lost
 
 
+def test_the_depth_of_recursion_is_limited() -> None:
+    code = "def f(n):\n    return n and f(n - 1)\nprint(f({depth}))"
+    for limits, depth in ((SandboxLimits(recursion=60), 40), (SandboxLimits(), 350)):
+        with TraceSandbox(TRACE, limits=limits) as sandbox:
+            assert sandbox.execute(code.replace("{depth}", str(depth))).stdout == "0\n"
+            assert "RecursionError" in sandbox.execute(code.replace("{depth}", str(depth + 60))).error
+
+
 def test_errors_that_the_code_raises_itself_are_not_limits() -> None:
     with TraceSandbox(TRACE) as sandbox:
         assert not sandbox.execute("raise TimeoutError('own')").session_lost
@@ -262,7 +270,7 @@ def test_host_calls_are_limited_in_each_execution() -> None:
     with TraceSandbox(TRACE, limits=SandboxLimits(host_calls=10), functions={"f": lambda: next(count)}) as sandbox:
         for _ in range(3):
             assert not sandbox.execute("for i in range(9): f()").session_lost
-        result = sandbox.execute("while True: f()")
+        result = sandbox.execute("for i in range(1000): f()")
         assert result.session_lost and result.error == "RuntimeError: the code called the host more than 10 times"
         assert sandbox.execute("print(f())").session_lost is False
     assert next(count) < 9 * 3 + 10 + 2
