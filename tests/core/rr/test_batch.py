@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -77,6 +78,32 @@ def test_causes_that_no_single_trace_shows_are_found(shape: str) -> None:
         assert named == [f"run-{number:02d}" for number in range(40) if number % 3 == place]
     for each in reflection.extracted_learnings:
         assert each.trace_ids == each.evidence.removeprefix("ids: ").split(", ")
+
+
+def learnings(*evidence: str) -> str:
+    found = [{"learning": f"Lesson {number}.", "evidence": each} for number, each in enumerate(evidence)]
+    return python(f"FINAL({{**{dict(REFLECTION)!r}, 'extracted_learnings': {found!r}}})")
+
+
+def test_a_learning_has_to_name_the_traces_that_show_it() -> None:
+    look = python("print(item_ids)")
+    turns = [look, learnings("place 1", "ids: run-01, run-2"), learnings("ids: run-01", "runs run-02 and run-03")]
+    with ScriptedServer(Explorer(turns)) as server:
+        reflection = explore(server, {"items": traces(4)})
+        told = server.requests[2].messages[-1]["content"]
+    assert "FINAL was not accepted. The evidence of extracted_learnings[0] names no record." in told
+    assert [each.trace_ids for each in reflection.extracted_learnings] == [["run-01"], ["run-02", "run-03"]]
+
+
+def test_findings_of_the_last_call_that_name_no_trace_are_of_all() -> None:
+    def turn(message: str) -> str:
+        unnamed = [{"learning": "Lesson.", "evidence": "all of them", "trace_ids": ["run-77"]}]
+        last = json.dumps({**REFLECTION, "extracted_learnings": unnamed})
+        return last if "The iterations are used up" in message else LOOK
+
+    with ScriptedServer(Explorer([turn])) as server:
+        reflection = explore(server, {"items": traces(3)}, max_iterations=2)
+    assert [each.trace_ids for each in reflection.extracted_learnings] == [["run-00", "run-01", "run-02"]]
 
 
 def test_a_trace_on_which_reflections_fail_costs_only_itself() -> None:
