@@ -82,7 +82,7 @@ def test_an_address_without_a_model_is_wrong_usage(
     home: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["claude-code", *command, "--api-base", "http://localhost:1/v1"]) == 2
-    assert "--api-base is the address for --model; give --model too" in capsys.readouterr().err
+    assert "--api-base requires --model" in capsys.readouterr().err
 
 
 def test_installing_and_removing_changes_no_byte_of_the_users_files(claude: str, home: Path, ace: Ace) -> None:

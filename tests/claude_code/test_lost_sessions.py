@@ -178,7 +178,7 @@ def test_a_session_that_the_model_refuses_is_tried_three_times(home: Path, state
     assert queued(state) == ["one", "two"]
     assert len(failed_jobs(state)) == 2
     status = ace("status", "--json", code=1)
-    assert "0 sessions wait, 2 failed" in status["headline"]
+    assert "waiting: 0 sessions, 2 failed" in status["headline"]
 
 
 def test_after_an_outage_everything_is_learned(home: Path, state: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_skill_that_is_pinned_in_a_session_is_first_in_the_next_one(
 
 def test_another_project_is_named(book: Path, ace: Ace, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
-    assert "no skill has been learned" in ace("show", code=2)["err"]
+    assert "no skills have been learned" in ace("show", code=2)["err"]
     assert "Run the check twice." in ace("show", "--project", str(home / "project"))["out"]
 
 

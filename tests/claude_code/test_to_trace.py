@@ -70,7 +70,7 @@ def test_the_same_run_as_a_stream_has_the_verdict_of_its_result_and_needs_the_qu
 def test_a_stream_alone_says_that_its_task_is_not_known() -> None:
     trace = transcript_to_trace(STREAMS / "success.jsonl")
     assert trace["question"] == ""
-    assert "The records hold no prompt of a user" in str(trace["feedback"])
+    assert "The records contain no user prompt" in str(trace["feedback"])
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_result_without_any_event_is_a_failed_trace() -> None:
 
 
 def test_the_step_says_what_it_takes() -> None:
-    with pytest.raises(TypeError, match="takes a ClaudeCodeResult or a transcript, not a int"):
+    with pytest.raises(TypeError, match="requires a ClaudeCodeResult or a transcript, got int"):
         ClaudeCodeToTrace()(ACEStepContext(trace=7))
 
 

@@ -48,7 +48,7 @@ def test_something_before_the_header_is_overlooked() -> None:
 def test_a_session_without_a_user_says_so_and_has_no_turns() -> None:
     events = [{"type": "session", "version": 4, "id": "a", "cwd": "/"}, said("assistant", text("Hello."))]
     assert events_to_turn_traces(events) == []
-    assert "no message of a user" in str(events_to_trace(events)["feedback"])
+    assert "contains no user message" in str(events_to_trace(events)["feedback"])
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_locked_database_is_told_from_a_broken_one(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("pragma journal_mode = delete")
         other.execute("begin exclusive")
-        with pytest.raises(SessionReadError, match="is locked by another program"):
+        with pytest.raises(SessionReadError, match="was locked by another program"):
             read_sessions(path)
     assert len(read_sessions(path)) == 1
 

@@ -105,17 +105,17 @@ def install(
     whose = "in this folder" if project else "everywhere"
     print_text(f"Installed in {folder}. From now on, sessions {whose} are learned from when they end.")
     print_text(f"{model or 'Claude Code itself'} learns, for at most {budget:g} USD a day.")
-    print_text(_price_in_words(model))
+    print_text(_price_text(model))
     return DONE
 
 
 def _chosen_learner() -> str:
-    """Ask for the model that learns; without a terminal, it is the cheap one."""
+    """Ask for the model that learns; without a terminal, return the default."""
     from ace_claude_code.sessions.home import state_folder
     from ace_claude_code.sessions.learner_model import PROPOSED_MODELS, price_of_learner, use_of_a_session
     from ace_claude_code.sessions.settings import DEFAULT_MODEL
 
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):  # a question could not be seen and answered
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):  # the user cannot see the question or answer it
         return DEFAULT_MODEL
     use = use_of_a_session(state_folder())
     for number, each in enumerate(PROPOSED_MODELS, 1):
@@ -128,8 +128,8 @@ def _chosen_learner() -> str:
     return numbered.get(answer, answer or DEFAULT_MODEL)
 
 
-def _price_in_words(model: str) -> str:
-    """Return what a model charges, and what an ordinary session costs with it."""
+def _price_text(model: str) -> str:
+    """Return a text with the list price of a model, and the cost of learning from an ordinary session."""
     from ace_claude_code.sessions.home import state_folder
     from ace_claude_code.sessions.learner_model import own_model, price_of_learner, use_of_a_session
 
@@ -200,7 +200,7 @@ def status(*, as_json: Json = False) -> int:
     for book in found.skillbooks:
         print_text(f"\n{counted(len(book.skills), 'skill')} of {book.project} in {book.path}")
         for skill in book.skills[:_SHOWN_SKILLS]:
-            print_text(f"  [{skill.id}] {skill.content} ({_use_of(skill)})")
+            print_text(f"  [{skill.id}] {skill.content} ({_usage_text(skill)})")
         if len(book.skills) > _SHOWN_SKILLS:
             print_text(f"  and {len(book.skills) - _SHOWN_SKILLS} earlier ones: ace skillbook show {book.path}")
     _print_spend(found)
@@ -244,9 +244,8 @@ def learn(
     from ace.integrations import run_interruptibly
     from ace.pipeline import CancellationToken
     from ace_claude_code.binary import ClaudeNotFoundError
-    from ace_claude_code.sessions.by_hand import NothingToLearnError, learn_by_hand
     from ace_claude_code.sessions.home import state_folder
-    from ace_claude_code.sessions.learning import opened_learner
+    from ace_claude_code.sessions.learning import NothingToLearnError, learn_now, opened_learner
     from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings
 
     _check_address(api_base, model)
@@ -262,7 +261,7 @@ def learn(
         token = CancellationToken()
         with opened_learner(context, state, settings, allow=allow or (), cancel_token=token) as learner:
             report = run_interruptibly(
-                lambda: learn_by_hand(learner, transcripts, folder, cancel_token=token, tell=note),
+                lambda: learn_now(learner, transcripts, folder, cancel_token=token, tell=note),
                 on_first=lambda: _stop_softly(token),
                 on_second=lambda: note("ace: stopped immediately; what was learned is kept"),
             )
@@ -279,7 +278,7 @@ def learn(
     return WITH_FAILURES if report.problems or token.is_cancelled else DONE
 
 
-def _use_of(skill: LearnedSkill) -> str:
+def _usage_text(skill: LearnedSkill) -> str:
     use = f"shown in {counted(skill.shown, 'turn')}, cited in {skill.cited}"
     judged = f"helpful {skill.helpful}, harmful {skill.harmful}, {use}"
     return f"pinned, {judged}" if skill.pinned else judged
@@ -334,24 +333,24 @@ def edit(*arguments: Forwarded, project: Path | None = None) -> int:
 
 @app.command
 def pin(*arguments: Forwarded, project: Path | None = None) -> int:
-    """Pin skills of this project, as `ace skillbook pin` does; it takes the same arguments.
+    """Pin skills of this project; same arguments as `ace skillbook pin`.
 
-    Every session is shown the pinned skills first. Learning and pruning neither rewrite nor remove them.
+    Pinned skills come first in the prompt of every session. Learning and pruning do not change or remove them.
 
     Args:
         arguments: The ids of the skills.
-        project: The folder of the project; by default this one.
+        project: The folder of the project. [default: the current folder]
     """
     return _on_skillbook("pin", arguments, project)
 
 
 @app.command
 def unpin(*arguments: Forwarded, project: Path | None = None) -> int:
-    """Unpin skills of this project, as `ace skillbook unpin` does; it takes the same arguments.
+    """Unpin skills of this project; same arguments as `ace skillbook unpin`.
 
     Args:
         arguments: The ids of the skills.
-        project: The folder of the project; by default this one.
+        project: The folder of the project. [default: the current folder]
     """
     return _on_skillbook("unpin", arguments, project)
 
@@ -377,13 +376,13 @@ def _on_skillbook(command: str, arguments: tuple[str, ...], project: Path | None
     folder = (project or Path.cwd()).resolve()
     book = skillbook_path(state_folder(), key_of_project(folder))
     if not book.exists():
-        raise UsageError(f"no skill has been learned from sessions in {str(folder)!r} so far")
+        raise UsageError(f"no skills have been learned from sessions in {str(folder)!r} yet")
     return main(["skillbook", command, *arguments, "--skillbook", str(book)])
 
 
 def _check_address(api_base: str | None, model: str | None) -> None:
     if api_base and not model:
-        raise UsageError("--api-base is the address for --model; give --model too")
+        raise UsageError("--api-base requires --model: it is the address of the server of that model")
 
 
 def _stop_softly(token: CancellationToken) -> None:
@@ -406,7 +405,7 @@ def _print_report(report: LearningReport) -> None:
         note(
             f"skipped: {counted(report.skipped_lines, 'line')} without a record, "
             f"{counted(report.unknown_records, 'record')} of unknown types, "
-            f"{counted(len(report.without_prompt), 'session')} without a prompt of a user"
+            f"{counted(len(report.without_prompt), 'session')} without a user prompt"
         )
     for problem in report.problems:
         note(problem)

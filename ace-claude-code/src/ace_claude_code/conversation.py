@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ace.json_fields import Record, mapping_in, number_in, text_in
+from ace.traces import TraceStep
 from ace_claude_code.messages import (
     called_tools,
     is_said,
     is_spoken,
     prompt_in,
+    steps_in,
     tool_results,
     typed_in,
     was_typed_meanwhile,
     with_typed_messages,
 )
-from ace_claude_code.records import PRIVATE, Records
+from ace_claude_code.records import PRIVATE, Records, TranscriptError, read_records
 
 __all__ = ["Conversation", "Line", "Turn", "read_conversation"]
 
 _PRIVATE_SESSION = "<private-session>"
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -190,3 +196,52 @@ def _marks_session(line: Line) -> bool:
 
 def _begins_turn(line: Line) -> bool:
     return bool(prompt_in(line.record)) and not line.of_subagent and not was_typed_meanwhile(line.record)
+
+
+@dataclass(frozen=True)
+class SubAgent:
+    """The transcript of a sub-agent."""
+
+    steps: tuple[TraceStep, ...]
+    lines: tuple[Line, ...]
+    """Its messages."""
+
+
+def read_subagents(transcript: Path | None) -> dict[str, SubAgent]:
+    """Return the sub-agents of a stored session by the id of the call that started them, or else by their own.
+
+    Args:
+        transcript: The file of the session; None returns an empty dict.
+    """
+    if transcript is None:
+        return {}
+    found: dict[str, SubAgent] = {}
+    for path in sorted((transcript.with_suffix("") / "subagents").glob("agent-*.jsonl")):
+        agent_id = path.stem.removeprefix("agent-")
+        try:
+            records = read_records(path)
+        except TranscriptError as error:
+            logger.warning("the sub-agent %s is skipped: %s", agent_id, error)
+            continue
+        spoken = [pair for pair in zip(records.lines, records.items, strict=True) if is_spoken(pair[1])]
+        tools = {call: name for _, record in spoken for call, name in called_tools(record).items()}
+        # The first message is the task, which the call already contains.
+        steps = [
+            each
+            for number, record in spoken[1:]
+            for each in steps_in(record, f"{path.stem}:{number}", tools, "sub-agent")
+        ]
+        lines = [Line(f"{path.stem}:{number}", record, of_subagent=True) for number, record in spoken]
+        call = _starting_call(path.with_suffix(".meta.json"))
+        found[call or agent_id] = SubAgent(tuple(steps), tuple(lines))
+    return found
+
+
+def _starting_call(path: Path) -> str:
+    """Return the id of the call that started a sub-agent; empty if it was not recorded."""
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # older releases did not write this file
+        return ""
+    call = meta.get("toolUseId") if isinstance(meta, dict) else None
+    return call if isinstance(call, str) else ""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 from ace.calls import current_call_scope, note_model_call, redactor_for
@@ -15,12 +18,21 @@ from ace.protocols import LLMCallError, LLMResponse, StructuredAnswer, Usage
 from ace.providers import UsageAccount, ask_until_valid
 from ace_claude_code.account import metrics_of_result
 from ace_claude_code.binary import find_claude
-from ace_claude_code.completion import completion
+from ace_claude_code.execute import check_usage
+from ace_claude_code.guard import LEARNING_VARIABLE
 from ace_claude_code.llm_config import PREFIX, ClaudeCodeLLMConfig
+from ace_claude_code.outcome import check_login, problem_in_result
+from ace_claude_code.process import ClaudeProcess, FinishedProcess
 
 __all__ = ["ClaudeCodeLLMClient"]
 
 _SYSTEM = "You answer the request of the user. You have no tools and no files."
+# Without the settings of the user and the project: no hooks, which could start another learner, no CLAUDE.md and no
+# MCP servers.
+_ISOLATED = (
+    *("-p", "--output-format", "json", "--tools", "", "--setting-sources", "", "--strict-mcp-config"),
+    *("--disable-slash-commands", "--no-session-persistence"),
+)
 
 
 @checked_class
@@ -88,7 +100,7 @@ class ClaudeCodeLLMClient:
             **kwargs: `system` for a system message; other settings, such as `max_tokens`, are ignored.
 
         Raises:
-            LLMAuthenticationError: The binary is not logged in, or its key was refused.
+            LLMAuthenticationError: The binary is not logged in, or its key was rejected.
             LLMCallError: The binary gave no answer.
         """
         return self._ask(prompt, str(kwargs.get("system") or _SYSTEM), None)
@@ -127,7 +139,7 @@ class ClaudeCodeLLMClient:
 
         Raises:
             UnusableAnswerError: No answer validates; it carries the raw answers.
-            LLMAuthenticationError: The binary is not logged in, or its key was refused.
+            LLMAuthenticationError: The binary is not logged in, or its key was rejected.
             LLMCallError: The binary gave no answer.
         """
         system = str(kwargs.get("system") or _SYSTEM)
@@ -153,7 +165,7 @@ class ClaudeCodeLLMClient:
             return replace(response, usage=Usage())
         started = time.monotonic()
         try:
-            result = completion(self._claude, config, prompt, system, schema)
+            result = _completion(self._claude, config, prompt, system, schema)
         except LLMCallError:
             self._account.add(Usage(failed_requests=1))
             raise
@@ -196,3 +208,69 @@ def _response(result: Record) -> LLMResponse:
     structured = mapping_in(result, "structured_output")
     text = json.dumps(structured, ensure_ascii=False) if structured else text_in(result, "result")
     return LLMResponse(text, raw=dict(result), usage=usage, finish_reason="stop")
+
+
+def _completion(claude: str, config: ClaudeCodeLLMConfig, prompt: str, system: str, schema: str | None) -> Record:
+    """Send one prompt to the binary, and return the `result` event of its answer.
+
+    Args:
+        claude: The path of the binary.
+        config: The settings of the client.
+        prompt: The whole prompt.
+        system: The system prompt, which replaces that of Claude Code.
+        schema: The JSON schema of the answer; None for a text.
+
+    Raises:
+        LLMAuthenticationError: The binary is not logged in, or its key was rejected.
+        LLMCallError: It gave no answer.
+        ClaudeUsageError: It rejected its arguments.
+    """
+    finished = _run(claude, config, prompt, system, schema)
+    if finished.timed_out:
+        raise _error(config, f"it was stopped after {config.timeout:g} seconds", {})
+    check_usage(finished)
+    try:
+        result = json.loads(finished.stdout)
+    except ValueError:
+        result = None
+    if not isinstance(result, dict):
+        said = finished.stderr.strip() or "it said nothing on standard error"
+        raise _error(config, f"exit code {finished.returncode} and no result: {said}", {})
+    problem = problem_in_result(result)
+    if problem:
+        check_login(result, config.model_string)
+        raise _error(config, problem, result)
+    return result
+
+
+def _run(claude: str, config: ClaudeCodeLLMConfig, prompt: str, system: str, schema: str | None) -> FinishedProcess:
+    with tempfile.TemporaryDirectory(prefix="ace-claude-code-") as folder:
+        system_file = Path(folder) / "system.txt"
+        system_file.write_text(system, encoding="utf-8", errors="backslashreplace")
+        empty = Path(folder) / "empty"
+        empty.mkdir()
+        command = [claude, *_ISOLATED, "--system-prompt-file", str(system_file)]
+        command += ["--model", config.model] if config.model else []
+        command += ["--json-schema", schema] if schema is not None else []
+        process = ClaudeProcess(
+            command,
+            stdin=prompt,
+            cwd=empty,
+            environ=_environ(config),
+            timeout=config.timeout,
+            # Background learning continues when a run is cancelled.
+            heeds_token=False,
+        )
+        return process.run()
+
+
+def _environ(config: ClaudeCodeLLMConfig) -> dict[str, str]:
+    given = {"ANTHROPIC_BASE_URL": config.api_base, "ANTHROPIC_API_KEY": config.api_key}
+    address = {name: value for name, value in given.items() if value}
+    return {**os.environ, **config.env, **address, LEARNING_VARIABLE: "1"}
+
+
+def _error(config: ClaudeCodeLLMConfig, reason: str, result: Record) -> LLMCallError:
+    status = number_in(result, "api_error_status")
+    code = None if status is None else int(status)
+    return LLMCallError(f"Claude Code gave no answer: {reason}", model=config.model_string, status_code=code)

@@ -1,4 +1,4 @@
-"""Puts the skills where every session of Claude Code in a project reads them."""
+"""Writes the skills to a file that every session of Claude Code in a project loads."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ace.protocols import SkillbookReader
 __all__ = ["RULES_FILE", "SkillFileStep", "write_skill_file"]
 
 RULES_FILE = Path(".claude", "rules", "ace-skillbook.md")
-"""Claude Code loads the files of this folder at the start of a session, without a line in CLAUDE.md."""
+"""Claude Code loads the files in this folder when a session starts, even if CLAUDE.md does not refer to them."""
 
 
 @checked_arguments()
 def write_skill_file(
     path: str | os.PathLike[str], skillbook: SkillbookReader, budget_tokens: int | None = None
 ) -> None:
-    """Write the skills into the managed block of a file; every other byte of it stays. No skills make no file.
+    """Write the skills to the managed block of a file, without changing the rest. Without skills, no file is created.
 
     Args:
-        path: The file, such as `.claude/rules/ace-skillbook.md` or `CLAUDE.md`; it is made where it is missing.
+        path: The file, such as `.claude/rules/ace-skillbook.md` or `CLAUDE.md`; it is created if it does not exist.
         skillbook: The skills.
-        budget_tokens: Their maximum size, in tokens; None takes all of them.
+        budget_tokens: Their maximum size, in tokens; None includes all skills.
 
     Raises:
-        ManagedBlockError: The marks in the file do not make one block; it is not changed.
+        ManagedBlockError: The marks in the file do not form one block; it is not changed.
         OSError: The file cannot be written; it is not changed.
     """
     skills = skillbook.as_prompt() if budget_tokens is None else skillbook.as_prompt(budget_tokens=budget_tokens)
@@ -57,16 +57,16 @@ class SkillFileStep:
         self._skillbook: SkillbookReader | None = None
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Write; the context stays as it is."""
+        """Write the skills; the context is returned unchanged."""
         if ctx.skillbook is None:
             raise ValueError("SkillFileStep needs ctx.skillbook; run it in a runner, or set it in the context")
-        # The view shows the book as it is; so it is good for the end of the run, too.
+        # The view always shows the current skills, so it can be used again at the end of the run.
         self._skillbook = ctx.skillbook
         write_skill_file(self.path, ctx.skillbook, self.budget_tokens)
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
-        """Write once more: the last merge may have come after the last sample.
+        """Write once more, because skills may have been merged after the last sample.
 
         Args:
             last_index: The number of the last sample.

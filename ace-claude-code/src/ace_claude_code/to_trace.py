@@ -1,4 +1,4 @@
-"""From a run or a stored session of Claude Code to the standard trace."""
+"""Converts a run or a stored session of Claude Code to the standard trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ace_claude_code.account import (
     metrics_of_steps,
     metrics_of_stream,
 )
-from ace_claude_code.conversation import Conversation, Line, Turn, read_conversation
+from ace_claude_code.conversation import Conversation, Line, SubAgent, Turn, read_conversation, read_subagents
 from ace_claude_code.messages import (
     DENIED_MARK,
     called_tools,
@@ -33,13 +33,12 @@ from ace_claude_code.messages import (
 from ace_claude_code.outcome import Outcome, outcome_of_lines, outcome_of_result
 from ace_claude_code.records import Records, TranscriptError, TranscriptSource, read_records
 from ace_claude_code.result import ClaudeCodeResult
-from ace_claude_code.subagents import SubAgent, read_subagents
 
 __all__ = ["ClaudeCodeToTrace", "transcript_to_trace", "transcript_to_turn_traces"]
 
 Trace = dict[str, object]
 
-# What a turn is told of those before it is limited, or the traces of a long session would grow with its square.
+# The context of a turn is limited; otherwise the traces of a session would grow quadratically with its length.
 _TURNS_IN_CONTEXT = 10
 _LENGTH_IN_CONTEXT = 400
 _LENGTH_OF_PRECEDING = 4_000
@@ -48,7 +47,7 @@ _PROMPT_HOOK = "UserPromptSubmit"
 
 
 class _Said(NamedTuple):
-    """What was asked and answered in a turn."""
+    """The question and the answer of a turn."""
 
     question: str
     answer: str
@@ -56,23 +55,23 @@ class _Said(NamedTuple):
 
 @checked_arguments()
 def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question: str = "") -> Trace:
-    """Turn one run, one stream or one stored session into one standard trace.
+    """Convert one run, one stream or one stored session to one standard trace.
 
-    Prompt snapshots, tool schemas and other notes of the client are omitted; the results of the tools are kept. What
-    the user marked as private is not read: passages between `<private>` and `</private>`, in whose place `[private]` is
-    read, turns whose whole prompt is such a passage, and sessions in which the user typed `<private-session>`.
+    Prompt snapshots, tool schemas and other records of the client are omitted; the results of tools are kept. What the
+    user marked as private is omitted too: passages between `<private>` and `</private>`, which are replaced by
+    `[private]`, turns whose whole prompt is such a passage, and sessions in which the user typed `<private-session>`.
 
     Args:
         source: A `ClaudeCodeResult`; or a transcript or the output of `claude -p --output-format stream-json`, as a
             path, a text, or parsed records.
-        question: The task, for a stream, which does not repeat it.
+        question: The task of a stream, which does not contain it.
 
     Returns:
-        The standard trace dict. `metadata` says what was skipped: `skipped_lines`, `unknown_types`,
+        The standard trace dict. Its `metadata` counts what was skipped: `skipped_lines`, `unknown_types`,
         `abandoned_messages`.
 
     Raises:
-        TranscriptError: There is no such file, nothing of Claude Code in it, or the session is private.
+        TranscriptError: The file does not exist or has no records of Claude Code, or the session is private.
 
     Example:
         >>> trace = transcript_to_trace([
@@ -87,7 +86,7 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
     records = read_records(source)
     conversation = read_conversation(records)
     if conversation.is_private:
-        raise TranscriptError(f"{records.name or 'the session'} is private: the user has typed <private-session> in it")
+        raise TranscriptError(f"{records.name or 'the session'} is private: the user typed <private-session> in it")
     lines = [line for turn in conversation.turns for line in turn.lines]
     prompts = [turn.prompt for turn in conversation.turns if turn.prompt]
     asked = question or "\n\n".join(prompts)
@@ -102,29 +101,29 @@ def transcript_to_trace(source: TranscriptSource | ClaudeCodeResult, *, question
     facts = _with_model(_session_facts(conversation, records), lines, shown)
     trace = {**_trace(asked, "", outcome, steps, lines, metrics, facts), "corrections": _corrections(lines)}
     if not asked:
-        _add_feedback(trace, "The records hold no prompt of a user, so the task is not known.")
+        _add_feedback(trace, "The records contain no user prompt, so the task is unknown.")
     return {**trace, "trace_id": f"{_digest(lines)}@{conversation.session_id or records.name or 'records'}"}
 
 
 @checked_arguments()
 def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
-    """Turn a session into one standard trace for each prompt of the user.
+    """Convert a session to one standard trace for each prompt of the user.
 
-    The feedback holds what the user said next: a correction is what teaches most. `corrections` has it in the turn
-    in which it was said, and the context holds what was asked and answered before. So a correction is learned from
-    together with what it corrects, also when the session was resumed after the turn before had been learned from.
+    The feedback contains the next message of the user, because corrections teach the most. Earlier questions and
+    answers are in the context, and a correction is in the `corrections` of the turn in which the user made it. So it is
+    learned together with what it corrects, even if the session was resumed after the previous turn had been learned.
 
-    The `trace_id` of a turn names its prompt and its content; so a session that has grown has new ids for its new
-    turns only, and a forked session has the old ids for the turns that it took over.
+    The `trace_id` of a turn is computed from its prompt and its content. If a session grows, only its new turns have
+    new ids, and the copied turns of a forked session keep theirs.
 
     Args:
         source: A transcript or a stream, as a path, a text, or parsed records.
 
     Returns:
-        The traces in order; an empty list if the session has no prompt of a user, or is private.
+        The traces in order; an empty list if the session has no user prompt, or is private.
 
     Raises:
-        TranscriptError: There is no such file, or nothing of Claude Code in it.
+        TranscriptError: The file does not exist, or has no records of Claude Code.
     """
     records = read_records(source)
     conversation = read_conversation(records)
@@ -168,20 +167,20 @@ def transcript_to_turn_traces(source: TranscriptSource) -> list[Trace]:
 
 
 class ClaudeCodeToTrace:
-    """The step that turns what `ClaudeCodeExecuteStep` left into the standard trace.
+    """A step that converts the `ClaudeCodeResult` of a run to the standard trace.
 
-    It takes everything else that `transcript_to_trace` takes, too: the path of a stored session, for example.
+    It also accepts the other sources of `transcript_to_trace`, such as the path of a stored session.
     """
 
     requires = frozenset({"trace"})
     provides = frozenset({"trace"})
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the standard trace on the context."""
+        """Set `trace` to the standard trace."""
         source = ctx.trace
         if not isinstance(source, ClaudeCodeResult | str | bytes | Iterable) and not hasattr(source, "__fspath__"):
             raise TypeError(
-                f"ClaudeCodeToTrace takes a ClaudeCodeResult or a transcript, not a {type(source).__name__}; "
+                f"ClaudeCodeToTrace requires a ClaudeCodeResult or a transcript, got {type(source).__name__}; "
                 "put ClaudeCodeExecuteStep before it"
             )
         trace = transcript_to_trace(source)
@@ -193,7 +192,7 @@ def _trace_of_result(result: ClaudeCodeResult, question: str) -> Trace:
     asked = question or result.task
     try:
         trace = transcript_to_trace(result.events, question=asked)
-    except TranscriptError:  # the binary said nothing: a bad flag, or it was killed at once
+    except TranscriptError:  # the binary printed nothing: an invalid option, or it was killed immediately
         trace = _empty(asked)
     metrics = _object(trace["metrics"])
     if "cost_usd" in metrics and result.cost_usd:
@@ -208,7 +207,7 @@ def _trace_of_result(result: ClaudeCodeResult, question: str) -> Trace:
 
 
 def _outcome(conversation: Conversation, lines: Sequence[Line]) -> Outcome:
-    # A stream with background sub-agents has several results; the last one is that of the whole run.
+    # A stream with background sub-agents has several results; the last one is the result of the whole run.
     if conversation.results:
         return outcome_of_result(conversation.results[-1], lines)
     return outcome_of_lines(lines)
@@ -245,7 +244,7 @@ def _trace(
 ) -> Trace:
     own = [each for each in steps if each["kind"] in ("thought", "message") and each["name"] != "user"]
     words = "\n".join(each["content"] for each in own)
-    # What was denied is among the problems of the outcome already; here comes why.
+    # The outcome already reports denied calls; `reasons` adds why they were denied.
     failed = [step for step in steps if not step["content"].startswith(DENIED_MARK)]
     said = [line.record for line in lines if not line.of_subagent]
     reasons = [f"The user rejected a call: {reason}" for each in said for reason in rejections(each).values()]
@@ -274,7 +273,7 @@ def _empty(question: str) -> Trace:
 
 
 def _context(before: Sequence[_Said]) -> str:
-    """Return what was asked and answered before a turn; of the answers that the user may mean, the whole."""
+    """Return the earlier questions and answers. The last ones are longer, because the user may refer to them."""
     shown = before[-_TURNS_IN_CONTEXT:]
     omitted = len(before) - len(shown)
     parts = [f"{omitted} earlier prompts of this session are omitted."] if omitted else []
@@ -292,7 +291,7 @@ def _cut(text: str, length: int) -> str:
 
 
 def _session_facts(conversation: Conversation, records: Records) -> dict[str, object]:
-    """Return the metadata that all turns of a session share. It reads all records, so it is called once."""
+    """Return the metadata that all turns of a session share. Called once, because it reads all records."""
     attachments = [mapping_in(record, "attachment") for record in records.items if record.get("type") == "attachment"]
     hooks = [each for each in attachments if each.get("type") == _HOOK and each.get("hookEvent") != _PROMPT_HOOK]
     instructions = [
@@ -320,7 +319,7 @@ def _session_facts(conversation: Conversation, records: Records) -> dict[str, ob
 
 
 def _with_model(facts: dict[str, object], lines: Sequence[Line], shown: Sequence[str]) -> dict[str, object]:
-    """Return the metadata of some lines of a session, with the skills that were chosen for their prompts."""
+    """Return the metadata of a part of a session, with the skills that were chosen for its prompts."""
     shown_first = facts["shown_skill_ids"]
     known = shown_first if isinstance(shown_first, list) else []
     found = {
@@ -373,7 +372,7 @@ def _turn_id(turn: Turn) -> str:
 
 
 def _digest(lines: Sequence[Line]) -> str:
-    """Return a hash of what was said; the session's id and the client's notes are not in it, as forks change them."""
+    """Return a hash of the messages, without the session id and the records of the client, which differ in a fork."""
     said = [[line.record.get("type"), line.record.get("uuid"), line.record.get("message")] for line in lines]
     data = json.dumps(said, sort_keys=True, ensure_ascii=True, default=str).encode()
     return hashlib.sha256(data).hexdigest()[:16]

@@ -20,12 +20,12 @@ from ace.protocols import (
 from ace.providers import UsageAccount, valid_answer
 from ace_langchain.framework import load
 from ace_langchain.messages import mapping, plain_message
-from ace_langchain.structured_answer import raw_text, schema_of, validated
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
     from langchain_core.runnables import Runnable
+    from pydantic import BaseModel
 
 __all__ = ["LangChainLLMClient", "LangChainLiteLLMClient", "StructuredBy"]
 
@@ -232,18 +232,18 @@ class LangChainLLMClient:
     ) -> StructuredAnswer:
         """Ask with the model's own structured output until an answer validates."""
         # If they get the class itself, some models raise on an invalid answer, which would be lost.
-        asking = self.chat_model.with_structured_output(schema_of(response_model), include_raw=True)
+        asking = self.chat_model.with_structured_output(_schema_of(response_model), include_raw=True)
 
         async def ask(rejected: RejectedAnswer | None) -> tuple[Any, str]:
             started = time.monotonic()
             messages = start if rejected is None else [*start, _asked_again(rejected)]
             returned = await self._invoked(calling, asking, messages, settings)
             response = self._response(returned["raw"], time.monotonic() - started)
-            return returned, raw_text(response.text, returned["raw"])
+            return returned, _raw_text(response.text, returned["raw"])
 
         def read(answer: tuple[Any, str]) -> StructuredAnswer:
             try:
-                return validated(answer[0], response_model)
+                return _validated(answer[0], response_model)
             except ValueError as error:
                 raise AnswerProblem(str(error)) from error
 
@@ -319,3 +319,37 @@ def _finish_reason(stop_reason: str) -> str:
     return {"max_tokens": "length", "MAX_TOKENS": "length", "end_turn": "stop", "STOP": "stop"}.get(
         stop_reason, stop_reason
     )
+
+
+def _schema_of(response_model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a class, with the two fields that some models require."""
+    schema = response_model.model_json_schema()
+    return {"title": response_model.__name__, "description": f"A {response_model.__name__}.", **schema}
+
+
+def _raw_text(text: str, answer: AIMessage) -> str:
+    """Return the text of a model's answer, or the arguments of its tool call if it had to answer with one.
+
+    Args:
+        text: The text of its answer.
+        answer: The answer.
+    """
+    calls = plain_message(answer)["tool_calls"]
+    return text or (str(calls[0]["args"]) if calls else "")
+
+
+def _validated(returned: dict[str, Any], response_model: type[StructuredAnswer]) -> StructuredAnswer:
+    """Return the answer as an instance of its class.
+
+    Args:
+        returned: What a model with `include_raw=True` returned.
+        response_model: The class.
+
+    Raises:
+        ValueError: The answer does not validate; this includes the errors of pydantic.
+    """
+    parsed = returned["parsed"]
+    if not isinstance(parsed, dict):
+        raise ValueError(str(returned["parsing_error"] or "it does not use the schema"))
+    # `raw` is ours: it keeps the answer as it came.
+    return response_model.model_validate({**parsed, "raw": parsed} if "raw" in response_model.model_fields else parsed)

@@ -181,13 +181,13 @@ class OpenClaw(ACERunner):
             ace_model: The model that learns.
             ace_max_tokens: The maximum length of its answers, in tokens.
             ace_llm: A client to use instead of these.
-            api_base: The address of your own server for the model that learns.
-            api_key: Its key; by default it is taken from the environment.
+            api_base: The base URL of an OpenAI-compatible server for the model that learns.
+            api_key: Its API key; by default it is read from the environment.
             temperature: Its sampling temperature; by default that of its client.
             **options: Those of `from_roles`.
 
         Raises:
-            TypeError: There is no such option, or one is for a client and `ace_llm` is one already.
+            TypeError: An option does not exist, or configures a client although `ace_llm` is given.
         """
         given = {"api_base": api_base, "api_key": api_key, "temperature": temperature}
         settings = {name: value for name, value in given.items() if value is not None}
@@ -202,22 +202,22 @@ class OpenClaw(ACERunner):
         sources: Iterable[Source] | None = None,
         **options: Unpack[SessionRunOptions],
     ) -> list[SampleResult[ACEStepContext]]:
-        """Learn from all turns that are new, and leave the skills in the workspace.
+        """Learn from all new turns, and write the skills to the workspace.
 
         Args:
-            sources: Session files, folders of OpenClaw, ids of agents, exported sessions, or sessions that were read;
-                by default everything in the folder of OpenClaw.
-            **options: Those of every run that hold for one that is always continued, see `SessionRunOptions`: workers,
-                lag or max_in_flight, on_sample_done, on_sample_end, cancel_token, max_cost, fail_fast,
-                max_consecutive_failures.
+            sources: Session files, folders of OpenClaw, ids of agents, exported sessions, or `StoredSession`
+                objects; by default everything in the folder of OpenClaw.
+            **options: Those of every run that are valid for one that is always resumed: workers, max_in_flight,
+                on_sample_done, on_sample_end, cancel_token, max_cost, fail_fast, max_consecutive_failures; see
+                `SessionRunOptions`.
 
         Returns:
-            The results of the new turns. What could not be read or learned is in `report.problems`.
+            The results of the new turns. `report.problems` lists what could not be read or learned.
 
         Raises:
-            TypeError: The sources are one path instead of a list of them, or there is no such option.
+            TypeError: The sources are a single path instead of a list, or an option does not exist.
             ValueError: An option is outside its range.
-            ManagedBlockError: The marks in AGENTS.md do not make one block; everything was learned nevertheless.
+            ManagedBlockError: The marks in AGENTS.md do not form one block; the turns were learned nevertheless.
             SkillbookError: The skillbook cannot be written; what was learned before is kept.
             OSError: A file cannot be written.
         """
@@ -236,9 +236,9 @@ class OpenClaw(ACERunner):
             sources: Those of `run`.
             **options: Those of `run`.
         """
-        import asyncio  # the caller has it; importing this module alone does not load it
+        import asyncio  # already loaded by the caller; importing this module must not load it
 
-        if own_twin(self, "run") is None:  # a subclass has a `run` of its own
+        if own_twin(self, "run") is None:  # a subclass overrides `run`
             return await self._run_in_thread(sources, **options)
         turns, arguments = await asyncio.to_thread(self._prepared, sources, options)
         results = await self._arun(turns, **arguments)
@@ -247,7 +247,7 @@ class OpenClaw(ACERunner):
     def _prepared(
         self, sources: Iterable[Source] | None, options: SessionRunOptions
     ) -> tuple[list[dict[str, object]], dict[str, Any]]:
-        """Read the sessions; return their turns, and the arguments of the run over them."""
+        """Read the sessions, and return their turns and the arguments of the run over them."""
         if isinstance(sources, str | bytes | os.PathLike):
             raise TypeError(f"run takes a list of sources, not one {type(sources).__name__}: run([...])")
         self.report = LearningReport()
@@ -263,7 +263,7 @@ class OpenClaw(ACERunner):
     def _ended(
         self, turns: Sequence[Record], results: Sequence[SampleResult[ACEStepContext]]
     ) -> list[SampleResult[ACEStepContext]]:
-        """Count the turns, leave the skills in the workspace, and return the results of the new turns."""
+        """Count the turns, write the skills to the workspace, and return the results of the new turns."""
         new = [self._counted(turn, result) for turn, result in zip(turns, results, strict=True)]
         if self.workspace is not None:
             write_skills(self.workspace, self.skillbook)
@@ -273,7 +273,7 @@ class OpenClaw(ACERunner):
         return super()._build_context(item, **kwargs).replace(trace=item)
 
     def _without_known(self, turns: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-        """Remove the turns that this runner has learned from already, for a book that keeps no record of them."""
+        """Remove the turns that this runner has already learned from, for a skillbook that does not record them."""
         new = [turn for turn in turns if text_in(turn, "trace_id") not in self._learned]
         self.report.turns_known += len(turns) - len(new)
         return new
@@ -296,9 +296,9 @@ class OpenClaw(ACERunner):
 
 
 def _of_new_turns(callback: OnResult | None) -> OnResult | None:
-    """Return a callback that is not called with turns that had been learned before."""
+    """Return a callback that is not called for turns that had been learned before."""
     if callback is None or not callable(callback):
-        return callback  # the run refuses what cannot be called
+        return callback  # the run rejects it
 
     def told(result: SampleResult[ACEStepContext]) -> None:
         if result.output is None or not result.output.metadata.get("already_learned"):

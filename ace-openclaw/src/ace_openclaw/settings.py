@@ -1,4 +1,4 @@
-"""What the user chose at the installation, and what it left."""
+"""The settings that the user chose at the installation, and a record of what it changed."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ __all__ = ["DEFAULT_BUDGET_USD", "InstallError", "Settings", "read_settings", "s
 
 _SCHEMA = 1
 DEFAULT_BUDGET_USD = 1.0
-"""US dollars a day."""
+"""In US dollars per day."""
 
 
 class InstallError(ValueError):
-    """Something is in the way of an installation."""
+    """OpenClaw's files or our own are in a state that prevents the installation."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose at the installation, and what it left."""
+    """The settings that the user chose at the installation, and a record of what it changed."""
 
     workspace: str
-    """The folder in which the skills are left."""
+    """The folder to which the skills are written."""
     model: str = ""
     """The model that learns."""
     api_base: str = ""
-    """The address of your own server."""
+    """The base URL of an OpenAI-compatible server for that model."""
     budget_usd: float | None = None
-    """The most US dollars that automatic learning spends in a day; None if only `ace openclaw learn` learns."""
+    """The daily limit on the cost of automatic learning, in US dollars; None if it is turned off."""
     capture: bool = False
-    """Whether every finished turn is also written to a file that stays."""
+    """Whether every finished turn is also written to a file that is kept."""
     made_folders: tuple[str, ...] = ()
-    """The folders that the installation had to make; they go when they are empty again."""
+    """The folders that the installation created; they are removed when they are empty again."""
     entry: InsertedMember | None = None
-    """What is put into `openclaw.json` for the plugin."""
+    """The text inserted into `openclaw.json` for the plugin."""
     made_config: bool = False
-    """Whether there was no `openclaw.json`."""
+    """Whether the installation created `openclaw.json`."""
 
 
 def settings_path(state: Path) -> Path:
@@ -77,7 +77,7 @@ def read_settings(state: Path) -> Settings | None:
         model=text_in(data, "model"),
         api_base=text_in(data, "api_base"),
         budget_usd=number_in(data, "budget_usd"),
-        capture=data.get("capture", bool(entry)) is True,  # an earlier release had the plugin for nothing else
+        capture=data.get("capture", bool(entry)) is True,  # in an earlier release, the plugin did nothing else
         made_folders=tuple(str(folder) for folder in list_in(data, "made_folders")),
         entry=_inserted(entry) if entry else None,
         made_config=data.get("made_config") is True,

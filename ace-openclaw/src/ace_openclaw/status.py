@@ -1,4 +1,4 @@
-"""What is installed, and what was learned from which session."""
+"""The state of the installation, and what was learned from which session."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ __all__ = ["LearnedSession", "LearningStatus", "learning_status"]
 
 @dataclass(frozen=True)
 class LearnedSession:
-    """A session that was learned from."""
+    """A session with learned turns."""
 
     session_id: str
     session_key: str
-    """Its name in OpenClaw, as far as OpenClaw still has it."""
+    """Its name in OpenClaw; empty if OpenClaw no longer has the session."""
     turns: int
-    """How many of its turns were learned from."""
+    """The number of its learned turns."""
     skill_ids: tuple[str, ...]
-    """The skills that they taught."""
+    """The skills that were learned from them."""
     last_learned: str
-    """When, as ISO time."""
+    """The time of the last learned turn, as ISO time."""
 
 
 @dataclass(frozen=True)
 class LearningStatus:
-    """How things stand."""
+    """The state of the installation, the queue and the skillbook."""
 
     installed: bool
     capture: bool
-    """Whether each turn is captured in a file that stays."""
+    """Whether each turn is also written to a file that is kept."""
     headline: str
-    """The same as a sentence."""
+    """A summary in one line."""
     skills: int
-    """How many skills the book has."""
+    """The number of skills in the skillbook."""
     sessions: tuple[LearnedSession, ...]
     waiting: int = 0
-    """How many turns wait for the automatic learner."""
+    """The number of turns in the queue of automatic learning."""
     failed: int = 0
-    """How many turns it has given up."""
+    """The number of queued turns that failed too often and are no longer tried."""
     budget_usd: float | None = None
-    """The most US dollars that it spends in a day; None if learning is not automatic."""
+    """The daily limit on the cost of automatic learning, in US dollars; None if it is turned off."""
     spent_today: Spend = field(default_factory=Spend)
     spent_in_30_days: Spend = field(default_factory=Spend)
     problems: tuple[str, ...] = ()
-    """What kept the automatic learner from learning the last time."""
+    """The problems of the last automatic run."""
 
 
 def learning_status(state: Path) -> LearningStatus:
-    """Look at the installation and at the skillbook.
+    """Return the state of the installation, the queue and the skillbook.
 
     Args:
         state: The folder of OpenClaw.
@@ -69,7 +69,7 @@ def learning_status(state: Path) -> LearningStatus:
         SkillbookError: The skillbook cannot be read.
     """
     settings = read_settings(state)
-    queue = queued_turns(state)  # before the sessions: a turn that a learner has just finished is in one of the two
+    queue = queued_turns(state)  # before the sessions, so that a turn that is just being finished is in one of them
     sessions: tuple[LearnedSession, ...] = ()
     skills = 0
     if skillbook_path(state).exists():
@@ -105,7 +105,7 @@ def learning_status(state: Path) -> LearningStatus:
 def _sessions(book: Skillbook, keys: Mapping[str, str]) -> list[LearnedSession]:
     by_session: dict[str, list[ProgressRow]] = {}
     for row in book.store.progress(RUN_ID) if book.store is not None else ():
-        if row.version is not None:  # else it failed, and is tried again
+        if row.version is not None:  # otherwise it failed and is tried again
             by_session.setdefault(row.key.sample.rpartition("#")[0], []).append(row)
     return [
         LearnedSession(

@@ -1,4 +1,4 @@
-"""The queue between OpenClaw, which must not wait, and the automatic learner, which takes its time."""
+"""The queue of finished turns between OpenClaw, which must not wait, and the automatic learner."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _ATTEMPTS = "ace_attempts"
 
 @dataclass(frozen=True)
 class QueuedTurn:
-    """A turn that has ended, and has not been learned from."""
+    """A finished turn that has not been learned yet."""
 
     path: Path
     turn: Record
-    """As the plugin wrote it, with all messages of its session."""
+    """The record that the plugin wrote, with all messages of the session."""
 
     @property
     def attempts(self) -> int:
-        """How many times it was tried in vain."""
+        """The number of failed attempts."""
         return int(number_in(self.turn, _ATTEMPTS) or 0)
 
     @property
     def is_given_up(self) -> bool:
-        """Whether it was tried so many times that only `ace openclaw learn` tries it again."""
+        """Whether it failed so often that only `ace openclaw learn` tries it again."""
         return self.attempts >= _MOST_ATTEMPTS
 
 
 def queued_turns(state: Path) -> list[QueuedTurn]:
-    """Return the turns in the queue, the oldest first.
+    """Return the turns in the queue, oldest first.
 
     Args:
         state: The folder of OpenClaw.
@@ -57,22 +57,22 @@ def queued_turns(state: Path) -> list[QueuedTurn]:
             turn = json.loads(path.read_bytes())
         except FileNotFoundError:  # a learner has just finished it
             continue
-        except ValueError:  # a power failure has cut it; OpenClaw has stored the session, too
+        except ValueError:  # truncated in a power failure; OpenClaw has also stored the session
             turn = {}
         found.append(QueuedTurn(path, turn if isinstance(turn, dict) else {}))
     return found
 
 
 class TurnQueue:
-    """The turns of the queue that a run learns from. The caller must hold the lock of the learner.
+    """The queued turns that a run learns from. The caller must hold the lock of the learner.
 
     Args:
         state: The folder of OpenClaw.
-        with_given_up: Whether turns are tried again that automatic learning has given up.
+        with_given_up: Whether to include the turns that automatic learning no longer tries.
     """
 
     sessions: list[StoredSession]
-    """What to learn from. Sessions in which no user asks anything, such as heartbeats, are not in it."""
+    """The sessions to learn from. Sessions without a question of a user, such as heartbeats, are omitted."""
 
     def __init__(self, state: Path, *, with_given_up: bool) -> None:
         self._turns = [each for each in queued_turns(state) if with_given_up or not each.is_given_up]
@@ -82,7 +82,7 @@ class TurnQueue:
         self._failed: set[str] = set()
 
     def note(self, result: SampleResult[ACEStepContext]) -> None:
-        """Note what became of a turn. A model that cannot be reached is not the fault of the turn.
+        """Record the result of a turn. An unreachable model does not count as a failure of the turn.
 
         Args:
             result: The result of the run for the turn.
@@ -98,7 +98,7 @@ class TurnQueue:
             self._failed.add(session_id)
 
     def settle(self) -> None:
-        """Remove what was learned from, and count the attempts of what failed. What was not tried stays."""
+        """Remove the learned turns, and count the attempts of the failed ones. Other turns stay in the queue."""
         for each in self._turns:
             session_id = text_in(each.turn, "sessionId")
             if session_id in self._waiting:

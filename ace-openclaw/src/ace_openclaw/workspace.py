@@ -1,4 +1,4 @@
-"""Leaves the skills where OpenClaw reads them: the top ones in AGENTS.md, the whole book as a workspace skill."""
+"""Writes the skills where OpenClaw reads them: the top ones to AGENTS.md, all of them to a workspace skill."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["FILE_LIMIT", "SKILL_NAME", "remove_skills", "write_skills"]
 
 SKILL_NAME = "ace-skillbook"
 FILE_LIMIT = 20_000
-"""How many characters of AGENTS.md OpenClaw shows: of a longer file, it drops the middle."""
+"""The number of characters of AGENTS.md that OpenClaw shows. It omits the middle of a longer file."""
 BLOCK_LIMIT = 6_000
-"""How many characters of it are ours at the most: there are other files in the prompt, and other words in this one."""
+"""The maximum number of characters in our block, because AGENTS.md and the prompt have other contents."""
 _HEADING = "Strategies learned from earlier sessions. Cite the ones you use by their ids, in brackets."
 _POINTER = f"All strategies are in `skills/{SKILL_NAME}/SKILL.md`."
 _NO_LINE_END = "<!-- ace: the file had no line end before this block -->"
@@ -24,9 +24,10 @@ _DESCRIPTION = "Strategies learned from earlier sessions. Read before a task tha
 
 
 def write_skills(workspace: Path, skillbook: Skillbook) -> None:
-    """Write the top skills into the managed block of AGENTS.md, and the whole book into `skills/ace-skillbook`.
+    """Write the top skills to the managed block of AGENTS.md, and all of them to `skills/ace-skillbook`.
 
-    Not a byte of AGENTS.md outside the marks is changed. An empty book writes nothing where nothing was.
+    AGENTS.md is not changed outside the marks. If the skillbook is empty and nothing was written before, nothing is
+    written.
 
     Args:
         workspace: The folder that the agent works in.
@@ -52,16 +53,16 @@ def write_skills(workspace: Path, skillbook: Skillbook) -> None:
 
 
 def remove_skills(workspace: Path) -> bool:
-    """Take out what `write_skills` wrote; AGENTS.md is as it was before, to the byte.
+    """Remove what `write_skills` wrote, so that AGENTS.md has its original bytes again.
 
     Args:
         workspace: The folder that the agent works in.
 
     Returns:
-        Whether anything was there.
+        Whether there was anything to remove.
 
     Raises:
-        ManagedBlockError: The marks in AGENTS.md do not make one block; nothing is removed.
+        ManagedBlockError: The marks in AGENTS.md do not form one block; nothing is removed.
     """
     target = workspace / "AGENTS.md"
     folder = workspace / "skills" / SKILL_NAME
@@ -75,16 +76,16 @@ def remove_skills(workspace: Path) -> bool:
             else:
                 target.unlink()
     if folder.is_dir():
-        with folder_lock(folder / "SKILL.md"):  # it also removes what a writer that was killed has left
+        with folder_lock(folder / "SKILL.md"):  # also removes the temporary files of a killed writer
             (folder / "SKILL.md").unlink(missing_ok=True)
     for empty in (folder, folder.parent):
-        with contextlib.suppress(OSError):  # the user keeps something else in it, or it is not there
+        with contextlib.suppress(OSError):  # it contains other files of the user, or does not exist
             empty.rmdir()
     return was_there
 
 
 def _top_skills(skillbook: Skillbook, room: int) -> str:
-    """Return the most helpful skills that fit into so many characters, with a line that names the whole book."""
+    """Return the most helpful skills that fit into `room` characters, with a line that refers to all skills."""
     skills = skillbook.as_prompt(budget_tokens=max(0, room - len(_HEADING) - len(_POINTER) - 4), count_tokens=len)
     parts = [_HEADING, skills, _POINTER] if skills else [_POINTER] if room > len(_POINTER) else []
     return "\n\n".join(parts)
@@ -100,7 +101,7 @@ def _has_block(target: Path) -> bool:
 
 
 def _replaced(target: Path, original: bytes, content: str) -> bytes:
-    """Return the file with the content in our block. The block notes whether the file had a last line end before."""
+    """Return the file with the content in our block, which records whether the file ended with a newline before."""
     try:
         before = read_managed_block(original)
         had_none = bool(original) and not original.endswith(b"\n") if before is None else _NO_LINE_END in before
@@ -110,7 +111,7 @@ def _replaced(target: Path, original: bytes, content: str) -> bytes:
 
 
 def _without_block(original: bytes) -> bytes:
-    """Return the file as it was before there was a block in it."""
+    """Return the file as it was before the block was inserted."""
     before = read_managed_block(original)
     if before is None:
         return original

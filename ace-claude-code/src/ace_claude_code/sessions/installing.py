@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from ace.atomic_file import replace_file
 from ace_claude_code.sessions.home import make_state_folder, plugin_data_folder, plugin_folder, state_folder
 from ace_claude_code.sessions.jobs import learner_lock
-from ace_claude_code.sessions.made_folders import (
-    MADE_FOLDERS_FILE,
-    note_made_folders,
-    read_made_folders,
-    remove_empty,
-)
 from ace_claude_code.sessions.plugin_files import is_foreign_plugin, plugin_files
 from ace_claude_code.sessions.settings import SessionSettings, SettingsError, read_settings, write_settings
 
 __all__ = ["ForeignPluginError", "earlier_settings", "install", "uninstall"]
+MADE_FOLDERS_FILE = "made-folders.json"
+"""Kept as long as any of our files, even without an installation, because kept skills may be removed later."""
 
 
 class ForeignPluginError(Exception):
@@ -122,3 +120,31 @@ def earlier_settings() -> SessionSettings | None:
         return read_settings(state_folder())
     except SettingsError:  # installing repairs what is broken, and uninstalling removes it
         return None
+
+
+def note_made_folders(state: Path, folders: Iterable[Path]) -> None:
+    """Add folders to the record."""
+    noted = read_made_folders(state)
+    wanted = list(dict.fromkeys([*noted, *map(str, folders)]))
+    if wanted != noted:
+        replace_file(state / MADE_FOLDERS_FILE, f"{json.dumps(wanted)}\n".encode())
+
+
+def read_made_folders(state: Path) -> list[str]:
+    """Return the recorded folders.
+
+    Args:
+        state: The folder of the state.
+    """
+    try:
+        noted = json.loads((state / MADE_FOLDERS_FILE).read_bytes())
+    except (FileNotFoundError, ValueError):  # empty folders are not removed then, which is harmless
+        return []
+    return [str(folder) for folder in noted] if isinstance(noted, list) else []
+
+
+def remove_empty(folders: Iterable[str]) -> None:
+    """Remove the folders that are empty."""
+    for folder in sorted(folders, key=len, reverse=True):
+        with contextlib.suppress(OSError):  # it contains other files of the user, or no longer exists
+            Path(folder).rmdir()

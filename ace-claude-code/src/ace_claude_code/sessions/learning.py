@@ -24,16 +24,25 @@ from ace.steps import GuardedKind
 from ace_claude_code.conversation import read_conversation
 from ace_claude_code.llm_client import ClaudeCodeLLMClient
 from ace_claude_code.records import TranscriptError, read_records
-from ace_claude_code.sessions.home import OWN_COMMAND, learned_path, skillbook_path
-from ace_claude_code.sessions.jobs import Job, note_failure, remove_job
+from ace_claude_code.sessions.detached import start_learner
+from ace_claude_code.sessions.home import OWN_COMMAND, learned_path, skillbook_path, state_folder, transcripts_folder
+from ace_claude_code.sessions.jobs import (
+    LEARNER_AT_WORK,
+    Job,
+    failed_jobs,
+    learner_lock,
+    note_failure,
+    remove_job,
+    waiting_jobs,
+)
 from ace_claude_code.sessions.learned import NoteLearnedStep
 from ace_claude_code.sessions.learner_model import own_model
 from ace_claude_code.sessions.open_sessions import is_private_session
 from ace_claude_code.sessions.settings import SessionSettings
-from ace_claude_code.sessions.stored import key_of_transcript
+from ace_claude_code.sessions.stored import key_of_transcript, stored_sessions
 from ace_claude_code.to_trace import transcript_to_turn_traces
 
-__all__ = ["LearningReport", "SessionAnalyser", "SessionLearner", "opened_learner"]
+__all__ = ["LearningReport", "NothingToLearnError", "SessionAnalyser", "SessionLearner", "learn_now", "opened_learner"]
 
 # All sessions of a project are one run, which is resumed each time: its record in the store contains exactly the turns
 # that were learned from, and the answers of the model that would be lost in a crash.
@@ -333,3 +342,63 @@ def _has_answer(trace: Record) -> bool:
     """Return whether a turn ends with a text of the model or an API error."""
     steps = [step for step in list_in(trace, "steps") if isinstance(step, dict)]
     return bool(steps) and steps[-1]["kind"] == "message" and steps[-1]["name"] == "assistant"
+
+
+class NothingToLearnError(ValueError):
+    """No session to learn from was found."""
+
+
+def learn_now(
+    learner: SessionLearner,
+    transcripts: Sequence[Path],
+    project: Path | None,
+    *,
+    cancel_token: CancellationToken,
+    tell: Callable[[str], None],
+) -> LearningReport:
+    """Learn from transcripts, from all stored sessions of a project, or from the queued sessions.
+
+    Waits for a running learner to finish.
+
+    Args:
+        learner: The learner to use.
+        transcripts: Files of stored sessions.
+        project: The project whose stored sessions are all learned, if any.
+        cancel_token: The token of the learner, which stops it; the remaining turns are learned the next time.
+        tell: Called with messages for the user during the run.
+
+    Raises:
+        NothingToLearnError: The project has no stored session.
+        LLMAuthenticationError: The model that learns requires a key or a login.
+        ClaudeNotFoundError: The model is one of Claude Code, and its binary was not found.
+    """
+    stored = [] if project is None else _stored(project)
+    state = state_folder()
+    with learner_lock(state, wait=True, on_wait=lambda: tell(LEARNER_AT_WORK)):
+        queued = [] if transcripts or stored else [*waiting_jobs(state), *failed_jobs(state)]
+        sessions: list[Path | Job] = [*(path.absolute() for path in transcripts), *stored, *queued]
+        for number, session in enumerate(sessions, 1):
+            if cancel_token.is_cancelled:
+                break
+            before = learner.report.turns_learned
+            if isinstance(session, Job):
+                learner.learn_job(session)
+            else:
+                learner.learn(session, may_be_open=session in stored)
+            if learner.report.turns_learned > before:
+                learned = learner.report.turns_learned - before
+                tell(f"session {number} of {len(sessions)}: {learned} turns learned")
+    # Sessions that ended while the lock was held did not start a learner.
+    if not cancel_token.is_cancelled and any(job.attempts == 0 for job in waiting_jobs(state)):
+        start_learner(state)
+    return learner.report
+
+
+def _stored(project: Path) -> list[Path]:
+    stored = stored_sessions(project)
+    if not stored:
+        raise NothingToLearnError(
+            f"Claude Code has stored no session of {str(project)!r} in {transcripts_folder()}; "
+            "run it there first, or name the project with --project"
+        )
+    return stored

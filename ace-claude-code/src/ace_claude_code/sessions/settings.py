@@ -1,4 +1,4 @@
-"""The user's choices at the installation."""
+"""The settings that the user chose at the installation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 _FILE = "settings.json"
 _SCHEMA = 1
 DEFAULT_BUDGET_USD = 1.0
-"""US dollars a day."""
+"""In US dollars per day."""
 OWN_PREFIX = "claude_code/"
 """The prefix of models that are called through Claude Code, with the user's login."""
 DEFAULT_MODEL = f"{OWN_PREFIX}haiku"
@@ -36,26 +36,26 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """How the learner learns, and from whom."""
+    """The settings of the learner."""
 
     model: str = DEFAULT_MODEL
-    """The model that learns; empty for the default model of Claude Code, as earlier releases had it."""
+    """The model that learns; empty for the default model of Claude Code, which earlier releases used."""
     api_base: str = ""
-    """The address of your own server."""
+    """The base URL of an OpenAI-compatible server for that model."""
     claude: str = ""
-    """The binary."""
+    """The path of the binary; empty if it is not needed."""
     budget_tokens: int = 2000
     """The maximum size of the skills in the prompt of a session, in tokens."""
     budget_usd: float = DEFAULT_BUDGET_USD
-    """The most US dollars that automatic learning spends in a day."""
+    """The daily limit on the cost of automatic learning, in US dollars."""
     projects: tuple[str, ...] = ()
-    """The projects whose sessions are learned from; none means all."""
+    """The projects whose sessions are learned from; empty for all."""
 
     def takes(self, folder: Path) -> bool:
         """Return whether sessions in a folder are learned from.
 
         Args:
-            folder: Where a session runs.
+            folder: The folder in which a session runs.
         """
         found = folder.resolve()
         places = (found, repository_of(found))  # a worktree may be anywhere
@@ -66,7 +66,7 @@ def read_settings(state: Path) -> SessionSettings | None:
     """Return the settings; None if nothing is installed.
 
     Args:
-        state: The folder that holds them.
+        state: The folder of the settings.
 
     Raises:
         SettingsError: The file is broken.
@@ -91,7 +91,7 @@ def read_settings(state: Path) -> SessionSettings | None:
 
 
 def _budget_in(data: Record) -> float:
-    budget = number_in(data, "budget_usd")  # an installation of an earlier release has none
+    budget = number_in(data, "budget_usd")  # earlier releases had no budget
     return DEFAULT_BUDGET_USD if budget is None else budget
 
 
@@ -99,7 +99,7 @@ def write_settings(state: Path, settings: SessionSettings) -> None:
     """Write the settings.
 
     Args:
-        state: The folder that holds them.
+        state: The folder of the settings.
         settings: The settings.
     """
     text = json.dumps({"schema": _SCHEMA, **asdict(settings)}, indent=2, ensure_ascii=False)

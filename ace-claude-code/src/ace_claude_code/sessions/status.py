@@ -1,4 +1,4 @@
-"""What is installed, what is waiting, and what was learned from which session."""
+"""The state of the installation and of the queue, and what was learned from which session."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ace.integrations import counted
 from ace.runners import Spend, spend_of_days
 from ace_claude_code.sessions.home import learned_path, plugin_folder, state_folder
 from ace_claude_code.sessions.jobs import failed_jobs, waiting_jobs
@@ -18,17 +19,17 @@ __all__ = ["LearnedBook", "LearnedSession", "LearnedSkill", "SessionStatus", "se
 
 @dataclass(frozen=True)
 class LearnedSession:
-    """A session that was learned from."""
+    """A session with learned turns."""
 
     session_id: str
     project: str
     """The name of the project's folder of transcripts."""
     turns: int
-    """How many of its turns were learned from."""
+    """The number of its learned turns."""
     skill_ids: tuple[str, ...]
-    """The skills that they taught."""
+    """The skills that were learned from them."""
     last_learned: str
-    """When, as ISO time."""
+    """The time of the last learned turn, as ISO time."""
 
 
 @dataclass(frozen=True)
@@ -40,46 +41,46 @@ class LearnedSkill:
     helpful: int
     harmful: int
     shown: int
-    """To how many of the turns that were learned from it was shown."""
+    """The number of learned turns in whose prompt it was."""
     cited: int
-    """How many of them cite it."""
+    """The number of these turns that cite it."""
     pinned: bool
 
 
 @dataclass(frozen=True)
 class LearnedBook:
-    """What was learned in a project."""
+    """The skillbook of a project."""
 
     project: str
     """The name of the project's folder of transcripts."""
     path: str
-    """Its file, which `ace skillbook` takes."""
+    """Its file, for `ace skillbook`."""
     skills: tuple[LearnedSkill, ...]
-    """The skills, the newest first."""
+    """The skills, newest first."""
 
 
 @dataclass(frozen=True)
 class SessionStatus:
-    """How things stand."""
+    """The state of the installation, the queue and the skillbooks."""
 
     installed: bool
     headline: str
-    """The same as a sentence."""
+    """A summary in one line."""
     waiting: int
-    """How many sessions are in the queue."""
+    """The number of sessions in the queue."""
     failed: int
-    """How many of the queue were tried in vain too often."""
+    """The number of queued sessions that failed too often and are no longer tried."""
     sessions: tuple[LearnedSession, ...] = ()
     skillbooks: tuple[LearnedBook, ...] = ()
     spent_today: Spend = field(default_factory=Spend)
     spent_in_30_days: Spend = field(default_factory=Spend)
     budget_usd: float | None = None
-    """The most US dollars a day; None if nothing is installed."""
+    """The daily limit on the cost of automatic learning, in US dollars; None if nothing is installed."""
     problems: tuple[str, ...] = field(default=())
 
 
 def session_status() -> SessionStatus:
-    """Look at the installation, the queue and the notes."""
+    """Return the state of the installation, the queue and the skillbooks."""
     plugin, state = plugin_folder(), state_folder()
     installed = is_our_plugin(plugin)
     waiting, failed = waiting_jobs(state), failed_jobs(state)
@@ -95,7 +96,8 @@ def session_status() -> SessionStatus:
     else:
         whose = ", ".join(settings.projects) if settings is not None and settings.projects else "all projects"
         who = settings.model if settings is not None and settings.model else "Claude Code itself"
-        headline = f"Installed for {whose}; {who} learns; {len(waiting)} sessions wait{_and_failed(len(failed))}."
+        queued = f"{counted(len(waiting), 'session')}{_and_failed(len(failed))}"
+        headline = f"Installed for {whose}; {who} learns; waiting: {queued}."
     sessions = tuple(each for folder in sorted(state.glob("projects/*")) for each in _sessions_of(state, folder.name))
     books, unreadable = _books(state)
     return SessionStatus(
@@ -113,7 +115,7 @@ def session_status() -> SessionStatus:
 
 
 def _books(state: Path) -> tuple[list[LearnedBook], list[str]]:
-    """Return the skillbooks, and why others cannot be read."""
+    """Return the skillbooks, and the errors of those that cannot be read."""
     from ace.runners import skill_use
     from ace.skillbook import Skillbook, SkillbookError
 
@@ -148,7 +150,7 @@ def _and_failed(failed: int) -> str:
 
 
 def _problems_of(plugin: Path) -> list[str]:
-    """Return what keeps the hooks from working."""
+    """Return the problems that keep the hooks from working."""
     written = (plugin / "hooks" / "hooks.json").read_text(encoding="utf-8", errors="replace")
     if written == plugin_files()["hooks/hooks.json"]:
         return []

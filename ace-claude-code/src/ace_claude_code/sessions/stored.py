@@ -15,10 +15,10 @@ _LINES_LOOKED_AT = 50
 
 
 def stored_sessions(project: Path) -> list[Path]:
-    """Return the transcripts of the repository of a folder, the oldest first.
+    """Return the transcripts of the repository of a folder, oldest first.
 
     Args:
-        project: The folder; outside of a repository, only its own sessions are returned.
+        project: The folder. Outside a repository, only its own sessions are returned.
     """
     root = repository_of(project)
     key = project_key(root)
@@ -28,7 +28,7 @@ def stored_sessions(project: Path) -> list[Path]:
 
 
 def key_of_project(cwd: Path) -> str:
-    """Return the name under which the skills for a folder are stored: that of its repository.
+    """Return the name under which the skills for a folder are stored, which is that of its repository.
 
     Args:
         cwd: The folder in which a session starts.
@@ -41,19 +41,19 @@ def key_of_transcript(transcript: Path, cwd: str) -> str:
 
     Args:
         transcript: The file of a session; a copy of it may be anywhere.
-        cwd: The folder in which the session ran, as far as it tells it.
+        cwd: The folder in which the session ran; empty if it is unknown.
     """
     return key_of_project(Path(cwd)) if cwd else transcript.absolute().parent.name
 
 
 def _belongs(folder: Path, root: Path, key: str) -> bool:
-    """Return whether a folder of transcripts is that of a repository, or of a folder in it or a worktree of it."""
+    """Return whether a folder of transcripts belongs to a repository, a folder in it or one of its worktrees."""
     ran_in = _ran_in(folder)
     return folder.name == key if ran_in is None else repository_of(Path(ran_in)) == root
 
 
 def _ran_in(folder: Path) -> str | None:
-    """Return where the sessions in a folder of transcripts ran; None where none of the first lines tells it."""
+    """Return where the sessions in a folder of transcripts ran; None if the first lines of one do not contain it."""
     first = next(iter(sorted(folder.glob("*.jsonl"))), None)
     if first is None:
         return None
@@ -61,7 +61,7 @@ def _ran_in(folder: Path) -> str | None:
         for line in islice(file, _LINES_LOOKED_AT):
             try:
                 record = json.loads(line)
-            except ValueError:  # a broken line says nothing
+            except ValueError:  # a damaged line
                 continue
             if isinstance(record, dict) and text_in(record, "cwd"):
                 return text_in(record, "cwd")

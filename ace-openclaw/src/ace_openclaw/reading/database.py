@@ -1,4 +1,4 @@
-"""Reads the database in which OpenClaw keeps the sessions of an agent, from release 2026.8 on. Never writes."""
+"""Reads the database in which OpenClaw 2026.8 and later stores the sessions of an agent, without writing to it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ace_openclaw.reading.session import SessionReadError, StoredSession, sessio
 __all__ = ["NEWEST_SCHEMA", "read_database", "schema_note", "session_keys"]
 
 NEWEST_SCHEMA = 23
-"""The newest schema with which this reader was tested."""
+"""The newest schema that this reader was tested with."""
 
 _SECONDS_TO_WAIT = 3.0
 _COLUMNS = {"session_id", "seq", "event_json"}
 
 
 def read_database(path: Path, session_id: str | None = None) -> list[StoredSession]:
-    """Read the sessions of a database, the oldest first. OpenClaw may be writing it at the same time.
+    """Read the sessions of a database, oldest first. OpenClaw may write to it at the same time.
 
     Args:
         path: The file `openclaw-agent.sqlite`.
         session_id: The only session to read; by default all.
 
     Raises:
-        SessionReadError: It is not such a database, it stays locked, or its schema is not understood.
-        OSError: There is no such file.
+        SessionReadError: It is not a database of OpenClaw, it stays locked, or its schema is not supported.
+        OSError: The file cannot be read.
     """
     path.stat()  # sqlite's own error would not say which file is missing
     try:
@@ -37,7 +37,7 @@ def read_database(path: Path, session_id: str | None = None) -> list[StoredSessi
     except sqlite3.OperationalError as error:
         if "locked" in str(error) or "busy" in str(error):
             raise SessionReadError(
-                f"{path} is locked by another program for more than {_SECONDS_TO_WAIT:.0f} seconds; try again later"
+                f"{path} was locked by another program for more than {_SECONDS_TO_WAIT:.0f} seconds; try again later"
             ) from error
         raise SessionReadError(f"{path} cannot be read: {error}") from error
     except sqlite3.DatabaseError as error:
@@ -45,7 +45,7 @@ def read_database(path: Path, session_id: str | None = None) -> list[StoredSessi
 
 
 def schema_note(path: Path) -> str:
-    """Return a warning where a database is newer than what this reader was tried on; else an empty text.
+    """Return a warning if the schema of a database is newer than `NEWEST_SCHEMA`, and an empty text otherwise.
 
     Args:
         path: The file.
@@ -53,18 +53,18 @@ def schema_note(path: Path) -> str:
     try:
         with contextlib.closing(_opened(path)) as database:
             version = _version(database)
-    except sqlite3.Error:  # the next reader reports what is wrong
+    except sqlite3.Error:  # reading the sessions reports the error
         return ""
     if version <= NEWEST_SCHEMA:
         return ""
     return (
-        f"{path} has schema {version}, and this release of ace-openclaw knows {NEWEST_SCHEMA}; "
-        "what it understands is read. Update ace-openclaw"
+        f"{path} has schema {version}, but this release of ace-openclaw was tested with schemas up to {NEWEST_SCHEMA}; "
+        "events that it does not recognise are skipped. Update ace-openclaw"
     )
 
 
 def session_keys(path: Path) -> dict[str, str]:
-    """Return the names of the sessions of a database, by their ids; none where it cannot be read.
+    """Return the names of the sessions of a database by id; empty if it cannot be read.
 
     Args:
         path: The file.
@@ -72,22 +72,22 @@ def session_keys(path: Path) -> dict[str, str]:
     try:
         with contextlib.closing(_opened(path)) as database:
             return {session_id: key for session_id, (key, _) in _windows(database).items() if key}
-    except (OSError, sqlite3.Error):  # the reader of its sessions reports what is wrong
+    except (OSError, sqlite3.Error):  # reading the sessions reports the error
         return {}
 
 
 def _read(path: Path, session_id: str | None) -> list[StoredSession]:
     for _ in range(3):
-        has_rest, before = _has_rest(path), _state(path)
+        at_rest, before = _is_at_rest(path), _state(path)
         with contextlib.closing(_opened(path)) as database:
             sessions = list(_sessions(database, path, session_id))
-        # A file that is read as it lies there must be the same when it has been read.
-        if not has_rest or (_has_rest(path) and _state(path) == before):
+        # A file that was read as immutable must not have changed meanwhile.
+        if not at_rest or (_is_at_rest(path) and _state(path) == before):
             return sessions
-    raise SessionReadError(f"{path} changes all the time; try again later")
+    raise SessionReadError(f"{path} changed each time while it was being read; try again later")
 
 
-def _has_rest(path: Path) -> bool:
+def _is_at_rest(path: Path) -> bool:
     """Return whether a database in write-ahead mode has no log at the moment, so that all data is in the file."""
     with path.open("rb") as file:
         head = file.read(20)
@@ -95,26 +95,26 @@ def _has_rest(path: Path) -> bool:
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """Return what tells whether the file has changed."""
+    """Return the modification time and the size of a file, which change whenever it is written."""
     stat = path.stat()
     return stat.st_mtime_ns, stat.st_size
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    # Where there is no write-ahead log yet, a reader would make its files, and leave them behind.
-    mode = "mode=ro&immutable=1" if _has_rest(path) else "mode=ro"
+    # Without a write-ahead log, a normal reader would create one and leave it behind.
+    mode = "mode=ro&immutable=1" if _is_at_rest(path) else "mode=ro"
     database = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_SECONDS_TO_WAIT)
     database.execute("pragma query_only = on")
     return database
 
 
 def _sessions(database: sqlite3.Connection, path: Path, only: str | None) -> Iterator[StoredSession]:
-    database.execute("begin")  # all of it is read as of one moment
+    database.execute("begin")  # read a consistent snapshot
     columns = _columns(database, "transcript_events")
     if not columns >= _COLUMNS:
         raise SessionReadError(
-            f"{path} (schema {_version(database)}) has no events where they are looked for; bring ace-openclaw up to "
-            "date, or use 'openclaw sessions export-trajectory' and learn from what it writes"
+            f"{path} (schema {_version(database)}) has no table of events that this release can read; update "
+            "ace-openclaw, or run 'openclaw sessions export-trajectory' and learn from the exported file"
         )
     known = _windows(database)
     agent_id = path.parent.parent.name if path.parent.name == "agent" else ""
@@ -147,7 +147,7 @@ def _sessions(database: sqlite3.Connection, path: Path, only: str | None) -> Ite
 
 
 def _event(text: object, blob: object) -> object:
-    """Return the event of a row; None where the row holds none."""
+    """Return the event of a row; None if it has none."""
     try:
         data = decompressed(blob) if isinstance(blob, bytes) else text
         return json.loads(data) if isinstance(data, str | bytes) else None
@@ -156,7 +156,7 @@ def _event(text: object, blob: object) -> object:
 
 
 def _windows(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
-    """Return key and status of each session, as far as the database tells them."""
+    """Return the key and the status of each session, if the database has them."""
     columns = _columns(database, "session_windows")
     if not columns >= {"session_id", "session_key"}:
         return {}
