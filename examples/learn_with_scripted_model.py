@@ -31,7 +31,7 @@ def agent(prompt: str) -> Mapping[str, Any]:
     material = MATERIAL.findall(prompt)[-1]
     for skill_id, known, carrier in SKILL.findall(prompt):
         if known == material:
-            return {"reasoning": f"[{skill_id}] tells it.", "final_answer": carrier}
+            return {"reasoning": f"According to [{skill_id}].", "final_answer": carrier}
     return {"reasoning": "No rule is known.", "final_answer": "post"}
 
 

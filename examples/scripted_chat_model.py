@@ -1,4 +1,4 @@
-"""A chat model of LangChain that follows a script, for examples that need no key and no network."""
+"""A chat model of LangChain that follows a script, for examples that work without a key and a network."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from langchain_core.runnables import Runnable
 from examples.scripted_model import role_of
 
 Answer = str | Mapping[str, Any] | AIMessage
-"""A text, an object that is written as JSON, or a message, such as one that calls a tool."""
+"""A text, an object that is sent as JSON, or a message, such as one that calls a tool."""
 
 Script = Callable[[str, str, Sequence[BaseMessage]], Answer]
-"""Computes the answer from the role that asks, the text that it shows, and its messages."""
+"""Computes the answer from the role, the text of its messages, and the messages."""
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Answers as the script says. A word counts as a token."""
+    """Answers with the result of a script. Each word counts as one token."""
 
     script: Script
 
@@ -51,5 +51,5 @@ class ScriptedChatModel(BaseChatModel):
 
 
 def call_of(tool: str, **arguments: Any) -> AIMessage:
-    """Make an answer that calls a tool."""
+    """Return an answer that calls a tool."""
     return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": "call", "type": "tool_call"}])

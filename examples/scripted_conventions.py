@@ -1,7 +1,7 @@
 """The script of a model that plays the three roles for `house_conventions`.
 
-As agent it keeps a convention if and only if the skill for it is in the prompt; as reflector it finds a convention
-out from a wrong answer and the right one.
+As the agent, it follows a convention only if the skill for it is in the prompt. As the reflector, it infers a
+convention from a wrong answer and the correct one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def agent(prompt: str) -> Mapping[str, Any]:
 
 
 def answered(answer: str, skill_id: str | None) -> Mapping[str, Any]:
-    reasoning = "No convention is known." if skill_id is None else f"[{skill_id}] tells it."
+    reasoning = "I do not know a convention for this." if skill_id is None else f"According to [{skill_id}]."
     return {"reasoning": reasoning, "final_answer": answer}
 
 
@@ -52,8 +52,8 @@ def reflector(prompt: str) -> Mapping[str, Any]:
     is_wrong = verdict == "Incorrect"
     return {
         "reasoning": f"The answer was {verdict.lower()}.",
-        "error_identification": "A convention of the house was not known." if is_wrong else "",
-        "root_cause_analysis": "No skill told it." if is_wrong else "The answer was right.",
+        "error_identification": "The agent did not know a convention of the company." if is_wrong else "",
+        "root_cause_analysis": "There was no skill for it." if is_wrong else "The answer was correct.",
         "correct_approach": learning,
         "key_insight": learning,
         "extracted_learnings": [{"learning": learning}] if is_wrong else [],
@@ -65,11 +65,11 @@ def skill_manager(prompt: str) -> Mapping[str, Any]:
     known = {content for _, content in SKILL.findall(prompt)}
     new = [learning for learning in LEARNING.findall(prompt) if learning not in known]
     operations = [{"type": "ADD", "section": "conventions", "content": learning} for learning in new]
-    return {"reasoning": "What is new goes in.", "operations": operations}
+    return {"reasoning": "Add the new learnings.", "operations": operations}
 
 
 def task_of(prompt: str) -> tuple[str, str]:
-    """Return the kind of the last task in a prompt, and what it is about."""
+    """Return the kind of the last task in a prompt, and its value."""
     found = [
         (match.start(), kind, match[1])
         for kind, pattern in (("parcel", PARCEL), ("price", PRICE), ("length", LENGTH))

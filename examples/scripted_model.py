@@ -1,7 +1,7 @@
-"""A language model that follows a script, for examples that need no key and no network.
+"""A language model that follows a script, for examples that work without a key and a network.
 
-It speaks the chat protocol of OpenAI on a free port of 127.0.0.1. What it answers is computed from the prompt by a
-function, so an answer can depend on whether a skill stands in the prompt.
+It serves the chat protocol of OpenAI on a free port of 127.0.0.1. A function computes the answers from the prompts, so
+an answer can depend on whether a skill is in the prompt.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Answer = Mapping[str, Any] | str | int
 """An object that is sent as JSON, a text, or the status of an HTTP error."""
 
 Script = Callable[[str, str], Answer]
-"""Computes the answer from the role that asks and from its prompt."""
+"""Computes the answer from the role and its prompt."""
 
 
 class ScriptedModel:
-    """Serves the script until it is closed. `prompts` holds what was asked, as pairs of role and prompt."""
+    """Serves the script until it is closed. `prompts` records the requests, as pairs of role and prompt."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -49,13 +49,13 @@ class ScriptedModel:
 
 
 def role_of(prompt: str) -> str:
-    """Tell the role by the schema of the answer that its prompt asks for; empty for any other prompt."""
+    """Return the role that a prompt belongs to, by the schema of the requested answer; empty for any other prompt."""
     schemas = {"agent": "AgentOutput", "reflector": "ReflectorOutput", "skill_manager": "SkillManagerOutput"}
     return next((role for role, schema in schemas.items() if f'"title": "{schema}"' in prompt), "")
 
 
 def handler_of(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
-    """Make the class that answers requests for this model."""
+    """Return a handler class that answers the requests for this model."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -79,18 +79,18 @@ def handler_of(model: ScriptedModel) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:
-            """Keep quiet: the examples print their own report."""
+            """Log nothing, because the examples print their own report."""
 
     return Handler
 
 
 def text_of(content: str | list[dict[str, Any]]) -> str:
-    """Return what a message says: a text, or parts of which some are texts and others pictures."""
+    """Return the text of a message, whose content is a text or a list of texts and images."""
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
 def completion_of(model: str, prompt: str, text: str) -> dict[str, Any]:
-    """Dress an answer as the protocol wants it. A word counts as a token."""
+    """Return an answer in the format of the protocol. Each word counts as one token."""
     words_in, words_out = len(prompt.split()), len(text.split())
     message = {"role": "assistant", "content": text}
     return {

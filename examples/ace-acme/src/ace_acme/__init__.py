@@ -1,1 +1,1 @@
-"""ACE for Acme: its agents learn from their own runs. Importing this loads no framework."""
+"""ACE for Acme: its agents learn from their own runs. Importing this package does not load the framework."""

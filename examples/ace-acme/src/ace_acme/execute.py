@@ -1,4 +1,4 @@
-"""`AcmeExecuteStep`: has an Acme agent do a task, with the skills in its briefing."""
+"""`AcmeExecuteStep`, which runs a task with an Acme agent and the skills in its briefing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["AcmeExecuteStep"]
 
 
 class AcmeExecuteStep:
-    """Has an Acme agent do the task of the sample, and puts an `AcmeResult` on the trace.
+    """Runs the task of the sample with an Acme agent, and sets `trace` to an `AcmeResult`.
 
     Args:
-        agent: The agent. Several runs may use it at once: each has a log of its own.
+        agent: The agent. Concurrent runs may share it, because each has its own log.
         timeout: The time limit of a run, in seconds.
-        skill_budget_tokens: The most tokens that the skills may take; None takes all of them.
+        skill_budget_tokens: The maximum size of the skills, in tokens; None includes all skills.
     """
 
     requires = frozenset({"sample", "skillbook"})
@@ -36,18 +36,18 @@ class AcmeExecuteStep:
         self.skill_budget_tokens = skill_budget_tokens
 
     async def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Run the task, and record how it went."""
+        """Run the task and set `trace` to the result."""
         from acme_agent import RunLog
 
         if ctx.skillbook is None:
-            raise ValueError("AcmeExecuteStep needs ctx.skillbook; use it in a runner")
+            raise ValueError("AcmeExecuteStep needs ctx.skillbook; run it in a runner")
         task = ctx.sample.question if isinstance(ctx.sample, ACESample) else str(ctx.sample)
         log, output, error = RunLog(task), "", None
         try:
             briefing = wrap_skillbook_for_external_agent(ctx.skillbook, self.skill_budget_tokens)
             async with asyncio.timeout(self.timeout):
                 output = await self.agent.work(task, log, briefing=briefing)
-        except PipelineCancelled:  # (asyncio.CancelledError is no Exception, and passes by itself)
+        except PipelineCancelled:  # unlike asyncio.CancelledError, it is an Exception
             raise
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}"

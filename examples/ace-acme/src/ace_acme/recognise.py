@@ -1,4 +1,4 @@
-"""Tells logs of Acme from other records."""
+"""Recognises logs of Acme."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["recognise"]
 
 
 def recognise(record: object) -> float:
-    """Return how sure it is that a record, or a file that begins with these bytes, is a log of Acme."""
+    """Return the confidence, from 0 to 1, that a record or the first bytes of a file are a log of Acme."""
     if isinstance(record, bytes):
         return 0.9 if record.lstrip().startswith(b'{"acme_log":') else 0.0
     return 0.9 if isinstance(record, dict) and "acme_log" in record else 0.0

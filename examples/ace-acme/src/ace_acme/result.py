@@ -1,4 +1,4 @@
-"""What one run of an Acme agent leaves behind."""
+"""The result of a run of an Acme agent."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ __all__ = ["AcmeResult", "Deed"]
 
 @dataclass(frozen=True)
 class Deed:
-    """One thing that the agent did."""
+    """One action of the agent."""
 
     kind: str
     """`called`, `returned` or `failed`."""
     name: str
-    """The tool."""
+    """The name of the tool."""
     text: str
-    """Its argument, what it returned, or how it failed."""
+    """Its argument, its result or its error."""
 
 
 @dataclass(frozen=True)
 class AcmeResult:
-    """What one run leaves behind, also where it failed. It holds plain data, nothing of the framework."""
+    """The result of a run, even if it failed. It contains plain data only, and no objects of the framework."""
 
     task: str
-    """What was asked, without the skills."""
+    """The task, without the skills."""
     success: bool | None
-    """Whether the run came to its end with an answer; None of a log that does not tell."""
+    """Whether the run completed with an answer; None for a log, which does not record this."""
     output: str = ""
     """The answer."""
     error: str | None = None
-    """What went wrong; None if nothing did."""
+    """The error; None if the run completed."""
     deeds: tuple[Deed, ...] = ()
-    """What the agent did, in order."""
+    """The actions of the agent, in order."""
     skill_ids: tuple[str, ...] = ()
-    """The skills that it cited."""
+    """The ids of the skills that it cited."""

@@ -1,4 +1,4 @@
-"""`AcmeToTrace`: turns results and logs into the standard trace. Works without the framework."""
+"""`AcmeToTrace`, which converts results and logs to the standard trace, without the framework."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _KINDS = {"called": "call", "returned": "result", "failed": "result"}
 
 
 class AcmeToTrace:
-    """Turns the `AcmeResult` on the trace, or a log of Acme, into the standard trace dict."""
+    """Converts an `AcmeResult`, or a log of Acme, to the standard trace dict."""
 
     requires = frozenset({"trace"})
     provides = frozenset({"trace"})
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the standard trace on the context.
+        """Set `trace` to the standard trace.
 
         Raises:
-            TypeError: What is on the trace is neither.
+            TypeError: `trace` is neither a result nor a log.
         """
         return ctx.replace(trace=_standard_trace(_result_of(ctx.trace)))
 
@@ -35,7 +35,7 @@ def _result_of(record: object) -> AcmeResult:
     if isinstance(record, Path):
         record = json.loads(record.read_text(encoding="utf-8"))
     if not isinstance(record, dict) or "acme_log" not in record:
-        raise TypeError(f"AcmeToTrace reads an AcmeResult or a log of Acme, not a {type(record).__name__}")
+        raise TypeError(f"AcmeToTrace requires an AcmeResult or a log of Acme, got {type(record).__name__}")
     log: dict[str, Any] = record
     deeds = tuple(Deed(entry["kind"], entry["name"], entry["text"]) for entry in log["entries"])
     return AcmeResult(log["assignment"], success=None, output=log["answer"] or "", deeds=deeds)
@@ -58,7 +58,7 @@ def _standard_trace(result: AcmeResult) -> dict[str, object]:
         "reasoning": "\n".join(f"{deed.kind} {deed.name}: {deed.text}" for deed in result.deeds),
         "answer": result.output,
         "skill_ids": list(result.skill_ids),
-        "feedback": f"The run failed: {result.error}" if result.error else "The run came to its end.",
+        "feedback": f"The run failed: {result.error}" if result.error else "The run completed.",
         "success": result.success,
         "steps": steps,
         "metadata": {"integration": "acme"},

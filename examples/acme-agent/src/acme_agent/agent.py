@@ -1,15 +1,15 @@
-"""The agent. It asks its model what to do until that gives an answer."""
+"""The agent, which calls its model until it answers."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
 from acme_agent.log import RunLog
 
 Model = Callable[[str], Awaitable[str]]
-"""Takes all that was said so far. It answers `CALL tool argument`, or the answer."""
+"""Takes the conversation so far, and returns `CALL tool argument` or the answer."""
 
 
 class AgentGaveUp(Exception):
-    """The agent had no more turns."""
+    """The agent did not answer within the limit of turns."""
 
 
 class AcmeAgent:

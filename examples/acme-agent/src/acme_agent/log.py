@@ -1,4 +1,4 @@
-"""What an agent did, in order."""
+"""The log of a run."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -17,7 +17,7 @@ class Entry:
 
 @dataclass
 class RunLog:
-    """The log of one run. The agent writes to it as it goes, so it tells of a run that broke off, too."""
+    """The log of one run. The agent adds each action immediately, so an interrupted run has a log too."""
 
     assignment: str
     entries: list[Entry] = field(default_factory=list)
