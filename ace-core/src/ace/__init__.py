@@ -380,10 +380,10 @@ _INTEGRATIONS = {
 
 
 def __getattr__(name: str) -> object:
-    """Look up what is not loaded yet.
+    """Import a part of ``ace`` when it is first used.
 
     Args:
-        name: The attribute asked for.
+        name: The name of the attribute.
 
     Returns:
         The version, or a part of ``ace``.

@@ -1,4 +1,4 @@
-"""Checks the arguments that callers give, and names the one that is wrong."""
+"""Checks the arguments of public functions; the errors name the invalid one."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _OTHER_WORDS = {
     "num_epochs": "epochs",
     "callback": "on_sample_done",
 }
-"""What other libraries call an argument that has another name here."""
+"""Names of arguments in other libraries, each with its name here."""
 
 
 def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
-    """Decorate a public function so that a wrong call is explained in the words of the caller.
+    """Decorate a public function so that the error for an invalid call is helpful.
 
     A misspelt keyword gets a suggestion. The error names the class on which the caller called a method, not the one
     that defines it. The arguments are looked at only when a call has failed; where `options` names what the `**`
@@ -55,7 +55,7 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
     Args:
         *options: The `TypedDict` classes whose keys the `**` parameter of the function takes. If there are none, and
             the function has such a parameter, any keyword is accepted.
-        advice: What to do about an argument that is missing or one too many.
+        advice: What to do about a missing argument, or one too many.
 
     Example:
         >>> class Greeter:
@@ -110,7 +110,7 @@ def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
 
 
 def checked_class(decorated: type[T]) -> type[T]:
-    """Decorate a class, such as a dataclass, so that a wrong call of it is explained; see `checked_arguments`.
+    """Decorate a class, such as a dataclass, so that the error for an invalid call is helpful; see `checked_arguments`.
 
     Args:
         decorated: The class.
@@ -128,15 +128,15 @@ def checked_class(decorated: type[T]) -> type[T]:
 
 
 def check_keywords(called: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Refuse keyword arguments that a function does not take.
+    """Check that a function accepts the keyword arguments of a call.
 
     Args:
-        called: The function as its caller wrote it, without brackets.
+        called: The name of the function as in the call, without parentheses.
         given: The keywords of the call.
-        known: Those that the function takes.
+        known: The keywords that the function accepts.
 
     Raises:
-        TypeError: One is unknown. The text suggests the one that was probably meant.
+        TypeError: One is unknown. The text suggests a similar one.
 
     Example:
         >>> check_keywords("ACE.from_model", ["base_url"], ["api_base", "skillbook"])
@@ -150,16 +150,16 @@ def check_keywords(called: str, given: Iterable[str], known: Collection[str]) ->
 
 
 def renamed(old: str, old_value: T | None, new: str, value: T | None) -> T | None:
-    """Return the value of an argument that has a new name, and warn where it was given under its old one.
+    """Return the value of a renamed argument, with a warning if it was passed under its old name.
 
     Args:
         old: The old name, which works until version 0.2.
-        old_value: What was given under the old name; None if nothing was.
+        old_value: The value passed under the old name; None if it was not passed.
         new: The new name.
-        value: What was given under the new name.
+        value: The value passed under the new name.
 
     Raises:
-        TypeError: The argument was given under both names.
+        TypeError: The argument was passed under both names.
 
     Example:
         >>> renamed("timeout_seconds", None, "timeout", 5.0)
@@ -174,11 +174,11 @@ def renamed(old: str, old_value: T | None, new: str, value: T | None) -> T | Non
 
 
 def closest_name(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that a misspelt one probably means, or None.
+    """Return the known name that is most similar to a misspelt one, or None.
 
     Args:
         name: The misspelt name.
-        known: The names that there are.
+        known: The known names.
 
     Example:
         >>> closest_name("skill_book", ["skillbook", "skill_manager"])
@@ -203,7 +203,7 @@ def _suggestion(name: str, known: Collection[str]) -> str:
 
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """Return a method as its caller wrote it: with the class of the object, not with the one that defines it."""
+    """Return the name of a method with the class of the object, not with the one that defines it."""
     owner, dot, name = function.__qualname__.rpartition(".")
     if not dot or not args or owner.endswith("<locals>"):
         return function.__qualname__
@@ -212,11 +212,11 @@ def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
 
 
 def sequence_of_steps(name: str, value: object) -> None:
-    """Refuse what is not an iterable of steps.
+    """Check that a value is an iterable of steps.
 
     Args:
         name: The name of the argument.
-        value: What was given.
+        value: The value.
 
     Raises:
         TypeError: It is one step, a text, or not iterable.
@@ -232,15 +232,15 @@ def sequence_of_steps(name: str, value: object) -> None:
 
 
 def one_of(name: str, value: str, allowed: Collection[str]) -> None:
-    """Refuse a value that is none of the allowed ones.
+    """Check that a value is one of the allowed ones.
 
     Args:
         name: The name of the argument.
-        value: What was given.
+        value: The value.
         allowed: The allowed values.
 
     Raises:
-        ValueError: It is another one.
+        ValueError: It is not.
 
     Example:
         >>> one_of("provenance", "none", ["full", "ids"])
@@ -253,16 +253,16 @@ def one_of(name: str, value: str, allowed: Collection[str]) -> None:
 
 
 def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> int:
-    """Return the value, which must be a whole number.
+    """Check that a value is a whole number, and return it.
 
     Args:
         name: The name of the argument.
-        value: What was given.
-        least: The smallest number that is allowed.
+        value: The value.
+        least: The minimum.
         of: What is counted.
 
     Raises:
-        ValueError: It is something else, or too small.
+        ValueError: It is not, or it is below the minimum.
 
     Example:
         >>> whole_number("max_adds", -1, least=0, of="operations")
@@ -278,11 +278,11 @@ def whole_number(name: str, value: object, *, least: int = 1, of: str = "") -> i
 
 
 def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> None:
-    """Refuse a value of another class.
+    """Check the class of a value.
 
     Args:
         name: The name of the argument.
-        value: What was given.
+        value: The value.
         kind: The class that it must have.
         advice: What to do instead.
 
@@ -297,15 +297,15 @@ def instance_of(name: str, value: object, kind: type, *, advice: str = "") -> No
 
 
 def file_path(name: str, value: object, *, advice: str = "") -> None:
-    """Refuse what is not a path.
+    """Check that a value is a path.
 
     Args:
         name: The name of the argument.
-        value: What was given.
+        value: The value.
         advice: What to do instead.
 
     Raises:
-        TypeError: It is neither a text nor a path.
+        TypeError: It is neither a string nor a path.
 
     Example:
         >>> file_path("checkpoint_dir", 5)
@@ -318,11 +318,11 @@ def file_path(name: str, value: object, *, advice: str = "") -> None:
 
 
 def with_method(name: str, value: object, method: str, *, advice: str = "") -> None:
-    """Refuse a value that lacks the method which it is used for.
+    """Check that a value has a method.
 
     Args:
         name: The name of the argument.
-        value: What was given.
+        value: The value.
         method: The name of the method.
         advice: What to do instead.
 
@@ -336,17 +336,17 @@ def with_method(name: str, value: object, method: str, *, advice: str = "") -> N
         TypeError: reflector must be an object with a method reflect(), got None
     """
     if isinstance(value, type) or not callable(getattr(value, method, None)):
-        advice = f"make one: {value.__name__}(...)" if isinstance(value, type) and hasattr(value, method) else advice
+        advice = f"create an instance: {value.__name__}(...)" if isinstance(value, type) and hasattr(value, method) else advice
         raise TypeError(
             f"{name} must be an object with a method {method}(), got {shown(value)}{f'; {advice}' if advice else ''}"
         )
 
 
 def shown(value: object) -> str:
-    """Return a value for an error text, cut to a readable length.
+    """Return the representation of a value for an error, shortened if necessary.
 
     Args:
-        value: What was given.
+        value: The value.
 
     Example:
         >>> shown("x" * 100)[-10:]

@@ -1,6 +1,6 @@
-"""Writes files so that a reader, a crash or a full disk never leaves half of one.
+"""Writes files atomically, so that a crash or a full disk never leaves an incomplete one.
 
-What is written here holds questions, answers or skills, so a new file can be read by its owner only (mode 0600). An
+The files contain questions, answers or skills, so a new file can only be read by its owner (mode 0600). An
 existing file keeps its permissions.
 """
 
@@ -22,18 +22,18 @@ PRIVATE: Final = 0o600
 
 _NO_LINK: Final = os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _LONGEST_STEM: Final = 80
-"""In bytes. A temporary name has to fit wherever the name of the file does."""
+"""In bytes. A temporary name must be valid wherever the name of the file is."""
 
 
 def replace_file(path: str | Path, data: bytes) -> None:
     """Take the lock of the folder and write the file; see `write_durably`.
 
     Args:
-        path: The file. Missing folders are made.
-        data: The whole content.
+        path: The file. Missing folders are created.
+        data: The new content.
 
     Raises:
-        OSError: If the disk is full or the folder is not writable; the old file is as it was.
+        OSError: If the disk is full or the folder is not writable; the old file is not changed.
     """
     with folder_lock(path):
         write_durably(path, data)
@@ -44,18 +44,18 @@ def write_durably(path: str | Path, data: bytes) -> os.stat_result:
 
     The data go to a temporary file in the same folder first, are flushed to the disk, and take the place of the old
     file by a rename. The temporary file has a name that is not known in advance and is never opened through a link.
-    The permissions of the old file stay; a symbolic link stays one.
-    The caller holds `folder_lock` where several processes write the same file.
+    The permissions of the old file are kept, and a symbolic link is followed.
+    If several processes write the same file, the caller must hold `folder_lock`.
 
     Args:
-        path: The file. Missing folders are made.
-        data: The whole content.
+        path: The file. Missing folders are created.
+        data: The new content.
 
     Returns:
-        The status of the file as it was written, which tells it from a later one at the same path.
+        The status of the written file, which distinguishes it from a later one at the same path.
 
     Raises:
-        OSError: If the disk is full or the folder is not writable; the old file is as it was.
+        OSError: If the disk is full or the folder is not writable; the old file is not changed.
     """
     target = real_path(path)
     make_folder(target.parent)
@@ -83,7 +83,7 @@ def write_durably(path: str | Path, data: bytes) -> os.stat_result:
 
 
 def check_can_write(path: str | Path) -> None:
-    """Find out whether `write_durably` could write a file now, without writing it. Nothing is left behind.
+    """Check that `write_durably` could write a file now, without writing it.
 
     Args:
         path: The file. It and its folder may be missing.
@@ -143,10 +143,10 @@ def create_private(path: str | Path) -> None:
 def append_line(path: str | Path, line: str) -> None:
     """Add a line to a text file. It is on the disk when this returns.
 
-    What a process left that was killed within a line stays a line of its own.
+    An incomplete line of a killed process becomes a separate line.
 
     Args:
-        path: The file; it and its folder are made if they are missing.
+        path: The file; it and its folder are created if they do not exist.
         line: The text, without a line break.
 
     Raises:
@@ -179,11 +179,11 @@ def append_line(path: str | Path, line: str) -> None:
 def folder_lock(path: str | Path) -> Iterator[None]:
     """Hold the lock of the folder of a file: only one process at a time reads, merges and writes there.
 
-    The lock is on the folder itself and leaves no file behind. It ends with the process, however that ends.
+    The lock is on the folder itself and needs no file. The system releases it when the process ends.
     Where the system has no such locks (Windows), nothing is locked.
 
     Args:
-        path: The file; its folder is made if it is missing.
+        path: The file; its folder is created if it does not exist.
     """
     folder = real_path(path).parent
     make_folder(folder)
@@ -205,11 +205,11 @@ def folder_lock(path: str | Path) -> Iterator[None]:
 def file_lock(path: str | Path, *, wait: bool = True, on_wait: Callable[[], None] | None = None) -> Iterator[bool]:
     """Hold a lock that only one process can hold, for work that takes longer than the writing of a file.
 
-    The lock is on a file of its own, which stays. It ends with the process, however that ends. Where the system has
+    The lock is on a separate file, which is kept. The system releases it when the process ends. If the system has
     no such locks (Windows), nothing is locked.
 
     Args:
-        path: The file of the lock; it and its folder are made if they are missing.
+        path: The file of the lock; it and its folder are created if they do not exist.
         wait: Whether to wait for the lock.
         on_wait: Called before a wait begins.
 
@@ -306,7 +306,7 @@ def real_path(path: str | Path) -> Path:
     """Return the file that a path leads to, through symbolic links.
 
     Args:
-        path: The file; it need not be there.
+        path: The file, which may not exist.
 
     Raises:
         OSError: The links lead in a circle.
@@ -317,13 +317,13 @@ def real_path(path: str | Path) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those that it is in, where they are missing.
+    """Create a folder and its parents, unless they exist.
 
     Args:
         folder: The folder.
 
     Raises:
-        OSError: It cannot be made, or something that is not a folder is in its place.
+        OSError: It cannot be created, or the path is not a folder.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -332,7 +332,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _stem(target: Path) -> str:
-    """Return how the names of the temporary files of a file begin."""
+    """Return the beginning of the names of the temporary files of a file."""
     name = os.fsencode(target.name)
     if len(name) <= _LONGEST_STEM:
         return f".{target.name}."
@@ -340,7 +340,7 @@ def _stem(target: Path) -> str:
 
 
 def _new_temporary(target: Path) -> tuple[Path, int]:
-    """Create a file beside the target that has not been there before, and open it."""
+    """Create a new file next to the target, and open it."""
     while True:
         temporary = target.with_name(f"{_stem(target)}{os.urandom(8).hex()}.tmp")
         try:

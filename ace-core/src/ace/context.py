@@ -20,7 +20,7 @@ __all__ = ["ACESample", "ACEStepContext", "SelectedSkills", "SkillbookView"]
 
 @runtime_checkable
 class ACESample(Protocol):
-    """What steps read of a sample. `ace.environments.Sample` has it; inheriting is not necessary."""
+    """The attributes of a sample that steps read, such as those of `ace.environments.Sample`. A protocol."""
 
     @property
     def question(self) -> str:
@@ -28,19 +28,19 @@ class ACESample(Protocol):
 
     @property
     def context(self) -> str:
-        """Whatever the answer may draw on."""
+        """Additional text for the answer."""
 
     @property
     def ground_truth(self) -> str | None:
-        """The right answer, where it is known."""
+        """The correct answer, if it is known."""
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Anything that the caller wants to keep with the sample."""
+        """Additional data of the caller."""
 
 
 class SkillbookView:
-    """What may be read of a skillbook. It shows the book as it is now, and has no method that writes.
+    """A read-only view of a skillbook, which always shows its current state.
 
     Args:
         skillbook: The book, or a view of it.
@@ -79,7 +79,7 @@ class SkillbookView:
         """Return the skills in the order in which they were added.
 
         Args:
-            include_invalid: Whether softly removed and merged skills are in the list.
+            include_invalid: Whether to include removed and merged skills.
         """
         return self._skillbook.skills(include_invalid)
 
@@ -92,14 +92,14 @@ class SkillbookView:
         return self._skillbook.stats()
 
     def mark(self) -> BookMark:
-        """Return what this moment is called, for `changed_since`."""
+        """Return a mark of the current state, for `changed_since`."""
         return self._skillbook.mark()
 
     def changed_since(self, mark: BookMark) -> frozenset[str] | None:
-        """Return the ids of the skills that say something else than then, as `Skillbook.changed_since` does.
+        """Return the ids of the skills whose texts have changed since a mark, as `Skillbook.changed_since` does.
 
         Args:
-            mark: What `mark` has returned.
+            mark: A result of `mark`.
         """
         return self._skillbook.changed_since(mark)
 
@@ -107,7 +107,7 @@ class SkillbookView:
         return len(self._skillbook)
 
     def __bool__(self) -> bool:
-        """Return True, for the view of an empty book too."""
+        """Return True, even for the view of an empty book."""
         return True
 
     def __iter__(self) -> Iterator[Skill]:
@@ -181,7 +181,7 @@ class SelectedSkills(SkillbookView):
 
 @dataclass(frozen=True)
 class ACEStepContext(StepContext):
-    """What one sample carries through a learning pipeline.
+    """The context of one sample in a learning pipeline.
 
     Example:
         >>> ctx = ACEStepContext(sample="2+2?", epoch=2)
@@ -190,24 +190,24 @@ class ACEStepContext(StepContext):
     """
 
     sample: Any = None
-    """The input: an `ACESample` in a live run, else whatever the runner was given."""
+    """The input: an `ACESample` in a live run, or else the input of the runner."""
     skillbook: SkillbookView | None = None
-    """The skills, to read."""
+    """The skills, read-only."""
     trace: object = None
     """The record of the execution, of any type."""
     agent_output: AgentOutput | None = None
     """The answer of the agent."""
     reflection: ReflectorOutput | None = None
-    """What the reflector found."""
+    """The output of the reflector."""
     skill_manager_output: UpdateBatch | None = None
-    """The operations that the skill manager wants."""
+    """The operations of the skill manager."""
     epoch: int = 1
-    """From 1."""
+    """The epoch, from 1."""
     total_epochs: int = 1
-    """How many epochs the run has."""
+    """The number of epochs of the run."""
     step_index: int = 0
-    """The place of the sample in its epoch, from 1."""
+    """The position of the sample in its epoch, from 1."""
     total_steps: int | None = None
-    """How many samples an epoch has; None where that is not known."""
+    """The number of samples in an epoch; None if it is not known."""
     global_sample_index: int = 0
-    """The place of the sample in the run, over all epochs, from 1."""
+    """The position of the sample in the run, over all epochs, from 1."""

@@ -1,4 +1,4 @@
-"""The inputs of a live run and the environments that judge the answers."""
+"""The samples of a live run, and the environments that score the answers."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Sample:
     question: str
     """The question or task."""
     context: str = ""
-    """Whatever the answer may draw on."""
+    """Additional text for the answer."""
     ground_truth: str | None = None
-    """The right answer, where it is known."""
+    """The correct answer, if it is known."""
     metadata: dict[str, Any] = field(default_factory=dict)
-    """Anything that the caller wants to keep with the sample."""
+    """Additional data of the caller."""
     id: str | None = None
-    """The caller's own name for the sample."""
+    """The caller's name for the sample."""
 
 
 @checked_class
@@ -49,15 +49,15 @@ class EnvironmentResult:
     """The judgement of an answer."""
 
     feedback: str
-    """What to tell the reflector."""
+    """Feedback for the reflector."""
     ground_truth: str | None = None
-    """The right answer, where it is known."""
+    """The correct answer, if it is known."""
     metrics: dict[str, float] = field(default_factory=dict)
-    """Numbers by name, such as `correct` with 1.0; empty where nothing could be judged."""
+    """Numbers by name, such as `correct` with 1.0; empty if nothing could be judged."""
 
 
 class TaskEnvironment(ABC):
-    """Judges the answers to a task. Subclass it and write `evaluate`, which may be `async def`."""
+    """Judges the answers to a task. Subclasses implement `evaluate`, which may be `async def`."""
 
     @abstractmethod
     def evaluate(
@@ -71,7 +71,7 @@ class TaskEnvironment(ABC):
         """
 
     def check_of(self, sample: Sample) -> CaseCheck:
-        """Return how a later answer to a sample can be judged, for the case that the sample becomes.
+        """Return a check for later answers to a sample, for the case that is made from it.
 
         This environment itself, by the name of its class, unless a subclass knows a check that code can carry out.
 
@@ -198,7 +198,7 @@ _DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def says_only_the_truth(feedback: str, truth: str) -> bool:
-    """Tell whether feedback is the verdict of a `SimpleEnvironment`, which quotes the truth and explains nothing.
+    """Return whether feedback is the verdict of a `SimpleEnvironment`, which only quotes the ground truth.
 
     Args:
         feedback: The feedback.
@@ -231,7 +231,7 @@ _NUMBER = re.compile(
 
 
 def _last_number(text: str) -> float | None:
-    """Return the last number of a text; thousands may be parted by commas."""
+    """Return the last number in a text; thousands may be separated by commas."""
     found: list[str] = _NUMBER.findall(text)
     return float(found[-1].replace(",", "").replace("\u2212", "-")) if found else None
 

@@ -1,4 +1,4 @@
-"""Making a great many objects that stay, without the garbage collector walking them again and again."""
+"""Pauses the garbage collector while many long-lived objects are created."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 __all__ = ["MANY_OBJECTS", "gc_paused"]
 
 MANY_OBJECTS: Final = 10_000
-"""From how many new objects on the collector is spared looking at them."""
+"""The number of new objects from which they are hidden from the collector."""
 
 
 @contextlib.contextmanager
 def gc_paused() -> Iterator[None]:
-    """Keep the garbage collector still while objects are made that will stay.
+    """Pause the garbage collector while long-lived objects are created.
 
     Reading a large skillbook makes some hundred thousand objects, none of them garbage; looking for garbage among them
     would take as long as parsing, and once more when the collector is switched on again. So they are put among

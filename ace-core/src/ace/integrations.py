@@ -1,4 +1,4 @@
-"""What integrations with agent frameworks share, in one place: an integration imports it from here.
+"""The functions that all integrations with agent frameworks share.
 
 - the skills in a prompt, and which of them an answer cites: `wrap_skillbook_for_external_agent`,
   `extract_cited_skill_ids`;

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 __all__ = ["JsonValue", "Record", "list_in", "mapping_in", "number_in", "text_in"]
 
 JsonValue = str | int | float | None | list["JsonValue"] | dict[str, "JsonValue"]
-"""What `json.dumps` writes and `json.loads` reads. (A bool is an int.)"""
+"""A JSON value. (A bool is an int.)"""
 
 Record = Mapping[str, object]
 """One JSON object, such as a line of a stored session."""

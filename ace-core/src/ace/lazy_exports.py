@@ -1,4 +1,4 @@
-"""Public names of a package whose modules are imported when a name is first used, and old names of what was renamed."""
+"""Public names of a package whose modules are imported when a name is first used, and old names until 0.2."""
 
 import sys
 
@@ -58,10 +58,10 @@ def lazy_exports(
 
 
 def old_modules(renamed: "Mapping[str, str]", *, names: "Mapping[str, str] | None" = None) -> None:
-    """Let renamed modules be imported under their old names, too, with all that is inside them, until version 0.2.
+    """Make renamed modules and their contents importable under their old names too, until version 0.2.
 
     The first import of an old module, and every later use of a name in it, is a DeprecationWarning with the place of
-    the caller. The names are the very objects of the new module.
+    the caller. The names are the same objects as in the new module.
 
     Args:
         renamed: The full old names, each with the full new name.
@@ -91,13 +91,13 @@ def warn_of_old_argument(old: str, new: str) -> None:
 
 
 class _OldModules:
-    """Finds renamed modules by their old names, and loads them as modules that pass on what the new ones have."""
+    """Finds renamed modules by their old names, and loads them as modules that forward to the new ones."""
 
     def __init__(self, renamed: "Mapping[str, str]", names: "Mapping[str, str]") -> None:
         self._renamed = renamed
         self._names = names
         self._told: tuple[str, int] | None = None
-        """The import statement that was warned of last. It may load a module and its parent, and read names of both."""
+        """The import statement of the last warning. It may load a module and its parent, and read names of both."""
 
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None

@@ -1,6 +1,6 @@
-"""How registries of the lower layers come by what plugins give, when they are first looked into.
+"""Lets registries in lower layers load plugins on first use, without importing `ace.plugins`.
 
-The lower layers import no plugin. `ace` names the one who fills the registries; they ask for it here.
+`ace` sets the function that fills the registries, and registries call `fill` when they are first searched.
 """
 
 TYPE_CHECKING = False
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Filler(Protocol):
-        """Registers what plugins give."""
+        """Registers what plugins provide."""
 
         def __call__(self, kind: str, *, name: str | None = None, built_in: bool = False) -> None:
-            """Register what plugins give of one kind; see `fill`."""
+            """Register what plugins provide of one kind; see `fill`."""
 
 
 __all__ = ["fill", "set_filler"]
@@ -20,22 +20,22 @@ _filler: "Filler | None" = None
 
 
 def set_filler(filler: "Filler") -> None:
-    """Name the one who fills the registries.
+    """Set the function that fills the registries.
 
     Args:
-        filler: It is called as `fill` is.
+        filler: The function, which is called with the arguments of `fill`.
     """
     global _filler
     _filler = filler
 
 
 def fill(kind: str, *, name: "str | None" = None, built_in: bool = False) -> None:
-    """Have what plugins give of one kind registered, as far as that has not been done.
+    """Register what plugins provide of one kind, unless that has been done already.
 
     Args:
-        kind: Such as `trace_converters`.
-        name: Only of the plugin with this name, if there is one; what is wrong with it is raised then.
-        built_in: Only what comes with ace; no plugin is looked for.
+        kind: The kind, such as `trace_converters`.
+        name: Only register the plugin of this name, if it exists; its errors are raised.
+        built_in: Only register what is part of ace, without searching for plugins.
     """
     if _filler is not None:
         _filler(kind, name=name, built_in=built_in)

@@ -1,6 +1,6 @@
 """A block between two marks in a text file of the user, such as CLAUDE.md or AGENTS.md.
 
-Only the block is written. Every other byte of the file stays as it is, line endings included.
+Only the block is written. The rest of the file is not changed, including its line endings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _END = re.compile(_START_OF_LINE + rb"(?P<mark>[ \t]*<!-- ace:skills end" + _END
 
 
 class ManagedBlockError(ValueError):
-    """The marks in a file do not make one block."""
+    """The marks in a file do not form one block."""
 
 
 def replace_managed_block(original: bytes, content: str) -> bytes:
@@ -29,8 +29,8 @@ def replace_managed_block(original: bytes, content: str) -> bytes:
     A file without marks gets the block at its end, after an empty line.
 
     Args:
-        original: The whole file as it is; empty for a new one.
-        content: What stands between the marks. Lines that look like marks are defused.
+        original: The whole file; empty for a new one.
+        content: The text between the marks. Lines that look like marks are escaped.
 
     Returns:
         The new text of the whole file.
@@ -55,10 +55,10 @@ def replace_managed_block(original: bytes, content: str) -> bytes:
 
 
 def read_managed_block(original: bytes) -> str | None:
-    """Return what stands between the marks, with plain line ends, or None if there is no block.
+    """Return the content between the marks, with line feeds as line endings, or None without a block.
 
     Raises:
-        ManagedBlockError: If the marks do not make one block.
+        ManagedBlockError: If the marks do not form one block.
     """
     span = _block_span(original)
     if span is None:
@@ -68,7 +68,7 @@ def read_managed_block(original: bytes) -> str | None:
 
 
 def write_managed_block(path: str | Path, content: str) -> None:
-    """Put the content into the managed block of a file, atomically; the file is created if there is none.
+    """Write the managed block of a file, atomically; the file is created if it does not exist.
 
     Args:
         path: The text file.

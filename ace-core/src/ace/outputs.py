@@ -142,7 +142,7 @@ class ExtractedLearning(LenientOutput):
     )
     """How precise the learning is, from 0 to 1."""
     evidence: Text = Field(default="", description="What in the record supports it.")
-    """What in the trace supports it."""
+    """The evidence in the trace."""
     justification: Text = Field(default="", description="Why it will help in other cases.")
     """Why it helps in other cases."""
     case_id: SkipJsonSchema[str] = ""

@@ -35,7 +35,7 @@ PROVE_ROLE = "Prove"
 """The role under which the model calls of proofs are counted and recorded."""
 
 _LONGEST_ANSWER = 2000
-"""Characters of an answer that a case keeps."""
+"""The maximum length of an answer that is stored in a case, in characters."""
 
 _JUDGE_PROMPT = """\
 You check whether an answer meets a requirement. Be strict: if the answer meets it only in part, is ambiguous, or names
@@ -61,7 +61,7 @@ several alternatives, it does not.
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What an agent answered to the question of a case, and whether that passes.
+    """An agent's answer to the question of a case, and whether it passes.
 
     Example:
         >>> from ace.skill import CaseCheck, SkillCase
@@ -86,7 +86,7 @@ class CaseProver:
     """Asks an agent the questions of cases with given skills, and checks the answers.
 
     The same question is asked only once with the same skills; later calls return the outcome from memory. Inside a run
-    with a store, the answers are recorded for a resumed run. Methods may be called from several threads.
+    with a store, the answers are recorded for a resumed run. Thread-safe.
 
     Args:
         agent: The agent; its `generate` may be `async def`.
@@ -187,7 +187,7 @@ class CaseProver:
 
         Raises:
             LLMCallError: The model could not be reached.
-            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+            RoleError: The agent takes other arguments, or returned something other than an `AgentOutput`.
         """
         return finished(self.outcome_with(BLOCKING, case, skills))
 
@@ -200,7 +200,7 @@ class CaseProver:
 
         Raises:
             LLMCallError: The model could not be reached.
-            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+            RoleError: The agent takes other arguments, or returned something other than an `AgentOutput`.
         """
         return await self.outcome_with(ON_LOOP, case, skills)
 
@@ -214,7 +214,7 @@ class CaseProver:
 
         Raises:
             LLMCallError: The model could not be reached.
-            RoleError: The agent takes other arguments, or returned something else than an `AgentOutput`.
+            RoleError: The agent takes other arguments, or returned something other than an `AgentOutput`.
         """
         chosen = await calling.function(functools.partial(self.shown, case.question, skills))
         seen = self._digest(chosen)

@@ -35,7 +35,7 @@ T = TypeVar("T")
 SensitiveClass = Literal[
     "secret", "email_address", "phone_number", "card_number", "bank_account", "social_security_number"
 ]
-"""The classes of what is found. `secret` means keys, tokens, passwords and private keys."""
+"""The classes of sensitive text. `secret` means keys, tokens, passwords and private keys."""
 
 PERSONAL_DATA: Final[frozenset[SensitiveClass]] = frozenset(get_args(SensitiveClass)) - {"secret"}
 """The classes of personal data."""
@@ -46,20 +46,20 @@ _SHORTEST_INSIDE_WORDS: Final = 8
 
 
 class Finding(NamedTuple):
-    """A place in a text that holds something sensitive."""
+    """Sensitive text at a position in a text."""
 
     start: int
-    """Where it begins, in characters."""
+    """The position of its first character."""
     end: int
-    """Where it ends."""
+    """The position after its last character."""
     kind: SensitiveClass
     """Its class."""
     detail: str
-    """What it seems to be, for messages, such as `an access key`; for a known secret with a name, that name."""
+    """A description for messages, such as `an access key`; the name of a known secret that has one."""
 
 
 _HASH: Final = re.compile("[0-9a-f]{16}@")
-"""How the name of a recorded trace begins."""
+"""The beginning of the name of a recorded trace."""
 
 
 @checked_class
@@ -93,7 +93,7 @@ class Redactor:
         self._mark = mark or (lambda finding: f"[hidden: {finding.kind}]")
 
     def find(self, text: str) -> list[Finding]:
-        """Return what is sensitive in a text, in order and without overlaps.
+        """Return the sensitive parts of a text, in order and without overlaps.
 
         Args:
             text: Any text.
@@ -113,7 +113,7 @@ class Redactor:
         return _without_overlaps(found) if found else found
 
     def redact(self, text: str) -> str:
-        """Return a text in which all that is sensitive is replaced by a mark.
+        """Return a text with all sensitive parts replaced by a mark.
 
         Args:
             text: Any text.
@@ -148,7 +148,7 @@ class Redactor:
         return list(found)
 
     def redact_name(self, trace_id: str) -> str:
-        """Return the name of a trace with what is sensitive replaced.
+        """Return the name of a trace with its sensitive parts replaced.
 
         The hash and the place in `5575ae1c4f02063d@runs.jsonl#12` look like an e-mail address together, but are not
         one: only the place is searched.
@@ -208,12 +208,12 @@ class Redactor:
 
 
 def find(text: str, secrets: Iterable[str] = (), *, allow: Collection[str] = ()) -> list[Finding]:
-    """Return what is sensitive in a text; see `Redactor.find`.
+    """Return the sensitive parts of a text; see `Redactor.find`.
 
     Args:
         text: Any text.
         secrets: Values that are known to be secret.
-        allow: The classes to leave alone.
+        allow: The classes that are not redacted.
 
     Example:
         >>> [each.kind for each in find("key sk-proj-a1B2c3D4e5F6g7H8, card 4111111111111111")]
@@ -223,12 +223,12 @@ def find(text: str, secrets: Iterable[str] = (), *, allow: Collection[str] = ())
 
 
 def redact(text: str, secrets: Iterable[str] = (), *, allow: Collection[str] = ()) -> str:
-    """Return a text in which all that is sensitive is replaced by a mark; see `Redactor.redact`.
+    """Return a text with all sensitive parts replaced by a mark; see `Redactor.redact`.
 
     Args:
         text: Any text.
         secrets: Values that are known to be secret.
-        allow: The classes to leave alone.
+        allow: The classes that are not redacted.
 
     Example:
         >>> redact("Mail jane@acme.com the report of 2026-11-22.")
@@ -252,7 +252,7 @@ _ESCAPE_SIGNS: Final = (*_ASCII_ESCAPE_SIGNS, *"\u00ad\u200b\u200c\u200d\u200e\u
 """Every match of `_ESCAPE` holds one of these."""
 _SHORT_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _MOST_ROUNDS: Final = 6
-"""How many kinds of encoding may lie over each other, such as entities inside of percent-encoding inside of JSON."""
+"""The maximum number of nested encodings, such as entities inside percent-encoding inside JSON."""
 
 
 class _Decoded:
@@ -555,7 +555,7 @@ def _labelled_secrets_in(text: str, folded: str) -> Iterator[Finding]:
 
 
 def _secrets_of_commands_in(text: str) -> Iterator[Finding]:
-    """Find what environments, commands and files with logins hold."""
+    """Find secrets in environment variables, commands and files with logins."""
     if "=" in text:
         for found in _VARIABLE.finditer(text):
             if _is_secret_variable(found[1], found[2]):
@@ -587,7 +587,7 @@ def _is_login(text: str) -> bool:
 
 
 def _looks_random(key: str) -> bool:
-    """Tell keys from names such as `sk-learn-orders-2024`: keys mix letters and digits, or capitals and small ones."""
+    """Distinguish keys, which mix digits or cases, from names such as `sk-learn-orders-2024`."""
     if re.search(r"[a-z][A-Z].*[a-z][A-Z].*[a-z][A-Z]", key) is not None:
         return True
     return any(
@@ -671,21 +671,21 @@ _PHONE_SIGNS: Final = ("tel", "phone", "mob", "cell", "fax", "handy")
 _NO_PHONE: Final = re.compile(
     r"\+?(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./].*|\+\d+\.\d+|\+\d{1,3}(?:\.\d{1,3}){3}|.*000000"
 )
-"""What begins with a plus sign and is a date, a decimal number, an address or a round number."""
+"""A date, a decimal number, an address or a round number that begins with a plus sign."""
 _SOCIAL_SECURITY: Final = re.compile(r"(?<![\w.,/+-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?!\w|[-.,]\d)")
 _CARD: Final = re.compile(
     r"(?<![\w.,/+-])(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,4}(?:\1\d{1,3})?|3\d{3}([ -])\d{6}\2\d{4,5})"
     r"(?!\w|[-.,/]\d| \d)"
 )
 _CARD_LENGTHS: Final = {"2": (16,), "3": (14, 15, 16), "4": (13, 16, 19), "5": (16,), "6": (16, 18, 19)}
-"""How many digits the numbers of the networks have, by their first digit."""
+"""The number of digits of the card numbers of each network, by first digit."""
 _EIGHT_DIGITS: Final = re.compile(r"(?:\D*+\d){8}")
 """What begins a text in which a number of a card, a person or a telephone can be."""
 _IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,40}(?![A-Za-z0-9])")
 
 
 def _patterns_in(text: str) -> Iterator[Finding]:
-    """Find all that has the form of a secret or of personal data, in a decoded text."""
+    """Find secrets and personal data by their form, in a decoded text."""
     folded = text.casefold()  # signs are searched for in this one: it is quicker than a pattern that ignores case
     yield from _secrets_in(text, folded)
     if _has_one_of(_AT_SIGNS, folded) or " dot " in folded:

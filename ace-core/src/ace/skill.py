@@ -37,7 +37,7 @@ old history.
 """
 
 Proof = Literal["proven", "failing", "unproven"]
-"""What the cases of a skill say about it."""
+"""The verdict of the cases of a skill."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class InsightSource:
 
 @dataclass(frozen=True)
 class CaseCheck:
-    """What the answer to a case has to hold. `ace.cases` carries it out.
+    """A check of the answer to a case, which `ace.cases` performs.
 
     Example:
         >>> CaseCheck("contains", "14h30").to_dict()
@@ -83,7 +83,7 @@ class CaseCheck:
     the lines. `numeric`: the number, and no other number that would do. `regex`: a match of the pattern.
     `environment`: the judgement of the environment with this name. `judge`: the yes of a model to this rubric."""
     value: str
-    """What it takes, by kind; where there may be several, one on each line."""
+    """The value, depending on the kind; several values are on separate lines."""
 
     def to_dict(self) -> dict[str, str]:
         """Return the fields as a dict, in a fixed order."""
@@ -92,9 +92,9 @@ class CaseCheck:
 
 @dataclass(frozen=True)
 class SkillCase:
-    """A question that taught a skill, and how to tell whether it is answered correctly now.
+    """A question that a skill was learned from, with a check of its answer.
 
-    Make one with `SkillCase.make`, which gives it its id.
+    Create one with `SkillCase.make`, which computes its id.
 
     Example:
         >>> case = SkillCase.make("When is high water?", CaseCheck("contains", "14h30"), wrong="2:30 pm")
@@ -105,29 +105,29 @@ class SkillCase:
     id: str
     """A hash of the question, its context and the check."""
     question: str
-    """What is asked."""
+    """The question."""
     check: CaseCheck
-    """What a correct answer has to hold."""
+    """The check that a correct answer passes."""
     context: str = ""
-    """What was given beside the question."""
+    """The context of the question."""
     wrong: str = ""
     """The answer that was corrected or judged to be wrong; empty if there is none."""
     correction: str = ""
-    """What the person or the environment said about it; empty if nothing."""
+    """The feedback of the person or the environment on it; may be empty."""
     expected: str = ""
-    """The correct answer, as it was accepted in the end."""
+    """The correct answer that was finally accepted."""
     trace_id: str = ""
     """The trace that it comes from."""
     made_at: str = ""
-    """When it was made: ISO 8601, UTC."""
+    """The time of its creation: ISO 8601, UTC."""
     last_result: CaseResult = "not_run"
-    """What became of it when it was asked last, with the skills of the book."""
+    """The result when it was last asked, with the skills of the book."""
     last_run_at: str = ""
-    """When that was: ISO 8601, UTC; empty if never."""
+    """The time when it was last asked: ISO 8601, UTC; empty if never."""
     model: str = ""
-    """The model that answered then."""
+    """The model that gave the last answer."""
     answer: str = ""
-    """Its answer."""
+    """The last answer."""
 
     @classmethod
     def make(
@@ -145,14 +145,14 @@ class SkillCase:
         """Return a case that has not been run.
 
         Args:
-            question: What is asked.
-            check: What a correct answer has to hold.
-            context: What is given beside the question.
+            question: The question.
+            check: The check that a correct answer passes.
+            context: The context of the question.
             wrong: The answer that was corrected.
-            correction: What was said about it.
+            correction: The feedback on it.
             expected: The correct answer.
             trace_id: The trace that it comes from.
-            made_at: When it is made: ISO 8601, UTC.
+            made_at: The time of its creation: ISO 8601, UTC.
         """
         import hashlib  # seldom needed, and this module is imported by every program
 
@@ -227,41 +227,41 @@ class Skill:
     """
 
     id: str
-    """The citable name, such as `geography-00001`."""
+    """The id, which answers cite, such as `geography-00001`."""
     section: str
-    """The heading under which the skill stands."""
+    """The section that the skill belongs to."""
     content: str
-    """The strategy itself."""
+    """The text of the strategy."""
     helpful: int = 0
-    """How often it was judged to have helped."""
+    """The number of times that it was judged helpful."""
     harmful: int = 0
-    """How often it was judged to have done harm."""
+    """The number of times that it was judged harmful."""
     neutral: int = 0
-    """How often it was used and made no difference."""
+    """The number of times that it was judged to have made no difference."""
     justification: str | None = None
-    """Why the skill was written."""
+    """The reason for the skill."""
     evidence: str | None = None
-    """What in the trace supports it."""
+    """The evidence in the trace."""
     created_at: str = ""
-    """When it was added: ISO 8601, UTC."""
+    """The time when it was added: ISO 8601, UTC."""
     updated_at: str = ""
-    """When it was changed last: ISO 8601, UTC."""
+    """The time of the last change: ISO 8601, UTC."""
     embedding: bytes | None = None
-    """The vector of the content: float32, little endian; gone as soon as the content changes."""
+    """The vector of the content: float32, little endian; removed when the content changes."""
     status: str = ACTIVE
     """`active`, or `invalid` after a soft removal."""
     sources: tuple[InsightSource, ...] = ()
-    """Every trace that taught this skill, oldest first."""
+    """The traces that this skill was learned from, oldest first."""
     merged_into: str | None = None
-    """The skill that took this one over, if it was merged away."""
+    """The skill that this one was merged into, if any."""
     cases: tuple[SkillCase, ...] = ()
     """The cases that prove this skill, oldest first."""
     pinned: bool = False
-    """Whether a person pinned it: it is shown first, and neither learning nor pruning changes or removes it."""
+    """Whether the user pinned it: it comes first, and neither learning nor pruning changes or removes it."""
 
     @property
     def proof(self) -> Proof:
-        """What its cases say: `failing` if one failed when it was run last, `proven` if all passed, else `unproven`."""
+        """The verdict of its cases: `failing` if one failed when last run, `proven` if all passed, else `unproven`."""
         results = {case.last_result for case in self.cases}
         if "failed" in results:
             return "failing"
@@ -366,9 +366,9 @@ class SimilarityDecision:
     decision: str = "KEEP"
     """The judgement; only `KEEP` stops the pair from being reported again."""
     reasoning: str = ""
-    """Why the two are different."""
+    """The reason."""
     decided_at: str = ""
-    """When: ISO 8601, UTC."""
+    """The time of the decision: ISO 8601, UTC."""
     similarity_at_decision: float = 0.0
     """The similarity of the pair when it was judged, from -1 to 1."""
 

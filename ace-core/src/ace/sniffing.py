@@ -13,17 +13,17 @@ from ace.json_fields import Record
 __all__ = ["HEAD_SIZE", "head_records", "trace_head"]
 
 HEAD_SIZE: Final = 64 * 1024
-"""How many bytes of a file are looked at."""
+"""The number of bytes of a file that are read."""
 
 
 def trace_head(trace: object, suffixes: tuple[str, ...] = (".jsonl",)) -> bytes | None:
     """Return the beginning of a trace that is bytes, a text, or a file; None of any other object.
 
-    A file that cannot be read has an empty one: its reader reports what is wrong.
+    The result is empty for a file that cannot be read; the reader of the trace reports the error.
 
     Args:
-        trace: What `TraceConverterSpec.recognises` is asked about.
-        suffixes: A text without line ends that ends in one of them is the path of a file.
+        trace: The argument of `TraceConverterSpec.recognises`.
+        suffixes: A text without line breaks that ends in one of them is the path of a file.
 
     Example:
         >>> trace_head('{"type": "user"}'), trace_head("no-such-file.jsonl"), trace_head({"type": "user"})
@@ -47,7 +47,7 @@ def head_records(head: bytes, most: int = 50) -> Iterator[Record]:
 
     Args:
         head: The beginning of the file, which may end within a line.
-        most: How many lines to look at.
+        most: The maximum number of lines.
 
     Example:
         >>> list(head_records(b'{"type": "user"}\\nno JSON\\n{"type": "assis'))

@@ -1,4 +1,4 @@
-"""The standard trace, and its steps: what an agent thought, called, got back and said, in order."""
+"""The standard trace and its steps: the thoughts, tool calls, results and messages of an agent, in order."""
 
 from __future__ import annotations
 
@@ -35,71 +35,71 @@ class TraceStep(TypedDict):
     """One step of a standard trace."""
 
     kind: StepKind
-    """A thought of the model, a call of a tool, its result, or words."""
+    """Whether it is a thought of the model, a call of a tool, its result or a message."""
     name: str
-    """The tool, or who speaks; empty where that is not known."""
+    """The tool or the speaker; empty if it is not known."""
     content: str
-    """The thought, the arguments as JSON, the output, or the words."""
+    """The thought, the arguments as JSON, the output or the text."""
     is_error: bool
-    """Whether the tool or the model failed, or was denied."""
+    """Whether the tool or the model failed, or the call was denied."""
     place: str
-    """Where the step is in the source, such as the line of a file, or `2.1`."""
+    """The position of the step in the source, such as the line of a file, or `2.1`."""
 
 
 class TraceCorrection(TypedDict):
-    """One place in a trace where a person, or an environment, corrects the agent."""
+    """A correction of the agent by a person or an environment."""
 
     question: str
-    """What was answered incorrectly."""
+    """The question that was answered incorrectly."""
     wrong: str
     """The answer that is corrected."""
     correction: str
-    """What was said about it."""
+    """The text of the correction."""
     right: str
-    """The answer that was accepted in the end; empty if it is not known."""
+    """The answer that was finally accepted; empty if it is not known."""
     place: str
-    """Where the correction is in the source, such as the line of a file."""
+    """The position of the correction in the source, such as the line of a file."""
 
 
 class StandardTraceDict(TypedDict):
-    """What a converter turns the result of a framework into. It may add `trace_id`, the name of the trace."""
+    """The standard trace, to which converters convert the result of a framework. `trace_id`, its name, is optional."""
 
     schema: int
     """1."""
     question: str
-    """What was asked."""
+    """The question or task."""
     context: str
-    """What was given beside the question, or said before it."""
+    """Additional text for the question, or the conversation before it."""
     reasoning: str
     """The steps as text, see `steps_as_text`."""
     answer: str
-    """The last word; empty if there is none."""
+    """The final answer; empty if there is none."""
     success: bool | None
-    """What the framework says of it; None where it does not tell."""
+    """Whether the framework reports success; None if it reports neither."""
     skill_ids: list[str]
-    """The skills that the agent cited in its own words."""
+    """The ids of the skills that the agent cited."""
     feedback: str
-    """How it ended, and what went wrong on the way."""
+    """The outcome, and the failures during the run."""
     ground_truth: str | None
-    """The right answer, where it is known."""
+    """The correct answer, if it is known."""
     steps: list[TraceStep]
-    """What happened, in order."""
+    """The steps, in order."""
     corrections: NotRequired[list[TraceCorrection]]
-    """Where a person corrects the agent, such as `ace.cases.corrections_in` finds in the steps."""
+    """The corrections by the user, as found by `ace.cases.corrections_in` in the steps."""
     metrics: dict[str, float]
     """Numbers, such as `duration_seconds`, `input_tokens` and `cost_usd`."""
     metadata: dict[str, object]
-    """Whatever else is worth knowing, such as `integration`."""
+    """Additional data, such as `integration`."""
 
 
 def trace_step(kind: StepKind, name: str, content: str, place: str, *, is_error: bool = False) -> TraceStep:
     """Return one step.
 
     Args:
-        kind: What it is.
-        name: The tool, or who speaks.
+        kind: Its kind.
+        name: The tool or the speaker.
         content: Its text.
-        place: Where it is in the source.
+        place: Its position in the source.
         is_error: Whether it failed.
     """
     return TraceStep(kind=kind, name=name, content=content, is_error=is_error, place=place)
@@ -169,7 +169,7 @@ def _listed(places: Sequence[str]) -> str:
 
 
 def _cause_in(output: str) -> str:
-    """Return what an output says of its failure: the text of the error in JSON, else its first and last line."""
+    """Return the description of a failure in an output: the error in JSON, or else its first and last line."""
     if output.lstrip()[:1] in ("{", "["):
         try:
             data = json.loads(output)
@@ -198,7 +198,7 @@ def _error_text_in(data: object, depth: int = 0) -> str:
 
 
 def _ends_of(output: str) -> str:
-    """Return the first and the last line of an output, rules aside: what it was, and what it came to."""
+    """Return the first and the last line of an output, ignoring separator lines."""
     lines = [line.strip() for line in output.splitlines() if line.strip().strip("=-")]
     return " ... ".join(dict.fromkeys([_cut(lines[0]), _cut(lines[-1])])) if lines else "no output"
 

@@ -1,4 +1,4 @@
-"""What a skill manager asks for: a batch of operations on a skillbook."""
+"""The output of a skill manager: a batch of operations on a skillbook."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class UpdateOperation:
     type: str
     """ADD, UPDATE, TAG or REMOVE; kept in upper case."""
     section: str = ""
-    """The section of a new skill; for UPDATE, an empty one means that it stays where it is."""
+    """The section of a new skill; for UPDATE, an empty one does not change the section."""
     content: str | None = None
     """The text of the skill."""
     skill_id: str | None = None
-    """The skill to change. For ADD: leave it out, the book gives the id."""
+    """The id of the skill to change. Omit it for ADD, because the book assigns the id."""
     metadata: Mapping[str, object] = field(default_factory=dict)
     """Counters by tag, such as `helpful` with 1; TAG adds them, and a new skill starts with them.
 
@@ -46,11 +46,11 @@ class UpdateOperation:
     of them becomes a source of the skill; `insight_source` describes the first.
     """
     justification: str | None = None
-    """Why the change is made."""
+    """The reason for the change."""
     evidence: str | None = None
-    """What in the trace supports it."""
+    """The evidence in the trace."""
     insight_source: InsightSource | None = None
-    """The trace that taught it."""
+    """The trace that it was learned from."""
     cases: Sequence[SkillCase] = ()
     """For ADD and UPDATE: the cases that prove the skill, kept as a tuple; an UPDATE joins them to those of the skill.
 
@@ -66,7 +66,7 @@ class UpdateOperation:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> UpdateOperation:
-        """Read an operation as a model writes it.
+        """Parse an operation in the form in which models write it.
 
         The type may be in any case, and everything that the type does not need may be missing.
 
@@ -118,7 +118,7 @@ class UpdateOperation:
     """The name of `from_dict` in other frameworks."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the operation as a dict that `from_dict` reads, without what is not set."""
+        """Return the operation as a dict for `from_dict`, without fields that are not set."""
         fields: dict[str, Any] = {"type": self.type, "section": self.section}
         for name in ("content", "skill_id", "justification", "evidence"):
             if (value := getattr(self, name)) is not None:
@@ -146,7 +146,7 @@ class UpdateBatch:
     """
 
     reasoning: str = ""
-    """Why these changes are made."""
+    """The reasoning behind the changes."""
     operations: Sequence[UpdateOperation] = ()
     """The changes, in order; kept as a tuple."""
 
@@ -158,7 +158,7 @@ class UpdateBatch:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | Sequence[Any]) -> UpdateBatch:
-        """Read a batch as a model writes it.
+        """Parse a batch in the form in which models write it.
 
         Args:
             data: `{"reasoning": ..., "operations": [...]}`, the same under the key `update`, or the
@@ -188,7 +188,7 @@ class UpdateBatch:
     """The name of `from_dict` in other frameworks."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the batch as a dict that `from_dict` reads."""
+        """Return the batch as a dict for `from_dict`."""
         return {
             "reasoning": self.reasoning,
             "operations": [operation.to_dict() for operation in self.operations],

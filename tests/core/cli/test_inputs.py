@@ -91,7 +91,7 @@ def test_a_file_is_recognised_by_its_content(
         ("empty.jsonl", "", "empty.jsonl", "empty"),
         ("blank.json", " \n ", "blank.json", "blanks"),
         ("cut.json", '{"task": "1", "answer": "so', "cut.json", "truncated, or not JSON"),
-        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png", "a PNG picture"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png", "a PNG image"),
         ("noise.jsonl", bytes(range(256)) * 8, "noise.jsonl", "binary data"),
         ("number.jsonl", "17\n", "number.jsonl#1", "17 is not a trace"),
         ("nothing.jsonl", "{}\n", "nothing.jsonl#1", "the record is empty"),

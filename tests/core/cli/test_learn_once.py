@@ -58,10 +58,10 @@ def test_a_json_skillbook_says_that_it_does_not_remember(logs: Path, tmp_path: P
     def learn() -> Done:
         return ace("learn", logs, *model, "--skillbook", "s.json", "--json", folder=tmp_path)
 
-    assert "does not remember" not in learn().err
+    assert "does not record" not in learn().err
     second = learn()
     assert (second.code, second.data["traces"]["learned"]) == (0, 6)
-    assert "'s.json' does not remember what it has learned from, so every trace is learned" in second.err
+    assert "'s.json' does not record what it has learned from, so every trace is learned" in second.err
 
 
 def test_what_fails_again_and_again_can_be_given_up(

@@ -244,7 +244,7 @@ def test_roles_in_the_place_of_a_pipeline() -> None:
         TypeError, match=r"pipeline must be a Pipeline, got .*; make the runner .* TraceAnalyser\.from_role"
     ):
         TraceAnalyser(*given)
-    with pytest.raises(TypeError, match=r"^ACE\(\) missing 1 required .* 'skillbook'; make a runner .* from_roles"):
+    with pytest.raises(TypeError, match=r"^ACE\(\) missing 1 required .* 'skillbook'; create a runner .* from_roles"):
         ACE(client)  # type: ignore[call-arg, arg-type]  # the mistake that is tested
 
 

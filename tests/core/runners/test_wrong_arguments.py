@@ -83,7 +83,7 @@ def test_an_argument_that_cannot_even_be_shown() -> None:
         ({"environment": "exact"}, "environment must be an object with a method evaluate(), got 'exact'"),
         ({"retrieval": 5}, "retrieval must be an object with a method __call__(), got 5"),
         ({"agent": None}, "agent must be an object with a method generate(), got None"),
-        ({"agent": NeverAsked}, "make one: NeverAsked(...)"),
+        ({"agent": NeverAsked}, "create an instance: NeverAsked(...)"),
         ({"reflector": "gpt-4o"}, "reflector must be an object with a method reflect(), got 'gpt-4o'"),
         ({"skill_manager": None}, "skill_manager must be an object with a method update_skills(), got None"),
     ],

@@ -255,7 +255,7 @@ class RecordedAnswers:
     When a run is resumed, the prompt of a role may differ from the one that was answered, because the skillbook has
     changed in the meantime. The answer was paid for, so it is still used: a request with an unknown text gets the first
     unused answer of the same kind. This requires that requests do not overlap; answers to overlapping requests are only
-    found by their text. Methods may be called from several threads.
+    found by their text. Thread-safe.
 
     Args:
         store: The store that contains them.

@@ -19,7 +19,7 @@ __all__ = ["CommandContext", "main"]
 __getattr__, __dir__ = lazy_exports(__name__, {"CommandContext": "plugin_commands"})
 
 _NEW_OBJECTS = 50_000
-"""So many new objects make the garbage collector look at them, in a process of a command's own."""
+"""The number of new objects after which the garbage collector runs, in a process that only runs a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _spare_the_collector() -> None:
-    """Run the garbage collector less often, in a process that is the command's own.
+    """Run the garbage collector less often, in a process that only runs a command.
 
     A command that asks a model imports a million objects, all of which stay. Looking through them time and
     again, and once more at the exit, takes a third of the time of a short command.

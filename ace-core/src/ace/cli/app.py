@@ -1,4 +1,4 @@
-"""Puts the commands together, parses the arguments of one, and calls it."""
+"""Collects the commands, parses the arguments, and calls a command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NUMBERS = {int: "a whole number", float: "a number"}
 
 
 def build_app(arguments: Sequence[str] = ()) -> App:
-    """Return the app with all commands. Of built-in ones no module is imported, of plugins the one that is called.
+    """Return the app with all commands. Only the module of the command that is called is imported.
 
     Args:
         arguments: What follows `ace`. The command called shows its own help, which is longer than its summary.
@@ -73,7 +73,7 @@ def _import_commands(app: App) -> None:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run the command that the arguments call.
+    """Run the command that the arguments name.
 
     Args:
         arguments: What follows `ace`, without the options of all commands.
@@ -114,7 +114,7 @@ def _parsed(
 
 
 def _refuse_options_as_values(app: App, arguments: Sequence[str]) -> None:
-    """Refuse an unknown option where a command takes a path, a question or a text.
+    """Reject an unknown option where a command takes a path, a question or a text.
 
     Such an argument may begin with a hyphen, since `-` is standard input, and so cyclopts takes any option that it
     does not know for one. What follows `--` is not an option, nor is a text with a blank in it.
@@ -155,7 +155,7 @@ def _unknown_option(option: str, command: App, chain: Sequence[str]) -> str:
 
 
 def _usage_sentence(error: CycloptsError) -> str:
-    """Return what is wrong with the arguments, on one line, and where help is."""
+    """Return one line that says what is wrong with the arguments, and how to get help."""
     chain = error.command_chain or ()
     error.verbose = False  # it would name the function and its line
     match error:

@@ -1,4 +1,4 @@
-"""How results look: tables in a terminal, plain lines elsewhere, a JSON object under `--json`; and how numbers read.
+"""Prints results: as tables in a terminal, as plain lines elsewhere, as a JSON object with `--json`; formats numbers.
 
 `warnings_shown` shows what the library logs as lines on standard error.
 """
@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"[-+$]?\d[\d.,]*(e-?\d+)?( ?%)?( \[[^\[\]]*\])?")
 """A number, with its unit and the interval in which it lies."""
 
 _NOT_ASCII = re.compile(r"[^\n -~]")
-"""What may be a control character beside those that JSON escapes anyway."""
+"""Control characters other than those that JSON escapes."""
 
 JSON_SCHEMA = 1
 """The number in every `--json` object. It rises when a field is removed or changes its meaning."""
@@ -62,7 +62,7 @@ def open_missing_streams() -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Send further output of a stream to the null device, since its reader is gone.
+    """Send further output of a stream to the null device, because its reader is gone.
 
     Python would otherwise report the same error again when it flushes the stream at exit.
 
@@ -77,7 +77,7 @@ def abandon(stream: TextIO) -> None:
 
 
 _result_stream: TextIO | None = None
-"""Standard output, while `results_only` keeps it for results."""
+"""Standard output while `results_only` reserves it for results."""
 
 
 def result_stream() -> TextIO:
@@ -87,7 +87,7 @@ def result_stream() -> TextIO:
 
 @contextmanager
 def results_only() -> Iterator[None]:
-    """Keep standard output for what this module prints, while the block runs.
+    """Reserve standard output for the output of this module while the block runs.
 
     Whatever else is printed, by a plugin or by a framework that it imports, goes to standard error: a program may
     read the result. The block is a whole command, entered once, so no other thread replaces `sys.stdout` meanwhile.
@@ -251,7 +251,7 @@ def visible(text: str) -> str:
 
 
 def _safe(text: str, stream: TextIO) -> str:
-    """Return a text as it may be written to a stream: whatever is in it must not steer a terminal."""
+    """Return a text as it is written to a stream, escaped for a terminal."""
     return visible(text) if stream.isatty() else text
 
 
@@ -279,7 +279,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in the units that a person would use.
+    """Return a duration in suitable units.
 
     Args:
         seconds: The duration, from 0.
@@ -295,7 +295,7 @@ def duration_text(seconds: float) -> str:
 
 
 def shown_time(time: str) -> str:
-    """Return a time to the second, in UTC, which the heading above it has to say.
+    """Return a time in UTC with seconds. The heading above it must contain the time zone.
 
     Args:
         time: A time of a history, in ISO format.

@@ -1,4 +1,4 @@
-"""What the command line says when something goes wrong, and the exit codes."""
+"""The error messages of the command line, and the exit codes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ INTERRUPTED: Final = EXIT_CODE
 
 
 _LOCATION: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+")
-"""How the location of a store begins, also after it was made a path, which joins slashes. A drive is one letter."""
+"""The beginning of the location of a store, also with one slash, as in a path. A drive has only one letter."""
 
 
 class UsageError(Exception):
-    """The command cannot be carried out as it was given. The text says why, and what to do.
+    """The command cannot be run as given. The text says why, and what to do.
 
     Example:
         >>> raise UsageError("no such file: 'runs.jsonl'; give the path of recorded traces")
@@ -81,7 +81,7 @@ def exit_code_of(error: BaseException) -> int | None:
 
 
 def _interruption_in(error: BaseException | None) -> BaseException | None:
-    """Return the signal behind an error. What it fell into may fail to clean up, with an error of its own."""
+    """Return the signal behind an error. The interrupted code may have failed to clean up, with another error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error
@@ -129,7 +129,7 @@ def check_is_path(name: str, path: str | Path | None) -> None:
 
 
 def check_output_file(option: str, path: Path | None) -> None:
-    """Reject a file that cannot be written, before anything is paid for.
+    """Reject a file that cannot be written, before any model call.
 
     Args:
         option: The option, for the error.

@@ -26,7 +26,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 
 def is_catalogued(model: str) -> bool:
-    """Tell whether a model string names a model of the catalogue.
+    """Return whether a model string names a model of the catalogue.
 
     Args:
         model: Such as `local/qwen2.5-coder-1.5b`.
@@ -39,7 +39,7 @@ def is_catalogued(model: str) -> bool:
 
 
 def fetch_if_missing(settings: Settings, *, assume_yes: bool) -> None:
-    """Make sure that a model of the catalogue is on this machine, with what runs it. Other models need nothing.
+    """Make sure that a model of the catalogue and its runtime are on this machine. Does nothing for other models.
 
     Args:
         settings: The settings that name the model, or leave it at the default.
@@ -67,7 +67,7 @@ def fetch_if_missing(settings: Settings, *, assume_yes: bool) -> None:
 
 
 def fetch_model(model: CataloguedModel, *, assume_yes: bool) -> None:
-    """Fetch a model after saying what it is and asking for consent.
+    """Fetch a model after describing it and asking for consent.
 
     Args:
         model: A model of the catalogue.
@@ -117,7 +117,7 @@ def _ask(model: CataloguedModel) -> None:
 
 
 class _ShownProgress:
-    """Shows how far a download is: one line that changes in a terminal, else a line now and then."""
+    """Shows the progress of a download: in a terminal, a line that is updated, and elsewhere a line at intervals."""
 
     def __init__(self) -> None:
         self._is_terminal = is_terminal(sys.stderr)

@@ -125,7 +125,7 @@ class CommandContext:
             start: Whether to start one if there is none.
 
         Raises:
-            UsageError: There is none, or it cannot be read. The text says why, and what to do.
+            UsageError: It does not exist, or cannot be read. The text says why, and what to do.
         """
         from ace.cli.skillbooks.opening import open_or_start, opened
 

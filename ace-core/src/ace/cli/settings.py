@@ -95,7 +95,7 @@ class SettingField:
         """Return a value from a settings file or a flag. An empty text unsets a setting that can be unset.
 
         Args:
-            value: What was given.
+            value: The value.
 
         Raises:
             ValueError: It has another type, or is out of range. The text says what is accepted.
@@ -296,7 +296,7 @@ def _suggestion(name: str, known: Mapping[str, object]) -> str:
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
-    """Return the path of the user's settings, whether it is there or not.
+    """Return the path of the user's settings, which may not exist.
 
     Args:
         environ: The environment.
@@ -318,7 +318,7 @@ def project_file(folder: Path) -> Path | None:
     shared folder above must not steer a run.
 
     Args:
-        folder: Where the command runs.
+        folder: The folder in which the command runs.
     """
     folder = folder.resolve()
     above = [folder, *folder.parents]
@@ -333,14 +333,14 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings of one command, and where each came from."""
+    """The settings of one command, and the source of each."""
 
     model: str | None
     """The model string; None leaves the choice to the key-free default."""
     api_base: str | None
-    """The address of your own server."""
+    """The base URL of an OpenAI-compatible server."""
     api_key: str | None = field(repr=False)
-    """The key, where it is not in the variable of the provider."""
+    """The API key; None reads it from the environment variable of the provider."""
     skillbook: str
     """The path of the skillbook, or `scheme://...`."""
     max_tokens: int
@@ -348,27 +348,27 @@ class Settings:
     temperature: float
     """The sampling temperature."""
     timeout: float
-    """How long one request to the model may take until its answer is complete, in seconds."""
+    """The timeout of a model call, in seconds."""
     epochs: int
     """The number of passes over the inputs."""
     workers: int | None
-    """The number of inputs to process at once; None is the default of the runner."""
+    """The number of inputs to process concurrently; None is the default of the runner."""
     lag: int | None
     """How many earlier inputs may not yet be learned from when an input starts; None is the default of the runner."""
     max_input_mb: float
-    """The size of the largest file or stream that is read, in megabytes."""
+    """The maximum size of a file or stream, in megabytes."""
     max_cost: float | None
     """The cost in USD at which a run starts no new inputs."""
     allow: str | None
-    """The classes of sensitive text to leave alone, separated by commas; None for none."""
+    """The classes of sensitive text that are not redacted, separated by commas; None for none."""
     provenance: Provenance
-    """What is kept of a trace besides the skills that it taught."""
+    """What to record about the source of a skill: full, or ids for none of its text."""
     origins: Mapping[str, str]
-    """Where each value came from, by name, readable for people."""
+    """The source of each value, as text, by name."""
 
     @property
     def max_input_bytes(self) -> int:
-        """The size of the largest file or stream that is read."""
+        """The maximum size of a file or stream, in bytes."""
         return int(self.max_input_mb * 1_000_000)
 
     @property
@@ -381,12 +381,12 @@ class Settings:
 def load_settings(
     flags: Mapping[str, SettingValue], *, environ: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Settings:
-    """Put the settings together: defaults < user file < project file < environment < flags.
+    """Merge the settings: defaults < user file < project file < environment < flags.
 
     Args:
         flags: The values of the flags by name; None where a flag was not given.
         environ: The environment; by default that of the process.
-        folder: Where the command runs; by default the current folder.
+        folder: The folder in which the command runs; by default the current one.
 
     Raises:
         UsageError: A source holds an unknown name or a value that is out of range.
@@ -424,7 +424,7 @@ def _take_file(
 
 
 def _trusted(path: Path, entries: Mapping[str, _FileValue]) -> Mapping[str, _FileValue]:
-    """Refuse what would let a cloned project take the user's key, or send the user's traces to its author."""
+    """Reject settings with which a cloned project could steal the user's key or traces."""
     refusals: dict[str, Callable[[str], str | None]] = {
         "api_key": _problem_with_key,
         "api_base": _problem_with_address,
@@ -446,7 +446,7 @@ def _trusted(path: Path, entries: Mapping[str, _FileValue]) -> Mapping[str, _Fil
 
 
 def _or_flag(name: str) -> str:
-    """Return the option as a third place; there is none for a key, which would show in the list of processes."""
+    """Return the option as a third place; a key has none, because other users could see it in the list of processes."""
     return "" if name == "api_key" else f", or give --{name.replace('_', '-')}"
 
 
@@ -485,7 +485,7 @@ def _problem_with_provenance(provenance: str) -> str | None:
 
 
 def _problem_with_model(model: str) -> str | None:
-    """Say why a project may not name this model, or return None.
+    """Return the reason why a project may not name this model, or None.
 
     It goes by what is known to be safe: plugins and LiteLLM read addresses and paths out of model strings in more ways
     than anyone can list.

@@ -1,4 +1,4 @@
-"""How Ctrl-C and SIGTERM end a command: the first one cleans up, one more ends the process at once.
+"""How Ctrl-C and SIGTERM end a command: after the first one it cleans up, the second one ends the process immediately.
 
 Who does what on which thread:
 
@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 EXIT_CODE = 130
-"""The exit code of a command that a signal has ended."""
+"""The exit code of a command that was ended by a signal."""
 
 _GRACE = 1.0
-"""Seconds in which a handler has to begin to end the process after the second signal, before the watcher ends it."""
+"""The time that a handler has after the second signal before the watcher ends the process, in seconds."""
 
 _actions: list[Callable[[], None]] = []
 _handler_ends_process = threading.Event()
@@ -45,7 +45,7 @@ _handler_ends_process = threading.Event()
 
 @contextmanager
 def on_forced_exit(action: Callable[[], None]) -> Iterator[None]:
-    """Have something done should the process be forced to end while the block runs.
+    """Register an action that is run if the process is forced to end while the block runs.
 
     Args:
         action: What is done. It may be called on any thread, at any moment, with any lock held: it must neither take
@@ -59,7 +59,7 @@ def on_forced_exit(action: Callable[[], None]) -> Iterator[None]:
 
 
 def end_process() -> NoReturn:
-    """End the process without waiting for any thread, after the actions of `on_forced_exit`, the newest first."""
+    """End the process without waiting for any thread, after running the actions of `on_forced_exit`, newest first."""
     for action in reversed(_actions):
         with suppress(Exception):  # one that fails must not keep the process alive, nor the others from being done
             action()
@@ -67,7 +67,7 @@ def end_process() -> NoReturn:
 
 
 def ending_process() -> None:
-    """Note that a handler ends the process; the watcher leaves it the time that it takes."""
+    """Record that a handler is ending the process, so that the watcher does not."""
     _handler_ends_process.set()
 
 
@@ -127,7 +127,7 @@ def _ignore(signals: Sequence[signal.Signals]) -> None:
 
 
 def _watcher_started(heeded: frozenset[int]) -> Callable[[], None]:
-    """Have a thread end the process at the second signal, should the main thread not come to it.
+    """Start a thread that ends the process at the second signal if the main thread does not.
 
     Returns:
         Stops the thread.
@@ -157,13 +157,13 @@ def _watch(reading: int, heeded: frozenset[int]) -> None:
 Result = TypeVar("Result")
 
 _LONGEST_FAREWELL = 10.0
-"""Seconds that are given to what is done before the process ends at once."""
+"""The time for actions before the process is ended immediately, in seconds."""
 
 
 def run_interruptibly(
     work: Callable[[], Result], *, on_first: Callable[[], None], on_second: Callable[[], None]
 ) -> Result:
-    """Do work in a thread of its own, while this one, which must be the main one, waits for signals.
+    """Do work in a separate thread, while the current one, which must be the main thread, waits for signals.
 
     So no signal ever lands in the middle of the work.
 

@@ -1,4 +1,4 @@
-"""Runs one call of the command line, and turns what it raises into a sentence and an exit code.
+"""Runs the command line once, and converts exceptions to a message and an exit code.
 
 `ace --help` and `ace --version` are answered here, without the parser of the commands, which takes longer to import
 than they take.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _DEBUG_VARIABLE = "ACE_DEBUG"
-"""If this environment variable is set, the traceback of an error is shown before its sentence."""
+"""If this environment variable is set, the traceback of an error is shown before its message."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -73,14 +73,14 @@ def _code_of_plugin_failure(arguments: Sequence[str], error: Exception) -> int |
 
 
 def _without_plugin_options(arguments: Sequence[str], environ: MutableMapping[str, str]) -> list[str]:
-    """Return the arguments without these options; what they say is put into the environment.
+    """Return the arguments without these options, and apply them to the environment.
 
     Args:
         arguments: What follows `ace`.
-        environ: The environment, which processes that are started from here inherit.
+        environ: The environment, which child processes inherit.
 
     Raises:
-        UsageError: `-P` is given something else than `no:NAME`.
+        UsageError: The value of `-P` does not have the form `no:NAME`.
 
     Example:
         >>> environ = {}

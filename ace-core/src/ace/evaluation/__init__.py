@@ -1,4 +1,4 @@
-"""Measuring the effect of skills, and training with it. Nothing is imported before it is used."""
+"""Measuring the effect of skills, and training with validation. Nothing is imported before it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of what model calls cost: those of each attempt of an evaluation, and those of learning."""
+"""Sums up the cost of model calls: that of each attempt of an evaluation, and that of learning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVALUATION_PREFIX: Final = "evaluation-"
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What model calls cost."""
+    """The usage and the cost of model calls."""
 
     calls: int = 0
     """The number of model calls."""
@@ -49,7 +49,7 @@ class Spent:
 
 
 def spent_by(event: ModelCalled) -> Spent:
-    """Return what one call cost."""
+    """Return the usage and the cost of one call."""
     return Spent(
         1,
         event.input_tokens,

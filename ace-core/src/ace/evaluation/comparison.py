@@ -27,11 +27,11 @@ class Measure:
     """One measured number, with and without skills, as a mean over the samples."""
 
     name: str
-    """What is measured."""
+    """The name of the measure."""
     baseline: Interval
-    """Without skills."""
+    """The value without skills."""
     learned: Interval
-    """With them."""
+    """The value with skills."""
     difference: Interval
     """Learned minus baseline, sample by sample."""
     p_value: float
@@ -58,7 +58,7 @@ class SampleChange:
     baseline_correct: float
     """The mean over the repeats, without skills."""
     learned_correct: float
-    """The same with skills."""
+    """The mean over the repeats, with skills."""
     baseline: tuple[JudgedAnswer, ...]
     """The answers without skills."""
     learned: tuple[JudgedAnswer, ...]
@@ -77,9 +77,9 @@ class Comparison:
     """The effect of skills."""
 
     baseline: Evaluation
-    """Without skills."""
+    """The answers without skills."""
     learned: Evaluation
-    """With them."""
+    """The answers with skills."""
     measures: tuple[Measure, ...]
     """Accuracy first, then pass^k if samples were repeated, tokens, cost and time."""
     samples: tuple[SampleChange, ...]

@@ -49,7 +49,7 @@ class JudgedAnswer:
     cost: float | None = None
     """US dollars; None if a price is not known."""
     seconds: float = 0.0
-    """How long it took to answer and judge."""
+    """The time to answer and judge, in seconds."""
     shown: tuple[str, ...] = ()
     """The ids of the skills that the agent saw."""
     cited: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class JudgedAnswer:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JudgedAnswer:
-        """Read what `to_dict` made.
+        """Create one from the values of `to_dict`.
 
         Raises:
             ValueError: A field is missing or unknown, or has an invalid value.
@@ -112,7 +112,7 @@ class Evaluation:
     """
 
     name: str
-    """What was evaluated, such as `baseline`."""
+    """The name of the evaluation, such as `baseline`."""
     answers: tuple[JudgedAnswer, ...]
     """The answers in the order of the samples; the repeats of a sample follow each other."""
     planned: int
@@ -152,7 +152,7 @@ class Evaluation:
 
     @property
     def repeats(self) -> int:
-        """The least number of answers to a sample."""
+        """The smallest number of answers to a sample."""
         return min((len(answers) for answers in self.by_sample.values()), default=0)
 
     @property

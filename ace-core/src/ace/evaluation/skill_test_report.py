@@ -57,7 +57,7 @@ class CaseTest:
     answer_without: str = ""
     """The answer without any skill; empty if that was not asked."""
     seconds: float = 0.0
-    """How long the answer with the book took."""
+    """The time of the answer with the book, in seconds."""
 
     @property
     def is_wrong(self) -> bool:
@@ -92,7 +92,7 @@ class CaseTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillVerdict:
-    """What the cases of a skill say about it."""
+    """The verdict of the cases of a skill."""
 
     skill_id: str
     """The skill."""
@@ -109,7 +109,7 @@ class SkillVerdict:
     interfering: tuple[str, ...] = ()
     """The other skills without which a failing case passes."""
     reason: str = ""
-    """An explanation of the verdict, for people."""
+    """An explanation of the verdict."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""

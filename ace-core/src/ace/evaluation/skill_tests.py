@@ -44,7 +44,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _BESIDE: Final = 3
-"""The most other skills that are omitted, one at a time, to find the one that interferes; and, if the agent sees the
+"""The maximum number of skills omitted, one at a time, to find the one that interferes; and, if the agent sees the
 whole book, the number of skills on which a case is assumed to depend besides its own."""
 
 

@@ -142,8 +142,8 @@ class Trainer:
 
     Args:
         evaluator: Answers and judges, in training and in validation.
-        reflector: Finds out what a trace teaches.
-        skill_manager: Turns that into operations.
+        reflector: Determines what can be learned from a trace.
+        skill_manager: Converts that to operations on the skillbook.
         settings: When to validate, and the consequences.
         log_path: A file that keeps the validations, so that a training can be resumed.
     """

@@ -58,7 +58,7 @@ class ValidationPoint:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ValidationPoint:
-        """Read what `to_dict` made.
+        """Create one from the values of `to_dict`.
 
         Raises:
             ValueError: `data` is something else.
@@ -213,7 +213,7 @@ class ValidationSchedule:
         """Validate the book as it is, before anything is learned. A resumed schedule has done so already.
 
         Args:
-            max_cost: The most that this may cost, in US dollars.
+            max_cost: The maximum cost, in US dollars.
             cancel_token: Stops it.
 
         Returns:

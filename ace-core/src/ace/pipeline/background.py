@@ -1,4 +1,4 @@
-"""What happens to samples behind the async boundary, and the wait for them before the interpreter exits.
+"""The processing of samples behind the async boundary, and the wait for them before the interpreter exits.
 
 Who calls what, and on which thread: the worker of a sample calls `Background.enter` and waits while the background is
 full. Then the threads and the loop of the stages move the `Job` on, each from its own stage to the next.
@@ -137,7 +137,7 @@ class Stage(Protocol[C]):
     """A part of the background that a sample passes."""
 
     def submit(self, job: Job[C]) -> None:
-        """Have the job performed when it is its turn."""
+        """Perform the job when it is its turn."""
 
 
 @final
@@ -350,7 +350,7 @@ class ParallelStage(Generic[C]):
         self._limiter = limiter_for(step)
 
     def submit(self, job: Job[C]) -> None:
-        """Have the job performed when the step has a free slot: on the engine's loop if it is asynchronous."""
+        """Perform the job when the step has a free slot: on the engine's loop if it is asynchronous."""
         work: AnyWork
         if self._segment.is_async:
             work = LoopWork(partial(job.perform_async, self._segment.run_async), job.context, job.refuse)
@@ -378,7 +378,7 @@ class LaneStage(Generic[C]):
         self._number = number
 
     def submit(self, job: Job[C]) -> None:
-        """Have the job performed when it is its turn."""
+        """Perform the job when it is its turn."""
         turns = job.order.turns[self._number]
         work: AnyWork
         if self._steps.is_async:

@@ -41,14 +41,14 @@ class Caller(Protocol):
         """Whether this is the caller's thread, so that a call can be made directly."""
 
     def call(self, call: Call) -> None:
-        """Have a call made, with a copy of the context variables of this thread, and wait for it.
+        """Request a call with a copy of the context variables of this thread, and wait for it.
 
         Raises:
             BaseException: What the call raised.
         """
 
     def tell(self, call: Call) -> None:
-        """Have a call made, now or soon, without waiting. It must not raise."""
+        """Request a call, now or soon, without waiting for it. It must not raise."""
 
 
 @final
@@ -97,7 +97,7 @@ class CallerThread:
         return threading.get_ident() == self._thread
 
     def call(self, call: Call) -> None:
-        """Have the waiting thread make a call."""
+        """Make a call on the waiting thread."""
         if self.is_here:
             call()
             return
@@ -112,7 +112,7 @@ class CallerThread:
         call()
 
     def end(self) -> None:
-        """Say that the work is done."""
+        """Signal that the work is done."""
         self._has_ended = True
         self._ring()
 
@@ -176,7 +176,7 @@ class CallerLoop:
         request.finish()
 
     def tell(self, call: Call) -> None:
-        """Have the loop make a call; if it no longer runs, make it here."""
+        """Make a call on the loop or, if it no longer runs, on this thread."""
         self._calls.append(call)
         self._untold.add(self)
         if self._loop.is_running():

@@ -1,4 +1,4 @@
-"""Cancelling a run from outside, and seeing that from inside a step."""
+"""Cancelling a run from outside, and detecting that inside a step."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Interruption:
 
 
 interruption_var: ContextVar[Interruption | None] = ContextVar("interruption_var", default=None)
-"""The one of the run that a step belongs to."""
+"""The interruption of the run that a step belongs to."""
 
 
 def is_interrupted() -> bool:

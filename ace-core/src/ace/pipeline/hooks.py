@@ -55,15 +55,15 @@ class RelayedHooks:
         self.caller = caller
 
     def before_step(self, step_name: str, ctx: StepContext) -> None:
-        """Have the hooks called, and wait for them."""
+        """Call the hooks, and wait for them."""
         self.caller.call(partial(notify_before, self._hooks, step_name, ctx))
 
     def after_step(self, step_name: str, ctx: StepContext) -> None:
-        """Have the hooks called, and wait for them."""
+        """Call the hooks, and wait for them."""
         self.caller.call(partial(notify_after, self._hooks, step_name, ctx))
 
     async def notify(self, notify: Notify, step_name: str, ctx: StepContext) -> None:
-        """Have the hooks called; a thread waits for them, because the event loop must not."""
+        """Call the hooks; a thread waits for them, because the event loop must not."""
         from .event_loop import call_in_thread
 
         await call_in_thread(partial(self.caller.call, partial(notify, self._hooks, step_name, ctx)))

@@ -362,7 +362,7 @@ class LaneSegment(Generic[C]):
     def start(
         self, future: Future[C], ctx: C, position: Position, run: RunInLane, index: int, hooks: Sequence[PipelineHook]
     ) -> contextvars.Context:
-        """Have the section run when it is the sample's turn.
+        """Run the section when it is the sample's turn.
 
         Args:
             future: Receives what the section returns. It can be cancelled until the section begins.

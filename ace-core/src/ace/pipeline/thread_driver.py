@@ -39,7 +39,7 @@ class ThreadDriver(Generic[C]):
     Args:
         run: The run.
         source: The contexts. Only one thread at a time advances it, and each context is processed at once.
-        workers: The most threads to use; one is added when the last one has a sample.
+        workers: The maximum number of threads; one is added when the last one has a sample.
         deliver: Called on a worker's thread with each result and its position in the input; may block.
         on_end: Called once, when the last worker has ended.
     """

@@ -1,4 +1,4 @@
-"""What is checked when a pipeline is built or called, and before a sample's first step."""
+"""The checks of a pipeline when it is built or called, and of a sample before its first step."""
 
 from __future__ import annotations
 

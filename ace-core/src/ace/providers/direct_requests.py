@@ -1,4 +1,4 @@
-"""Requests that go to a server without LiteLLM, whose import takes ten times as long as everything before it.
+"""Sends requests to a server without LiteLLM, whose import takes ten times as long as everything before it.
 
 Two protocols are spoken: OpenAI's chat completions and Anthropic's messages. `direct_request` returns what to send, as
 LiteLLM would send it, and None for everything that only LiteLLM knows: other providers, other arguments than those
@@ -102,18 +102,18 @@ _WITHOUT_RESPONSE_FORMAT = frozenset({"gpt-4", "gpt-3.5-turbo-16k"})
 
 @dataclass(frozen=True, slots=True)
 class DirectRequest:
-    """What is sent to a server."""
+    """An HTTP request."""
 
     protocol: Protocol
-    """Which of the two the server speaks."""
+    """The protocol of the server."""
     url: str
-    """Where it is sent."""
+    """The URL."""
     headers: Mapping[str, str]
-    """The headers, with the key."""
+    """The headers, including the key."""
     body: bytes
     """A JSON object."""
     timeout: float
-    """How long everything may take, in seconds."""
+    """The time limit of the whole exchange, in seconds."""
 
     def __repr__(self) -> str:
         return f"DirectRequest({self.protocol!r}, {self.url!r})"  # without the key
@@ -187,7 +187,7 @@ def _missing_key(protocol: Protocol) -> Failed:
 
 
 def _protocol_and_name(request: Mapping[str, Any]) -> tuple[Protocol, str] | None:
-    """Return the protocol of a model and its name there; None if LiteLLM has to tell."""
+    """Return the protocol of a model and its name there; None if only LiteLLM can determine it."""
     model = request["model"]
     prefix, slash, name = model.partition("/")
     entry = model_entry(name if slash else model)
@@ -217,7 +217,7 @@ def _is_for_litellm(request: Mapping[str, Any], protocol: Protocol) -> bool:
 
 
 def _is_litellm_changed() -> bool:
-    """Return whether the program has set something in `litellm`, or replaced a function of it to look at the calls."""
+    """Return whether the program has configured `litellm`, or replaced one of its functions to observe the calls."""
     litellm = sys.modules.get("litellm")
     if litellm is None:
         return False
@@ -228,7 +228,7 @@ def _is_litellm_changed() -> bool:
 
 
 def _file_of(function: object) -> str:
-    """Return the file in which a function was written; empty for what is none. A wrapper has only copied the name."""
+    """Return the file that defines a function; empty for other objects. A wrapper has another file."""
     return str(getattr(getattr(function, "__code__", None), "co_filename", ""))
 
 
@@ -262,7 +262,7 @@ def _is_text_part(part: object) -> bool:
 
 
 def _address(request: Mapping[str, Any], protocol: Protocol) -> str | None:
-    """Return where to send a request; None where LiteLLM has to decide."""
+    """Return the URL of a request; None if only LiteLLM can determine it."""
     given = request.get("api_base")
     variables = (os.environ.get(name) for name in _ADDRESSES[protocol])
     address = given or next(filter(None, variables), None) or _PROVIDERS[protocol]
@@ -289,7 +289,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_proxied(scheme: str, host: str) -> bool:
-    """Return whether a proxy may be meant for a server. In doubt it is: LiteLLM reads the exceptions in full."""
+    """Return whether a proxy may be configured for a server; if in doubt, True. LiteLLM evaluates all exceptions."""
     proxies = {f"{scheme}_proxy", "all_proxy"}
     if not any(name.lower() in proxies and value for name, value in os.environ.items()) and not _system_proxies():
         return False
@@ -384,7 +384,7 @@ _UNREADABLE = 500
 def answer_in(
     sent: DirectRequest, model: str, status: int, headers: Mapping[str, str], body: bytes
 ) -> Answered | Failed:
-    """Return what a server answered.
+    """Return the outcome of a request from the reply of the server.
 
     Args:
         sent: The request.
@@ -468,7 +468,7 @@ def _usage(raw: ResponseObject, model: str) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """What a server counted."""
+    """The token counts reported by the server."""
 
     input: int
     output: int
@@ -477,7 +477,7 @@ class _Tokens:
     written: int
     """The part of the input that was written to it."""
     has_other_prices: bool
-    """Whether some of it costs something else than text."""
+    """Whether some tokens have another price than text."""
 
     @classmethod
     def of(cls, reported: Mapping[str, Any]) -> _Tokens:
@@ -494,13 +494,13 @@ class _Tokens:
 
 _FLAT_TIERS = frozenset({None, "auto", "default", "standard"})
 _FIRST_LARGE_PROMPT = 100_000
-"""Prices that depend on the length of a prompt change here at the earliest."""
+"""The smallest length of a prompt, in tokens, from which some models have another price."""
 
 
 def _cost(raw: ResponseObject, model: str, tokens: _Tokens) -> float | None:
     """Return what an answer costs in US dollars, or None if the price is not known.
 
-    LiteLLM computes what is not simply tokens times prices.
+    LiteLLM computes costs that are not simply tokens times prices.
     """
     # A server may answer with another model than it was asked for, such as the dated one behind a name.
     entry = model_entry(str(raw.get("model"))) or listed_model(model)

@@ -33,7 +33,7 @@ class LiteLLMEmbedder:
         api_base: The address of your own server.
         api_key: The key; by default LiteLLM takes it from the environment.
         timeout: How long to wait for the server, in seconds.
-        retries: When and after what delay a request is repeated.
+        retries: When and after what delay a request is retried.
 
     Example:
         >>> LiteLLMEmbedder("text-embedding-3-small", api_key="sk-very-secret")

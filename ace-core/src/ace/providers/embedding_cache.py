@@ -1,4 +1,4 @@
-"""`CachedEmbedder`: a text is embedded once, also across processes."""
+"""`CachedEmbedder`, which embeds each text only once, even across processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS vector (
 
 @checked_class
 class CachedEmbedder:
-    """Remembers the vectors of texts by the hash of their content. The texts themselves are not kept.
+    """Caches the vectors of texts by the hash of their content. The texts themselves are not stored.
 
     A cache file that cannot be used is logged and otherwise ignored.
 

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["CutAnswerError", "HttpReply", "apost", "post"]
 
 _PIECE = 65_536
-"""How many bytes are received at once."""
+"""The maximum number of bytes received at once."""
 _IDLE_SECONDS = 5.0
-"""How long a connection is kept for the next request; many servers close theirs after a little more."""
+"""The time for which an idle connection is kept, in seconds; many servers close theirs slightly later."""
 _MOST_IDLE = 32
-"""How many unused connections are kept for each server."""
+"""The maximum number of idle connections for each server."""
 
 
 class CutAnswerError(ConnectionError):
@@ -43,18 +43,18 @@ class CutAnswerError(ConnectionError):
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """What a server answered."""
+    """The reply of a server."""
 
     status: int
     """The HTTP status."""
     headers: Mapping[str, str]
     """The headers, with their names in lower case."""
     body: bytes
-    """The whole body, as it was sent."""
+    """The complete body."""
 
 
 _Exchange = Generator[bytes, bytes, HttpReply]
-"""Yields the bytes to send once, then nothing; is sent what was received; returns the reply."""
+"""Yields the bytes to send first, then nothing; accepts the received bytes; returns the reply."""
 
 
 class _Origin(NamedTuple):
@@ -84,7 +84,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, timeout: float) -> H
         url: The address, with `http` or `https`.
         headers: The headers beside `Host` and `Content-Length`.
         body: The body.
-        timeout: How long everything may take, in seconds.
+        timeout: The time limit of the whole exchange, in seconds.
 
     Raises:
         TimeoutError: The answer was not complete in time.
@@ -134,10 +134,10 @@ async def _carried(exchange: _Exchange, reader: asyncio.StreamReader, writer: as
 
 
 def _exchange(http: h11.Connection, target: _Target, headers: Mapping[str, str], body: bytes) -> _Exchange:
-    """Talk HTTP without a socket.
+    """Exchange one HTTP request and reply, without a socket.
 
     Raises:
-        CutAnswerError: The connection ended before the answer was complete, or what came is not HTTP.
+        CutAnswerError: The connection ended before the answer was complete, or the received bytes are not HTTP.
         ValueError: A header cannot be sent.
     """
     lines = [("Host", target.host_header), *headers.items(), ("Content-Length", str(len(body)))]
@@ -146,7 +146,7 @@ def _exchange(http: h11.Connection, target: _Target, headers: Mapping[str, str],
     except h11.LocalProtocolError:  # it quotes the header, which may hold the key
         request = None
     if request is None:
-        raise ValueError("the request cannot be sent: a header has a character that HTTP does not allow")
+        raise ValueError("the request cannot be sent: a header contains a character that HTTP does not allow")
     sent = b"".join(filter(None, map(http.send, (request, h11.Data(data=body), h11.EndOfMessage()))))
     http.receive_data((yield sent))
     status, found, pieces = 0, {}, bytearray()
@@ -164,7 +164,7 @@ def _exchange(http: h11.Connection, target: _Target, headers: Mapping[str, str],
             case h11.EndOfMessage():
                 return HttpReply(status, found, bytes(pieces))
             case h11.ConnectionClosed():
-                raise _cut("no answer came")
+                raise _cut("no answer was received")
             case h11.NEED_DATA:
                 http.receive_data((yield b""))
 
@@ -183,11 +183,11 @@ class _Connection:
         self._socket = sock
 
     def exchange(self, exchange: _Exchange, deadline: float) -> HttpReply:
-        """Carry bytes until the reply is complete.
+        """Send and receive until the reply is complete.
 
         Args:
-            exchange: What to send, and what to do with what comes.
-            deadline: When it has to be complete, on the monotonic clock.
+            exchange: Yields the bytes to send, and accepts the received bytes.
+            deadline: The time by which it must be complete, on the monotonic clock.
         """
         sent = next(exchange)
         try:
@@ -232,7 +232,7 @@ class _Connection:
 
 
 class _IdleConnections:
-    """Connections that wait for the next request. May be used from several threads."""
+    """Idle connections. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -269,7 +269,7 @@ class _IdleConnections:
         connection.close()
 
     def forget(self) -> None:
-        """Drop all connections: a forked child must not write to those of its parent."""
+        """Drop all connections, because a forked child must not write to those of its parent."""
         self._lock = threading.Lock()
         for connection in [each for waiting in self._connections.values() for each in waiting]:
             connection.close()

@@ -1,4 +1,4 @@
-"""Sends one request to a model: to its server where that is enough, else through LiteLLM. Nothing is retried here."""
+"""Sends one request to a model, directly to its server if possible, or else through LiteLLM. Without retries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ace.providers.request_outcomes import Answered, Failed, without_keys
 __all__ = ["asend", "send"]
 
 _BAD_REQUEST = 400
-"""What a server would answer to a request that cannot be sent: another attempt would not help."""
+"""The status of a request that cannot be sent, for which another attempt would not help."""
 
 
 def send(request: Mapping[str, Any]) -> Answered | Failed:
@@ -61,7 +61,7 @@ async def asend(request: Mapping[str, Any]) -> Answered | Failed:
 
 
 def _is_for_litellm(status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether an answer is none yet: the server is elsewhere, or compresses its answer unasked."""
+    """Return whether only LiteLLM can read a reply: it is a redirect, or compressed although that was not requested."""
     return 300 <= status < 400 or headers.get("content-encoding", "identity").lower() != "identity"
 
 

@@ -1,4 +1,4 @@
-"""What LiteLLM's table of models says about a model: its provider, limits and prices, without importing LiteLLM.
+"""Looks up the provider, limits and prices of a model in LiteLLM's table of models, without importing LiteLLM.
 
 The table is a JSON file of three megabytes in LiteLLM's package. One entry is found in it as text, which takes a
 tenth of the time of reading it all. Where LiteLLM is imported, its own copy counts: a program may have added models.
@@ -77,7 +77,7 @@ def _whole_table() -> Mapping[str, Mapping[str, Any]]:
 
 @functools.lru_cache(maxsize=1)
 def _path() -> Path | None:
-    """Return where the file is; None if LiteLLM is not installed, or has it elsewhere."""
+    """Return the path of the file; None if LiteLLM is not installed, or has it elsewhere."""
     spec = importlib.util.find_spec("litellm")  # imports nothing, since it is a package at the top
     for folder in () if spec is None else spec.submodule_search_locations or ():
         if (path := Path(folder) / _FILE).is_file():

@@ -1,4 +1,4 @@
-"""The runners, which take inputs through a learning pipeline. Nothing is imported before it is used."""
+"""The runners, which run inputs through a learning pipeline. Nothing is imported before it is used."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ class ACE(ACERunner):
 
         Args:
             agent: Answers the questions.
-            reflector: Finds out what a trace teaches.
-            skill_manager: Turns that into operations.
+            reflector: Determines what can be learned from a trace.
+            skill_manager: Converts that to operations on the skillbook.
             environment: Scores the answers; optional.
             retrieval: Chooses the skills that the agent sees; by default it sees them all.
             **options: skillbook or skillbook_path, dedup_manager or dedup_config, dedup_interval, checkpoint_dir,

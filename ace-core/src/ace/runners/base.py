@@ -1,4 +1,4 @@
-"""`ACERunner`: takes inputs through a learning pipeline, epoch by epoch."""
+"""`ACERunner`, which runs inputs through a learning pipeline, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _token_of_task: ContextVar[CancellationToken | None] = ContextVar("ace_token_of_
 
 
 class ACERunner:
-    """Takes inputs through a learning pipeline, epoch by epoch.
+    """Runs inputs through a learning pipeline, epoch by epoch.
 
     It can be used directly with steps of your own. A runner for other inputs is a subclass with two methods: `run`, its
     public signature, which calls `_run`, and `_build_context`, which makes the context of one input. Give it an `arun`
@@ -68,7 +68,7 @@ class ACERunner:
     _workers_reflect: ClassVar[bool] = False
     """Whether `workers` limits the reflect and update steps; true for runners without a foreground step."""
 
-    @checked_arguments(advice="make a runner of roles or a model with from_roles, from_client or from_model")
+    @checked_arguments(advice="create a runner with from_roles, from_client or from_model")
     def __init__(
         self,
         pipeline: Pipeline[ACEStepContext],
@@ -138,7 +138,7 @@ class ACERunner:
         *args: Any,  # a subclass may take other arguments
         **options: Any,
     ) -> list[SampleResult[ACEStepContext]]:
-        """Take all inputs through the pipeline: `run(items, epochs=1, **options)`.
+        """Run all inputs through the pipeline: `run(items, epochs=1, **options)`.
 
         With it, steps of your own before `learning_tail` need no subclass; they read the input from `ctx.sample`.
 
@@ -183,7 +183,7 @@ class ACERunner:
         epochs: int,
         **kwargs: Any,  # `RunOptions`, and what is for `_build_context`
     ) -> list[SampleResult[ACEStepContext]]:
-        """Take all inputs through the pipeline, in every epoch. The background is drained between epochs.
+        """Run all inputs through the pipeline, in every epoch. The background is drained between epochs.
 
         Args:
             items: The inputs; a sequence if there are several epochs.
@@ -208,7 +208,7 @@ class ACERunner:
     async def _taken(
         self, calling: Calling, tell: Tell, items: Iterable[Any], epochs: int, kwargs: dict[str, Any]
     ) -> list[SampleResult[ACEStepContext]]:
-        """Make a run, from plain code (`BLOCKING`) or asynchronous code (`ON_LOOP`)."""
+        """Run the pipeline, from synchronous code (`BLOCKING`) or asynchronous code (`ON_LOOP`)."""
         check_items(items, epochs)
         options, extra = RunSettings.taken_from(kwargs)
         if options.cancel_token is None:

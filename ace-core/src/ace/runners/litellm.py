@@ -238,7 +238,7 @@ class ACELiteLLM:
         Args:
             samples: The samples; a sequence if there are several epochs.
             environment: Scores the answers; by default the one given at construction.
-            epochs: How often.
+            epochs: The number of passes over the inputs.
             **options: Those of every run, see `RunOptions`.
 
         Raises:
@@ -260,7 +260,7 @@ class ACELiteLLM:
         Args:
             samples: The samples; a sequence if there are several epochs.
             environment: Scores the answers; by default the one given at construction.
-            epochs: How often.
+            epochs: The number of passes over the inputs.
             **options: Those of every run, see `RunOptions`.
 
         Raises:
@@ -277,7 +277,7 @@ class ACELiteLLM:
 
         Args:
             traces: The traces, of any type; a sequence if there are several epochs.
-            epochs: How often.
+            epochs: The number of passes over the inputs.
             **options: Those of every run, see `RunOptions`.
 
         Raises:
@@ -294,7 +294,7 @@ class ACELiteLLM:
 
         Args:
             traces: The traces, of any type; a sequence if there are several epochs.
-            epochs: How often.
+            epochs: The number of passes over the inputs.
             **options: Those of every run, see `RunOptions`.
 
         Raises:
@@ -492,8 +492,8 @@ class FacadeRunners:
 
         Args:
             agent: Answers the questions.
-            reflector: Finds out what a trace teaches.
-            skill_manager: Turns that into operations.
+            reflector: Determines what can be learned from a trace.
+            skill_manager: Converts that to operations on the skillbook.
             judge: The environment that judges the answers.
         """
         with self._lock:
@@ -510,8 +510,8 @@ class FacadeRunners:
 
         Args:
             agent: Is asked to prove what is learned.
-            reflector: Finds out what a trace teaches.
-            skill_manager: Turns that into operations.
+            reflector: Determines what can be learned from a trace.
+            skill_manager: Converts that to operations on the skillbook.
         """
         with self._lock:
             if self._analyser is None:

@@ -56,7 +56,7 @@ class Content:
 
     @property
     def note(self) -> dict[str, object]:
-        """What a store notes about a sample that was learned."""
+        """The note of a store on a learned sample."""
         if self.members:
             return {"members": list(self.members)}
         return {"content": self.digest} if self.whole is None else {"content": self.digest, "whole": list(self.whole)}
@@ -66,7 +66,7 @@ def content_of(item: object, *, can_grow: bool = False) -> Content:
     """Return the content of an input of a run.
 
     Args:
-        item: What the runner was given.
+        item: An input of the runner.
         can_grow: Whether the input is a recorded trace, which may be longer the next time.
 
     Raises:
@@ -104,7 +104,7 @@ def new_inputs(skillbook: Skillbook, inputs: Iterable[object]) -> int:
 
 @final
 class LearnedContents:
-    """What the runs into a store have learned so far, by content.
+    """The contents that the runs into a store have learned so far.
 
     Args:
         store: The store.

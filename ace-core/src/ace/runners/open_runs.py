@@ -143,7 +143,7 @@ class BackgroundWork:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something has not been done yet."""
+        """Whether work is left."""
         return self._running > 0
 
     def start(self, work: Callable[[], None]) -> None:

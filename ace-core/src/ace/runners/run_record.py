@@ -39,7 +39,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 _RUNS = ""
-"""The list of runs is stored as the progress of a run with an empty name."""
+"""The name of the run whose progress is the list of all runs."""
 _RUNNING = "running"
 _STOPPED = "stopped"
 """The run was stopped before it had processed all inputs, and its end was reported."""

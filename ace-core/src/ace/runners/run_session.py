@@ -153,7 +153,7 @@ class RunSession:
     async def run_epoch(
         self, calling: Calling, items: Iterable[Any], epoch: int, extra: Mapping[str, Any]
     ) -> list[SampleResult[ACEStepContext]]:
-        """Take all inputs through the foreground once.
+        """Run all inputs through the foreground once.
 
         Args:
             calling: Whether the pipeline runs on this thread or on the caller's loop.

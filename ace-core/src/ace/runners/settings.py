@@ -111,19 +111,19 @@ class LearningSettings:
     """How many skills one answer of the skill manager may add; further ones are skipped and reported. None sets no
     limit."""
     provenance: Provenance = "full"
-    """What is kept of a trace beside the skills that it taught: with `full` its question, the error and the learning,
+    """What is kept of a trace besides the skills learned from it: with `full` its question, the error and the learning,
     the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,
     skills stay unproven. What models answered is deleted from a store when a run with `ids` has ended, and nothing of
     it has failed."""
     prove: Prove = "auto"
-    """Whether each new skill is tried on the case that taught it before it is kept. `auto`: if there is an agent that
+    """Whether each new skill is tested on the case that it was learned from. `auto`: if there is an agent that
     says that it can be asked again without further effects, such as `Agent`. See `ProveStep`."""
     proof_agent: AgentLike | None = None
     """The agent that is asked then; by default that of the run, or one over the client of the roles."""
     judge: AnyLLMClient | None = None
     """A client that answers the checks of kind `judge`."""
     unproven: Unproven = "keep"
-    """What becomes of a skill that fails the case that taught it, whatever its text: `keep` or `drop`."""
+    """What to do with a skill that fails the case that it was learned from with every text: `keep` or `drop`."""
     final_test: bool = True
     """Whether the cases of a run whose shown skills have changed are asked once more at its end."""
     hooks: Sequence[PipelineHook] | None = None
@@ -131,7 +131,7 @@ class LearningSettings:
     background_limit: int = 1000
     """How many samples may be behind the boundary at once, see `Pipeline`."""
     failures_path: str | Path | None = None
-    """The file that takes the failed samples; by default `failures.jsonl` in `checkpoint_dir`, else beside the file
+    """The file of the failed samples; by default `failures.jsonl` in `checkpoint_dir`, or else next to the file
     of the skillbook."""
 
     def __post_init__(self) -> None:
@@ -193,8 +193,8 @@ class LearningSettings:
         """Return the steps that learn, with those that save and those of the caller.
 
         Args:
-            reflector: Finds out what a trace teaches.
-            skill_manager: Turns that into operations.
+            reflector: Determines what can be learned from a trace.
+            skill_manager: Converts that to operations on the skillbook.
             skillbook: The book that learns.
             agent: The agent of the run, if there is one.
             environment: Judges its answers; optional.

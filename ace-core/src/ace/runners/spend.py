@@ -23,7 +23,7 @@ _FOLDER = "spend"
 
 @dataclass(frozen=True)
 class Spend:
-    """What some calls of a model have used."""
+    """The usage of some calls of a model."""
 
     calls: int = 0
     input_tokens: int = 0

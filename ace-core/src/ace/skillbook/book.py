@@ -969,7 +969,7 @@ class Skillbook:
         return self._bound().entries(after)
 
     def mark(self) -> BookMark:
-        """Return what this moment is called, for `changed_since`."""
+        """Return a mark of the current state, for `changed_since`."""
         with self._lock:
             if self._text_changes is None:
                 self._text_changes = TextChanges()

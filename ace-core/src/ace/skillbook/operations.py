@@ -394,7 +394,7 @@ class SkippedOperation:
     index: int
     operation: UpdateOperation
     reason: str
-    """The reason, readable for people."""
+    """The reason, as text."""
 
     def to_note(self) -> dict[str, object]:
         """Return the operation and the reason as JSON values, whatever the types of its fields are."""

@@ -1,4 +1,4 @@
-"""`AgentStep`: has the agent answer the sample's question."""
+"""`AgentStep`, in which the agent answers the question of the sample."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AgentStep"]
 
 @checked_class
 class AgentStep:
-    """Has the agent answer the sample's question with the help of the skills.
+    """Asks the agent the question of the sample, with the skills.
 
     Args:
         agent: The agent; its `generate` may be `async def`.
@@ -42,11 +42,11 @@ class AgentStep:
         return awaited_where(self.agent, "generate")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the answer on the context."""
+        """Add the answer to the context."""
         return finished(self._answered(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the answer on the context, without blocking a thread."""
+        """Add the answer to the context, without blocking a thread."""
         return await self._answered(ON_LOOP, ctx)
 
     async def _answered(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:

@@ -60,7 +60,7 @@ class ApplyStep:
         self.max_adds = None if max_adds is None else whole_number("max_adds", max_adds, of="skills")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Apply the operations; the context does not change."""
+        """Apply the operations; the context is returned unchanged."""
         if is_learned(ctx):
             return ctx
         batch = needed(ctx.skill_manager_output, "skill_manager_output", self)

@@ -28,7 +28,7 @@ class CheckpointStep:
     """Writes `checkpoint_<index>.json` and `latest.json`, at intervals of samples and at the end of the run.
 
     Args:
-        directory: Where the files go; it is created if necessary.
+        directory: The directory of the files; it is created if necessary.
         skillbook: The book to copy.
         interval: The number of samples between two copies.
 
@@ -46,7 +46,7 @@ class CheckpointStep:
         self.interval = whole_number("interval", interval, of="samples")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Write if it is time; the context does not change."""
+        """Write the files at the interval; the context is returned unchanged."""
         if ctx.global_sample_index % self.interval == 0:
             self.write(ctx.global_sample_index)
         return ctx
@@ -74,7 +74,7 @@ class SaveSkillbookStep:
     Args:
         path: The JSON file.
         skillbook: The book to save.
-        interval: The most samples that may be unsaved.
+        interval: The maximum number of unsaved samples.
 
     Raises:
         ValueError: The interval is below 1.
@@ -94,7 +94,7 @@ class SaveSkillbookStep:
         self._saved_at = 0.0
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Save if it is time; the context does not change."""
+        """Save at the interval; the context is returned unchanged."""
         self._unsaved += 1
         waited = time.monotonic() - self._saved_at
         if self._seconds <= _SHORT or waited >= _PATIENCE * self._seconds or self._unsaved >= self.interval:
@@ -102,7 +102,7 @@ class SaveSkillbookStep:
         return ctx
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
-        """Save what is left."""
+        """Save the remaining changes."""
         self.save()
 
     def save(self) -> None:
@@ -153,7 +153,7 @@ class PersistStep:
             skillbook.check_save(self.target_path, overwrite=overwrite)
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Write; the context stays as it is."""
+        """Write the skills; the context is returned unchanged."""
         self.write()
         return ctx
 
@@ -198,7 +198,7 @@ class ExportSkillbookMarkdownStep:
         self.skillbook = self.lane_key = skillbook
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Write; the context stays as it is."""
+        """Write the skills; the context is returned unchanged."""
         self.write()
         return ctx
 

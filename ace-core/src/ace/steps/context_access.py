@@ -1,4 +1,4 @@
-"""What the steps of the learning core read from the context of a sample, and on whose behalf they call a model."""
+"""Functions with which the steps of the learning core read the context of a sample, and attribute model calls to it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def is_learned(ctx: ACEStepContext) -> bool:
 
 
 def stop_if_cancelled() -> None:
-    """End the sample here if its run was cancelled.
+    """Raise `PipelineCancelled` if the run of the sample was cancelled.
 
     The engine checks this only before foreground steps. A stopped run must not call models for all the samples that
     wait in the background.

@@ -59,7 +59,7 @@ class DeduplicateStep:
         self.interval = whole_number("interval", interval, of="samples")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Merge if it is time; the context does not change."""
+        """Merge at the interval; the context is returned unchanged."""
         if ctx.global_sample_index % self.interval == 0:
             with model_calls_for(ctx, "Deduplication", only_same_text=True):  # it is about the skills in the request
                 self.consolidate()

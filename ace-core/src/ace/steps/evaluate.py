@@ -66,11 +66,11 @@ class EvaluateStep:
         return awaited_where(self.environment, "evaluate")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the trace on the context."""
+        """Add the trace to the context."""
         return finished(self._evaluated(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the trace on the context, without blocking a thread."""
+        """Add the trace to the context, without blocking a thread."""
         return await self._evaluated(ON_LOOP, ctx)
 
     async def _evaluated(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:

@@ -1,4 +1,4 @@
-"""`KnownStep`: finds out whether the skillbook already answers the question of a trace."""
+"""`KnownStep`, which checks whether the skillbook already answers the question of a trace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @checked_class
 class KnownStep:
-    """Asks the question of each correction with the skills that fit it, before a reflection is paid for.
+    """Asks the question of each correction with the skills that fit it, to avoid unnecessary reflections.
 
     If the answer passes, and a skill that was shown contains the deciding value, the trace teaches nothing new: the
     case is added to that skill, and `ReflectStep` and `UpdateStep` make no call. Without such a skill, nothing is
@@ -60,11 +60,11 @@ class KnownStep:
         return awaited_where(self.agent, "generate")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the cases of the trace on the context, and the skills that know them."""
+        """Add the cases of the trace to the context, and the skills that know them."""
         return finished(self._looked_up(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the cases of the trace on the context, and the skills that know them, without blocking a thread."""
+        """Add the cases of the trace to the context, and the skills that know them, without blocking a thread."""
         return await self._looked_up(ON_LOOP, ctx)
 
     async def _looked_up(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:

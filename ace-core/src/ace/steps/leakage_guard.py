@@ -1,4 +1,4 @@
-"""Keeps out of a skillbook what is not a strategy: copied answers and prompts, personal data, secrets."""
+"""Keeps texts that are not strategies out of a skillbook: copied answers and prompts, personal data, secrets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GuardedKind = Literal["copied_answer", "copied_prompt", "personal_data"] | Sensi
 _COPIED_WORDS: Final = 5
 _MOST_OF_A_RULE: Final = 0.7
 _COPIED_PROMPT_WORDS: Final = 8
-"""More, since prompts are long and hold common phrases."""
+"""More than for answers, because prompts are long and contain common phrases."""
 
 
 @checked_class
@@ -72,7 +72,7 @@ class LeakageGuard:
         Args:
             operation: The operation.
             answers: The right answers that must not be copied.
-            feedback: What was said about the answer; its phrases are allowed. The corrections of the operation's own
+            feedback: The feedback on the answer, whose phrases are allowed. The corrections of the operation's own
                 cases need not be passed.
         """
         if operation.type not in ("ADD", "UPDATE"):
@@ -128,7 +128,7 @@ class KnownOfTask(NamedTuple):
     answers: Sequence[str] = ()
     """The right answers."""
     feedback: Sequence[str] = ()
-    """What was said about the agent's answers."""
+    """The feedback on the agent's answers."""
 
 
 def known_of_task(ctx: ACEStepContext) -> KnownOfTask:

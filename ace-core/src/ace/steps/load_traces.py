@@ -26,7 +26,7 @@ class LoadTracesStep:
     provides = frozenset({"trace"})
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the list on the context."""
+        """Add the list to the context."""
         path = Path(needed(ctx.sample, "sample", self))
         try:
             data = path.read_bytes()

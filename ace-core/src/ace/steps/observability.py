@@ -23,7 +23,7 @@ class ObservabilityStep:
     provides: frozenset[str] = frozenset()
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Log; the context does not change."""
+        """Log the line; the context is returned unchanged."""
         if not logger.isEnabledFor(logging.INFO):
             return ctx
         batch, reflection = ctx.skill_manager_output, ctx.reflection

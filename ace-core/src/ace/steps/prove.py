@@ -1,4 +1,4 @@
-"""`ProveStep`: tries each new lesson on the case that taught it before it is kept."""
+"""`ProveStep`, which tests each new skill on the case that it was learned from before it is kept."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ __all__ = ["CALLS_PER_SKILL", "ProofNote", "ProveStep", "Unproven"]
 logger = logging.getLogger(__name__)
 
 Unproven = Literal["keep", "drop"]
-"""What to do with a skill that fails the case that taught it with every text that was tried."""
+"""What to do with a skill that fails the case that it was learned from with every text that was tried."""
 
 CALLS_PER_SKILL: Final = 4
-"""The most model calls for the proof of one skill, including the final test of its case."""
+"""The maximum number of model calls for the proof of one skill, including the final test of its case."""
 _CALLS_OF_RULE: Final = 3
 """The number of calls needed to ask with a rule alone, then in the book, and once more if it fails there."""
 _ROUNDS: Final = 2
@@ -110,11 +110,11 @@ class ProveStep:
         reflector: Is asked for a better text when one fails.
         retries: How often it is asked for each operation; by default once, and never for a small model, which would
             give the same answer again.
-        regression_cases: The most cases of other skills that are asked after a change, the most similar ones first.
+        regression_cases: The maximum number of cases of other skills that are asked after a change, most similar first.
             They share the calls of `calls_per_skill`. Those for which no call is left are part of the final test if
             they belong to the run, or if the agent chooses its skills and a skill of the run is now shown with them.
             For an agent that sees the whole book, so is the case of the skill that is most similar to a new one.
-        calls_per_skill: The most model calls for the proof of one skill, including that of the final test. Each case
+        calls_per_skill: The maximum number of calls for the proof of one skill, including the final test. Each case
             that fails with the change takes one more, and a change that breaks a case up to three more.
         unproven: Whether a skill that fails its case with every text is kept (`keep`) or dropped (`drop`).
         guard: Decides which texts will be rejected, so that their proofs are not paid for.
@@ -179,11 +179,11 @@ class ProveStep:
         return awaited_where(self.agent, "generate")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the operations that are to be applied on the context."""
+        """Add the operations that are to be applied to the context."""
         return finished(self._proven(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the operations that are to be applied on the context, without blocking a thread."""
+        """Add the operations that are to be applied to the context, without blocking a thread."""
         return await self._proven(ON_LOOP, ctx)
 
     async def _proven(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:

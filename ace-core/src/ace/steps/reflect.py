@@ -1,4 +1,4 @@
-"""`ReflectStep`: asks the reflector what a trace teaches."""
+"""`ReflectStep`, which asks the reflector what can be learned from a trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ReflectStep"]
 
 @checked_class
 class ReflectStep:
-    """Asks the reflector what a trace teaches. From this step on, a sample is in the background.
+    """Asks the reflector what can be learned from a trace. From this step on, a sample is in the background.
 
     The reflector receives the whole trace, and the fields that were recognised in it; one that takes `cases` also
     receives those found in the trace (`ace.cases`). If `KnownStep` found that the skillbook already answers them all,
@@ -62,11 +62,11 @@ class ReflectStep:
         return awaited_where(self.reflector, "reflect")
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the reflection on the context."""
+        """Add the reflection to the context."""
         return finished(self._reflected(BLOCKING, ctx))
 
     async def __call_async__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Put the reflection on the context, without blocking a thread."""
+        """Add the reflection to the context, without blocking a thread."""
         return await self._reflected(ON_LOOP, ctx)
 
     async def _reflected(self, calling: Calling, ctx: ACEStepContext) -> ACEStepContext:

@@ -38,7 +38,7 @@ class TagStep:
         self.skillbook = self.lane_key = skillbook
 
     def __call__(self, ctx: ACEStepContext) -> ACEStepContext:
-        """Count every judgement; the context does not change."""
+        """Count every judgement; the context is returned unchanged."""
         if is_learned(ctx):
             return ctx
         stop_if_cancelled()

@@ -73,8 +73,8 @@ def learning_tail(
     """Return the standard steps that learn from a trace.
 
     Args:
-        reflector: Finds out what a trace teaches.
-        skill_manager: Turns that into operations.
+        reflector: Determines what can be learned from a trace.
+        skill_manager: Converts that to operations on the skillbook.
         skillbook: The book that learns.
         dedup_manager: Merges duplicate skills. One without a skill manager that accepts one (`with_skill_manager`) asks
             `skill_manager` about doubtful pairs. If skills are proven, one that accepts a prover (`with_prover`) proves
@@ -92,7 +92,7 @@ def learning_tail(
         judge: A client that answers the checks of kind `judge` (`ace.skill.CaseCheck`).
         environment: The environment that judges the answers of the run, for the cases that it judged.
         retrieval: Chooses the skills that the agent sees, as for `AgentStep`.
-        unproven: What becomes of a skill that fails the case that taught it; see `ProveStep`.
+        unproven: What to do with a skill that fails the case that it was learned from; see `ProveStep`.
         final_test: Whether cases whose shown skills have changed are asked once more at the end of a run.
 
     Returns:

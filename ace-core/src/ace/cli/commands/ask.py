@@ -99,7 +99,7 @@ def command(
 
 
 def _answer(client: LLMClientLike, question: str, context: str, book: Skillbook) -> tuple[AgentOutput, Sequence[Skill]]:
-    """Return the answer, and the skills that it cites; those that were shown where the agent chooses them."""
+    """Return the answer, and the skills that it cites, or those in the prompt if the agent chooses them."""
     from ace.context import SkillbookView
     from ace.protocols.roles import ShowsSkills
     from ace.roles import agent_for

@@ -162,7 +162,7 @@ def _opened(targets: Sequence[SkillbookPlace]) -> Iterator[list[Skillbook]]:
 
 
 def _warn_of_learned(samples: Sequence[Sample], target: SkillbookPlace, book: Skillbook) -> None:
-    """Say which samples taught a skill: to answer those right proves nothing."""
+    """Warn of samples that a skill was learned from, because correct answers to them prove nothing."""
     taught = {source.sample_question for skill in book.skills() for source in skill.sources}
     learned = [sample for sample in samples if sample.question in taught]
     if learned:

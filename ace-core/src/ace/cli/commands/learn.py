@@ -82,7 +82,7 @@ def command(
 
 @dataclass(frozen=True)
 class Learn(LearningCommand):
-    """Learns from traces as they were recorded."""
+    """Learns from recorded traces."""
 
     again: bool
     group: int | None = None
@@ -99,7 +99,7 @@ class Learn(LearningCommand):
         return {} if self.group is None else {"group": self.group}
 
     def inputs(self, gathered: GatheredTraces) -> Sequence[object]:
-        """Return the traces, in groups if asked to, and say where a plugin would read them better."""
+        """Return the traces, in groups if requested, with a note on files that a plugin would read better."""
         files = event_files(gathered.traces)
         if files:
             more = f" and {len(files) - 1} more" if len(files) > 1 else ""
@@ -124,16 +124,15 @@ class Learn(LearningCommand):
         ]
 
     def learns_once(self, place: SkillbookPlace) -> bool:
-        """Tell whether what any earlier run has learned is skipped: a store remembers, unless it is not asked to."""
+        """Return whether inputs that an earlier run has learned are skipped, which requires a store."""
         return place.keeps_history and not self.again
 
     def why_not_once(self, place: SkillbookPlace) -> str:
-        """Say that a .json skillbook that is there does not remember."""
+        """Return a note that an existing .json skillbook does not record what it has learned from."""
         if place.keeps_history or self.again or place.file is None or not place.file.exists():
             return ""
         return (
-            f"{place.name!r} does not remember what it has learned from, so every trace is learned; "
-            "a .db skillbook remembers"
+            f"{place.name!r} does not record what it has learned from, so every trace is learned; a .db skillbook does"
         )
 
     def runner(
@@ -148,7 +147,7 @@ class Learn(LearningCommand):
         provenance: Provenance,
         proofs: ProofOptions,
     ) -> TraceAnalyser:
-        """Return a runner with the two roles that look back, and an agent that proves what they teach."""
+        """Return a runner with a reflector, a skill manager, and an agent that proves the skills."""
         from ace.protocols.deduplication import DeduplicationConfig
         from ace.roles import agent_for, skill_manager_for
         from ace.runners import TraceAnalyser

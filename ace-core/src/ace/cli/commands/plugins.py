@@ -1,4 +1,4 @@
-"""`ace plugins`: what is installed, what is wrong with it, and a new one to begin with."""
+"""`ace plugins`: lists and checks the installed plugins, and creates new ones."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _list(name: str | None, as_json: bool) -> int:
 
 
 def _with_command_conflict(info: PluginInfo) -> PluginInfo:
-    """Return what is known of a plugin, with the problem that its command has the name of a built-in one."""
+    """Return the description of a plugin, with a problem if its command has the name of a built-in one."""
     from ace.cli.command_table import ace_commands
 
     if info.problem or "commands" not in info.kinds or info.name not in {spec.name for spec in ace_commands()}:

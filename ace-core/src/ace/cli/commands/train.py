@@ -143,7 +143,7 @@ class Train(LearningCommand):
         place: SkillbookPlace,
         **options: Unpack[RunOptions],
     ) -> Results:
-        """Run, and validate where that was asked for."""
+        """Run, with validations if requested."""
         if not self.validation.validate:
             return super().run(runner, inputs, settings, place, **options)
         from ace.runners import ACE
@@ -152,15 +152,15 @@ class Train(LearningCommand):
         return run_with_validation(runner, inputs, settings, place, self.validation, self.environment, **options)
 
     def workers(self, settings: Settings) -> int:
-        """Return the number of agents; one works alone unless the user says otherwise."""
+        """Return the number of agents, 1 by default."""
         return settings.workers or 1
 
     def can_resume(self, place: SkillbookPlace) -> bool:
-        """Tell whether a run can be resumed; one that is validated needs the log of its validations for that."""
+        """Return whether a run can be resumed, which requires the log of its validations, if it has any."""
         return place.keeps_history and (not self.validation.validate or place.validation_log is not None)
 
     def further_results(self, results: Results, epochs: int) -> Mapping[str, object]:
-        """Return how many answers were right in each epoch. A sample that failed is a wrong answer."""
+        """Return the number of correct answers in each epoch. A failed sample counts as a wrong answer."""
         if not results:
             return {"answers": []}
         per_epoch = len(results) // epochs
@@ -175,7 +175,7 @@ class Train(LearningCommand):
         """Return one line for each epoch."""
         answers = further["answers"]
         assert isinstance(answers, list)
-        return [f"epoch {each['epoch']}: {each['right']} of {each['of']} answers right" for each in answers]
+        return [f"epoch {each['epoch']}: {each['right']} of {each['of']} answers correct" for each in answers]
 
 
 def _is_right(trace: object) -> bool:

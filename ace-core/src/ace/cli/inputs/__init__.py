@@ -1,4 +1,4 @@
-"""Recorded traces from files, folders, globs and standard input, as they are found: streamed, and never trusted."""
+"""Recorded traces from files, folders, globs and standard input. They are streamed, and are untrusted input."""
 
 from ace.cli.inputs.gathering import STANDARD_INPUT, GatheredTraces, event_files, gather_traces
 from ace.cli.inputs.problems import LARGEST_INPUT, InputProblem

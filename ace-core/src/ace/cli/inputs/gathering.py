@@ -1,4 +1,4 @@
-"""Gathers the traces of all inputs: which there are, and what cannot be read."""
+"""Gathers the traces of all inputs, and the problems of those that cannot be read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["STANDARD_INPUT", "GatheredTraces", "event_files", "gather_traces"]
 
 _CHUNK: Final = 1024 * 1024
 _LONGEST_WAIT: Final = 10.0
-"""Seconds in which a program has to begin to write into a pipe that the user named."""
+"""The time within which a program must start writing to a pipe given by the user, in seconds."""
 _WAIT_BETWEEN: Final = 0.02
 
 STANDARD_INPUT = "-"
@@ -50,9 +50,9 @@ class GatheredTraces:
     """The traces of all inputs, in order; use it in a `with` block. The records stay in their files until read."""
 
     traces: list[RecordedTrace] = field(default_factory=list)
-    """What can be learned from."""
+    """The records to learn from."""
     problems: list[InputProblem] = field(default_factory=list)
-    """What cannot be read."""
+    """The inputs that cannot be read."""
     _copies: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -76,10 +76,10 @@ def gather_traces(
 
     Args:
         paths: Files, folders, globs, and `-` for standard input.
-        limit: The most traces to take.
+        limit: The maximum number of traces.
         shuffle: A seed; the traces are taken in a random order that it determines.
         left_out: Resolved paths that are skipped inside folders.
-        max_bytes: The size of the largest file or stream that is read.
+        max_bytes: The maximum size of a file or stream, in bytes.
 
     Raises:
         UsageError: A path does not exist, or nothing at all can be learned from.
@@ -118,7 +118,7 @@ def _all_found(paths: Sequence[str], left_out: Set[Path], copies: ExitStack, max
 
 
 def _split_pipe(path: str, copies: ExitStack, max_bytes: int) -> Iterator[Found]:
-    """Split what comes through a pipe, such as the shell makes of <(command), or from a terminal."""
+    """Split the contents of a pipe, such as <(command) in a shell, or the input of a terminal."""
     try:
         # Opened in the usual way, a pipe that nothing writes into would be waited for indefinitely.
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
@@ -132,10 +132,10 @@ def _split_pipe(path: str, copies: ExitStack, max_bytes: int) -> Iterator[Found]
 
 
 def _first_bytes(number: int, path: str) -> bytes:
-    """Wait until a program writes into a pipe; return what it has written, if anything.
+    """Wait until a program writes to a pipe, and return what was read.
 
     Raises:
-        OSError: None has done so within some seconds.
+        OSError: No program wrote to it in time.
     """
     deadline = time.monotonic() + _LONGEST_WAIT
     while True:
@@ -153,7 +153,7 @@ def _first_bytes(number: int, path: str) -> bytes:
 def _split_stream(
     stream: BinaryIO, name: str, copies: ExitStack, max_bytes: int, first: bytes = b""
 ) -> Iterator[Found]:
-    """Split what a stream holds. It can be read once only, so a temporary file holds it until the end."""
+    """Split the contents of a stream. It can only be read once, so it is copied to a temporary file."""
     target = copies.enter_context(tempfile.NamedTemporaryFile(prefix="ace-input-"))  # noqa: SIM115  # closed by `copies`
     copies.enter_context(on_forced_exit(lambda: Path(target.name).unlink(missing_ok=True)))
     try:
@@ -236,7 +236,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _folders_above(folder: Path) -> frozenset[tuple[int, int]]:
-    """Return the folders that a link inside this one must not lead to: the search would never end."""
+    """Return the folders that a link inside this one must not lead to, because the search would never end."""
     return frozenset(_key(parent.stat()) for parent in folder.resolve().parents)
 
 
@@ -272,7 +272,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _file(path: Path, seen: set[tuple[int, int]], *, is_named: bool = False) -> Iterator[str | InputProblem]:
-    """Yield a file that can be read to its end, or the reason why it cannot.
+    """Yield a file that has an end, or the reason why it cannot be read.
 
     A pipe is read only if the user named it: a pipe found in a folder has no writer, and reading it would block.
     """
@@ -292,7 +292,7 @@ def _file(path: Path, seen: set[tuple[int, int]], *, is_named: bool = False) -> 
 
 
 def _is_typed(found: os.stat_result) -> bool:
-    """Whether a path such as /dev/stdin is the terminal of this command: nothing else ends the reading of a device."""
+    """Whether a path such as /dev/stdin is the terminal of this command, the only device whose input ends."""
     try:
         return os.isatty(0) and os.path.samestat(found, os.fstat(0))
     except OSError:  # standard input is closed
@@ -304,12 +304,12 @@ def _key(found: os.stat_result) -> tuple[int, int]:
 
 
 def event_files(traces: Sequence[RecordedTrace]) -> list[str]:
-    """Return the names of the files whose lines were taken as traces but are probably the events of one session.
+    """Return the names of the files whose lines were read as traces but are probably the events of one session.
 
-    It looks for what the events of all agents have in common, and does not know any format: formats belong to plugins.
+    It checks for properties that the events of all agents share. Specific formats are the task of plugins.
 
     Args:
-        traces: What was found.
+        traces: The traces.
     """
     lines: Counter[str] = Counter()
     names: dict[str, str] = {}
@@ -334,7 +334,7 @@ def _head(path: str) -> Iterator[Mapping[str, object]]:
 
 
 def _are_events(records: Sequence[Mapping[str, object]]) -> bool:
-    """Whether most records follow one another, or belong to one session, and are not traces by themselves."""
+    """Whether most records are not complete traces, but refer to a previous one or to the same session."""
     traces = sum(bool(_OF_TRACES & record.keys()) for record in records)
     if len(records) < _FEWEST or traces * 2 > len(records):
         return False

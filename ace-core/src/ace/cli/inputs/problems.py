@@ -1,4 +1,4 @@
-"""What could not be read, and why."""
+"""Inputs that cannot be read, and the reasons."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ LARGEST_INPUT: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class InputProblem:
-    """A file or a record that is not learned from."""
+    """A file or a record that cannot be learned from."""
 
     place: str
     """The file, or the file and the record in it, such as `logs/a.jsonl#12`."""
     reason: str
-    """The reason, readable for people."""
+    """The reason, as text."""
 
 
 def not_a_file(mode: int) -> str:
-    """Return what kind of thing this is if it cannot be read to an end, or an empty text if it is a file.
+    """Return the kind of a file that has no end, such as a pipe, or an empty text for a regular file.
 
     Args:
-        mode: The mode that the system reports for it.
+        mode: Its mode, as reported by the system.
 
     Example:
         >>> not_a_file(stat.S_IFIFO), not_a_file(stat.S_IFREG)

@@ -29,9 +29,9 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _LINES_LOOKED_AT = 10
 _PAGE_BEGINS = (b"<!doctype html", b"<html")
 _SIGNATURES: Final = (
-    (b"\x89PNG", "a PNG picture"),
-    (b"\xff\xd8\xff", "a JPEG picture"),
-    (b"GIF8", "a GIF picture"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
     (b"%PDF", "a PDF document"),
     (b"PK\x03\x04", "a ZIP archive"),
     (b"\x1f\x8b", "a gzip archive; unpack it first"),
@@ -50,14 +50,14 @@ _DECODER: Final = json.JSONDecoder(parse_int=float)
 
 
 def foreign_kind(head: bytes) -> str | None:
-    """Return what a file is that cannot be a trace, such as a picture or an error page; None for other text.
+    """Return the type of a file that cannot be a trace, such as an image or an HTML page; None for other text.
 
     Args:
         head: The beginning of the file.
 
     Example:
         >>> foreign_kind(b"GIF89a..."), foreign_kind(b"<html>502</html>"), foreign_kind("naïve".encode())
-        ('a GIF picture', 'an HTML page', None)
+        ('a GIF image', 'an HTML page', None)
     """
     named = next((kind for signature, kind in _SIGNATURES if head.startswith(signature)), None)
     if named is not None:
@@ -72,7 +72,7 @@ def foreign_kind(head: bytes) -> str | None:
 
 
 def _recognised(head: bytes, suffix: str, *, is_whole: bool) -> _Content:
-    """Return what a text file holds.
+    """Return the form of a text file.
 
     Args:
         head: The beginning of the file.
@@ -124,18 +124,18 @@ def _is_record(line: bytes) -> bool:
 
 
 def _begins_json(body: bytes) -> bool:
-    """Whether what follows the first bracket can be a record; `[2026-01-01] go` and `[INFO] go` are text."""
+    """Whether the text after the first bracket can be a record; `[2026-01-01] go` and `[INFO] go` are text."""
     after = body[1:].lstrip()[:1]
     return after in (b'"}' if body[:1] == b"{" else b'{["]')
 
 
 def split_file(path: str, name: str, max_bytes: int = LARGEST_INPUT) -> Iterator[Found]:
-    """Yield the records of a file, and what in it is none.
+    """Yield the records of a file, and the problems of the parts that are not records.
 
     Args:
         path: The file.
-        name: What it is called in places; another name than the path where the file is a copy.
-        max_bytes: The size of the largest file that is read.
+        name: Its name in places, which differs from the path if the file is a copy.
+        max_bytes: The maximum size of a file, in bytes.
     """
     try:
         with open(path, "rb", opener=_opened_at_once) as file:
@@ -149,7 +149,7 @@ def split_file(path: str, name: str, max_bytes: int = LARGEST_INPUT) -> Iterator
 
 
 def _opened_at_once(path: str, flags: int) -> int:
-    """Open a file, or what has taken its place since it was found, without waiting for the writer of a pipe."""
+    """Open a file without waiting for a writer, in case a pipe has replaced it since it was found."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -252,7 +252,7 @@ class _File:
 
     def _split_as(self, content: _Content) -> Iterator[Found]:
         if content == "empty":
-            yield InputProblem(self._name, "the file holds nothing but blanks")
+            yield InputProblem(self._name, "the file contains only whitespace")
         elif content == "lines":
             yield from self._lines()
         elif content == "list":
@@ -360,7 +360,7 @@ class _File:
     def _value(
         self, data: bytes, form: RecordForm, place: str, table: TableFormat | None = None
     ) -> dict[str, object] | list[object] | str | InputProblem:
-        """Return what a record says, or why it is not a trace."""
+        """Return the value of a record, or the reason why it is not a trace."""
         try:
             value = parsed_record(data, form, self._path, table)
         except json.JSONDecodeError as error:
@@ -380,7 +380,7 @@ class _File:
 
 
 class _PartedTrace:
-    """A trace whose parts are being found."""
+    """A trace whose parts are being collected."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -475,7 +475,7 @@ class _Window:
         self._text = ""
         self._at = 0
         self.position = position
-        """The byte of the file that comes next."""
+        """The position of the next byte in the file."""
 
     def skip(self, count: int) -> None:
         """Skip characters of one byte each."""
@@ -483,7 +483,7 @@ class _Window:
         self.position += count
 
     def next_character(self) -> str:
-        """Skip blanks and return the character that follows; empty at the end."""
+        """Skip whitespace and return the next character; empty at the end."""
         while True:
             blanks = _BLANKS.match(self._text, self._at)
             self.skip(0 if blanks is None else blanks.end() - self._at)
@@ -493,7 +493,7 @@ class _Window:
                 return ""
 
     def element(self) -> _Element:
-        """Take the JSON value that begins here."""
+        """Read the JSON value that begins here."""
         while True:
             end = self._end_of_value()
             # A number may continue in the next chunk, also after its decimal point or exponent.

@@ -50,7 +50,7 @@ def all_samples(
         limit: The most samples to take.
         shuffle: A seed for a random order.
         left_out: Files that are skipped inside folders.
-        max_bytes: The size of the largest file that is read.
+        max_bytes: The maximum size of a file, in bytes.
 
     Raises:
         UsageError: A record cannot be read, is not a sample, or has no right answer.

@@ -68,7 +68,7 @@ def validation_samples(options: ValidationOptions, inputs: Sequence[Any], max_by
     Args:
         options: Where they are.
         inputs: What is learned from.
-        max_bytes: The size of the largest file that is read.
+        max_bytes: The maximum size of a file, in bytes.
 
     Raises:
         UsageError: A validation sample cannot be used, or is among the inputs.

@@ -1,1 +1,1 @@
-"""What the commands of `ace skillbook` share."""
+"""The parts that the commands of `ace skillbook` share."""

@@ -48,7 +48,7 @@ def newest_version(book: Skillbook, location: str) -> int:
 
 
 def check_version(book: Skillbook, location: str, version: int) -> int:
-    """Return a version that the history of a book has.
+    """Check that the history of a book has a version, and return it.
 
     Args:
         book: The book.
@@ -78,11 +78,11 @@ def place_of(trace_id: str) -> str:
 
 
 def undo_command(location: str, version: int | None, otherwise: Sequence[str] = ()) -> str:
-    """Return the command that undoes the last change, as it can be typed into a shell.
+    """Return the command that undoes the last change, quoted for a shell.
 
     Args:
         location: Where the skillbook was opened.
-        version: The version that the change made; None for a skillbook without history.
+        version: The version created by the change; None for a skillbook without history.
         otherwise: What undoes the change without history: the arguments of `ace skillbook`. Nothing if nothing does.
 
     Returns:
@@ -96,7 +96,7 @@ def undo_command(location: str, version: int | None, otherwise: Sequence[str] = 
 
 
 def print_undo(location: str, version: int | None, undo: str) -> None:
-    """Print the version that a change made, and the command that undoes it.
+    """Print the version created by a change, and the command that undoes it.
 
     Args:
         location: Where the skillbook was opened.
@@ -110,7 +110,7 @@ def print_undo(location: str, version: int | None, undo: str) -> None:
 
 
 def change_counts(events: Sequence[Event]) -> str:
-    """Return how many changes of each kind there were.
+    """Return the number of changes of each kind, as text.
 
     Args:
         events: The changes of one version.
@@ -139,7 +139,7 @@ def change_counts(events: Sequence[Event]) -> str:
 
 
 def described(event: Event, skill_id: str) -> str:
-    """Return what a change did to one skill.
+    """Return the effect of a change on one skill, as text.
 
     Args:
         event: The change.

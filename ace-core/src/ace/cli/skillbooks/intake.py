@@ -1,4 +1,4 @@
-"""Takes skills from the files of this project, of other frameworks and of coding agents into a skillbook."""
+"""Imports skills from files of ACE, of other frameworks and of coding agents."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class LeftOut:
     """A skill that was skipped."""
 
     skill: Skill
-    """The skill, as it is in its file."""
+    """The skill, as in its file."""
     reason: str
-    """The reason, readable for people."""
+    """The reason, as text."""
     known: Skill | None = None
     """The existing skill with the same section and text."""
 
@@ -53,13 +53,13 @@ class Intake:
     """The result of importing one book."""
 
     taken: tuple[Skill, ...]
-    """The new skills, as they are in their file; they may have other ids in the skillbook."""
+    """The new skills, as in their file; their ids in the skillbook may differ."""
     left: tuple[LeftOut, ...]
-    """The others."""
+    """The skipped skills."""
 
 
 def take_new(target: Skillbook, source: Skillbook, *, with_invalid: bool) -> Intake:
-    """Add the skills of which the book has none with the same section and text.
+    """Add the skills unless the book has one with the same section and text.
 
     Args:
         target: The book that is added to. A skill whose id it has already gets a new one.
@@ -85,27 +85,27 @@ def take_new(target: Skillbook, source: Skillbook, *, with_invalid: bool) -> Int
 
 
 def taken_ids(book: Skillbook, intake: Intake) -> dict[str, str]:
-    """Return the ids that the taken skills have in the book, by those in their file.
+    """Return the ids of the imported skills in the book, by their ids in the file.
 
     Args:
-        book: The book, after its changes were kept: only then are the ids sure.
-        intake: What was taken.
+        book: The book, after its changes were committed, because ids may change before.
+        intake: The result of `take_new`.
     """
     ids = {_key(skill): skill.id for skill in book.skills(include_invalid=True)}
     return {skill.id: ids[_key(skill)] for skill in intake.taken if _key(skill) in ids}
 
 
 def join_known(target: Skillbook, intake: Intake) -> list[str]:
-    """Give the skills that were there already what the other book knows of them.
+    """Add the information in the other book to the skills that already exist.
 
     That is: higher counters, further sources and cases.
 
     Args:
         target: The book.
-        intake: What `take_new` said.
+        intake: The result of `take_new`.
 
     Returns:
-        The ids of the skills that changed.
+        The ids of the changed skills.
     """
     changed = []
     for each in intake.left:
@@ -116,12 +116,12 @@ def join_known(target: Skillbook, intake: Intake) -> list[str]:
 
 
 def carry_decisions(target: Skillbook, source: Skillbook, intake: Intake) -> None:
-    """Note for pairs with a skill that was there already that the other book judged them to differ.
+    """Copy the decisions of the other book that two skills differ, for pairs with a skill that already existed.
 
     Args:
         target: The book, after `take_new`.
         source: The other book.
-        intake: What `take_new` said.
+        intake: The result of `take_new`.
     """
     ids = taken_ids(target, intake) | {each.skill.id: each.known.id for each in intake.left if each.known is not None}
     for (first, second), decision in source.similarity_decisions().items():
@@ -156,19 +156,19 @@ class SourceBook:
     place: str
     """The file."""
     book: Skillbook
-    """Its skills."""
+    """The skills in it."""
     notes: tuple[str, ...] = ()
-    """What the file has beyond skills, and what is not taken for that."""
+    """Notes on other contents of the file, which are not imported."""
 
 
 def read_source_books(location: str) -> list[SourceBook]:
-    """Read a file, or a folder of skills as coding agents load it.
+    """Read a file, or a folder of skills for coding agents.
 
     Args:
         location: A skillbook of any format, a store, a text with a managed block, or a folder with `SKILL.md` files.
 
     Raises:
-        UsageError: There is nothing, or no skill can be read. The text says why, and what to do.
+        UsageError: It does not exist, or contains no readable skill. The text says why, and what to do.
     """
     path = Path(location)
     if not has_scheme(location) and path.is_dir():
@@ -261,18 +261,18 @@ def _warnings() -> Iterator[list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of the skills of one file."""
+    """The result of importing the skills of one file."""
 
     place: str
     """The file."""
     intake: Intake
-    """What was taken and left."""
+    """The imported and the skipped skills."""
     ids: Mapping[str, str]
-    """The ids in the skillbook by those in the file."""
+    """The ids in the skillbook, by the ids in the file."""
     joined: Sequence[str] = ()
-    """The skills that were there already and learned something from the file."""
+    """The existing skills to which information was added."""
     notes: Sequence[str] = ()
-    """What the file has beyond skills."""
+    """Notes on other contents of the file."""
 
 
 def report_as_json(report: FileReport) -> dict[str, object]:
@@ -297,7 +297,7 @@ def report_as_json(report: FileReport) -> dict[str, object]:
 
 
 def print_reports(reports: Sequence[FileReport], *, verbose: bool) -> None:
-    """Print how many skills each file gave, and what else it contains.
+    """Print the number of skills imported from each file, and notes on its other contents.
 
     Args:
         reports: The reports.

@@ -1,4 +1,4 @@
-"""Opens the skillbook of a command, and keeps what the command changed.
+"""Opens the skillbook of a command, and saves its changes.
 
 A command that learns opens it with `opened_skillbook`, which checks first that the result can be saved there, and works
 on a copy in a dry run; the other commands use `opened` and `open_or_start`.
@@ -38,11 +38,11 @@ __all__ = [
 
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _MOST_COPIES = 20
-"""How often a file that changes meanwhile is copied again."""
+"""The number of times that a file is copied again because it changed during the copy."""
 
 
 def location_of(skillbook: str | None) -> str:
-    """Return where the skillbook is: as the flag says, else as the settings say.
+    """Return the location of the skillbook: the value of the option, or else that of the settings.
 
     Args:
         skillbook: The value of `--skillbook`.
@@ -54,7 +54,7 @@ def location_of(skillbook: str | None) -> str:
 
 
 def text_or_stdin(text: str | None) -> str | None:
-    """Return a text that was given as an argument, or what standard input holds if the argument is `-`.
+    """Return a text given as an argument, or standard input if the argument is `-`.
 
     Args:
         text: The argument; None if it was not given.
@@ -73,7 +73,7 @@ def text_or_stdin(text: str | None) -> str | None:
 
 
 def is_store(location: str) -> bool:
-    """Tell whether a skillbook keeps a history.
+    """Return whether a skillbook keeps a history.
 
     Args:
         location: Its file, or `scheme://...`.
@@ -93,13 +93,13 @@ def is_store(location: str) -> bool:
 
 @contextmanager
 def opened(location: str) -> Iterator[Skillbook]:
-    """Open a skillbook that is there.
+    """Open an existing skillbook.
 
     Args:
         location: Its file, or `scheme://...`.
 
     Raises:
-        UsageError: There is none, or it cannot be read. The text says why, and what to do.
+        UsageError: It does not exist, or cannot be read. The text says why, and what to do.
     """
     path = Path(location)
     if not has_scheme(location) and path.is_dir():
@@ -116,13 +116,13 @@ def opened(location: str) -> Iterator[Skillbook]:
 
 @contextmanager
 def open_or_start(location: str) -> Iterator[Skillbook]:
-    """Open a skillbook to add to it, or start one there.
+    """Open a skillbook to add to it, or create it.
 
     Args:
         location: Its file, or `scheme://...`.
 
     Raises:
-        UsageError: It cannot be read, or cannot be there. The text says why, and what to do.
+        UsageError: It cannot be read or created. The text says why, and what to do.
     """
     check_writable(location)
     if not has_scheme(location):
@@ -138,7 +138,7 @@ def open_or_start(location: str) -> Iterator[Skillbook]:
 
 
 def check_writable(location: str) -> None:
-    """Reject a text file, which cannot hold everything that a skillbook has.
+    """Reject a text file, which cannot represent all data of a skillbook.
 
     Args:
         location: Its file, or `scheme://...`.
@@ -154,7 +154,7 @@ def check_writable(location: str) -> None:
 
 
 def save(book: Skillbook, location: str, *, author: str) -> int | None:
-    """Keep the changes that were collected: in a store as one version, in a JSON file on top of its newest state.
+    """Save the collected changes: in a store as one version, in a JSON file on top of its newest state.
 
     Args:
         book: The book.
@@ -173,7 +173,7 @@ def save(book: Skillbook, location: str, *, author: str) -> int | None:
 
 @contextmanager
 def open_at(location: str) -> Iterator[Skillbook]:
-    """Open what is there, or start a skillbook there, without any further check.
+    """Open a skillbook or create it, without further checks.
 
     Args:
         location: Its file, or `scheme://...`.
@@ -196,22 +196,22 @@ def open_at(location: str) -> Iterator[Skillbook]:
 
 @dataclass(frozen=True, slots=True)
 class SkillbookPlace:
-    """A file, or a place that only a store knows, such as `acme://team/skills`."""
+    """A file, or a location that only a store can interpret, such as `acme://team/skills`."""
 
     location: str
-    """As the user gave it."""
+    """The location as the user gave it."""
 
     def __str__(self) -> str:
         return shown_location(self.location)
 
     @property
     def file(self) -> Path | None:
-        """The file; None where there is none."""
+        """The file; None for the location of a store."""
         return None if has_scheme(self.location) else Path(self.location)
 
     @property
     def keeps_history(self) -> bool:
-        """Whether it is in a store, which keeps every change at once, and what each run has done.
+        """Whether it is in a store, which commits every change immediately and records the progress of runs.
 
         Raises:
             UsageError: No store has its scheme.
@@ -225,7 +225,7 @@ class SkillbookPlace:
 
     @property
     def failures_file(self) -> Path | None:
-        """The file of the failed samples; None where there is no folder for it."""
+        """The file of the failed samples; None if there is no folder for it."""
         return None if self.file is None else self.file.with_name("failures.jsonl")
 
     @property
@@ -244,12 +244,12 @@ class SkillbookPlace:
         return frozenset(each.resolve() for each in [*own, *map(self._beside, _COMPANIONS)] if each is not None)
 
     def existing_files(self) -> list[Path]:
-        """Return the file and what SQLite may have put beside it, as far as they exist; shared memory is omitted."""
+        """Return the file and the existing files of SQLite next to it, without shared memory."""
         files = [self.file, *(self._beside(suffix) for suffix in _COMPANIONS if suffix != "-shm")]
         return [each for each in files if each is not None and each.exists()]
 
     def names(self) -> list[Path]:
-        """Return the file and what a run puts beside it, whether or not they are there."""
+        """Return the file and the files that a run writes next to it, which may not exist."""
         companions = _COMPANIONS if self.keeps_history else ()
         beside = [self.validation_log, self.validation_answers] if self.keeps_history else []
         return [each for each in (self.file, *map(self._beside, companions), *beside) if each is not None]
@@ -262,7 +262,7 @@ class SkillbookPlace:
 def opened_skillbook(
     place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: bool = False
 ) -> Iterator[tuple[Skillbook, SkillbookPlace]]:
-    """Open a skillbook, or start one.
+    """Open a skillbook, or create it.
 
     Args:
         place: Where it is: a store (`.db`, or what a plugin gives), or a JSON file.
@@ -283,7 +283,7 @@ def opened_skillbook(
 
 
 def check_place(place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: bool = False) -> None:
-    """Refuse a place that cannot hold a skillbook, before anything is paid for that could not be kept.
+    """Reject a location where a skillbook cannot be saved, before any model call.
 
     Args:
         place: Where it is, or will be.
@@ -304,7 +304,7 @@ def check_place(place: SkillbookPlace, *, is_dry_run: bool = False, must_exist: 
 
 
 def _check_names(place: SkillbookPlace) -> None:
-    """Refuse a name that the file system does not take, for the skillbook or a file beside it."""
+    """Reject a name that the file system does not accept, for the skillbook or a file next to it."""
     for path in place.names():
         try:
             path.lstat()
@@ -327,7 +327,7 @@ def _check_file(path: Path, *, must_exist: bool) -> None:
 
 
 def saved_elsewhere(book: Skillbook) -> Path:
-    """Save a skillbook that its own file does not take in a new temporary folder, so that it is not lost.
+    """Save a skillbook to a new temporary folder, because it cannot be saved to its own file.
 
     Args:
         book: The skillbook.
@@ -356,7 +356,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _check_save(book: Skillbook, place: SkillbookPlace) -> None:
-    """A file is first written at a checkpoint: without this, all of a run could be paid for and lost."""
+    """Check that a file can be written: this would otherwise fail at the first checkpoint, after model calls."""
     try:
         book.check_save(place.location, merge=True)
     except (OSError, SkillbookError) as error:
@@ -403,7 +403,7 @@ def _copy_file(place: SkillbookPlace, copy: Path) -> None:
 
 
 def _states(place: SkillbookPlace) -> dict[Path, tuple[int, int, int]]:
-    """Return what tells that a file has changed, of each file of a skillbook; the skillbook itself comes first."""
+    """Return the state of each file of a skillbook, to detect changes; the skillbook itself comes first."""
     found = {}
     for each in place.existing_files():
         with suppress(FileNotFoundError):

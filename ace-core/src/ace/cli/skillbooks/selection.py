@@ -1,4 +1,4 @@
-"""Which skills of a skillbook a command is about: one by its id, those that fit a question, or a part as a book."""
+"""Selects skills of a skillbook: one by its id, those that fit a question, or some as a separate book."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["bare_id", "chosen_skills", "find_active", "find_skill", "part_of", "
 
 
 def chosen_skills(skills: Sequence[Skill], query: str | None, budget: int | None) -> list[Skill]:
-    """Return the skills, the most wanted first where a question or a budget is given.
+    """Return the skills, the most relevant first if a question or a budget is given.
 
     Args:
         skills: The skills to choose from.
@@ -55,7 +55,7 @@ def find_skill(book: Skillbook, location: str, skill_id: str) -> Skill:
         skill_id: The id, with or without the brackets of a citation.
 
     Raises:
-        UsageError: There is none; the text proposes the nearest id.
+        UsageError: It does not exist; the text suggests the most similar id.
     """
     skill = book.get_skill(bare_id(skill_id))
     if skill is None:
@@ -110,7 +110,7 @@ def unknown_skill(book: Skillbook, location: str, skill_id: str) -> UsageError:
 
 
 def part_of(book: Skillbook, ids: Set[str]) -> Skillbook:
-    """Return a book in memory that holds some skills of another one.
+    """Return a book in memory with some skills of another one.
 
     Args:
         book: The book; it is not changed.

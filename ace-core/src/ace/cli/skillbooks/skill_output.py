@@ -1,4 +1,4 @@
-"""How skills and their cases are printed, and how a case is read from the command line."""
+"""Prints skills and their cases, and parses a case from the command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ARROW = "=>"
 
 
 def skill_as_json(skill: Skill) -> dict[str, JsonValue]:
-    """Return all fields of a skill but the vector, and what its cases say about it.
+    """Return all fields of a skill except the vector, and the verdict of its cases.
 
     Args:
         skill: The skill.
@@ -49,11 +49,11 @@ def print_changes(
     *,
     as_json: bool,
 ) -> None:
-    """Print what a command did to some skills, and the command that undoes it.
+    """Print the changes of a command to skills, and the command that undoes them.
 
     Args:
         command: The name of the command, for JSON.
-        changes: What was done to each skill, as a verb, and the skill afterwards.
+        changes: For each skill, the change as a verb, and the skill afterwards.
         location: Where the skillbook was opened.
         version: The version of the store; None for a JSON file.
         undo: What `undo_command` returned; empty if nothing was changed.
@@ -91,18 +91,18 @@ def print_skills(skills: Sequence[Skill], *, title: str = "") -> None:
 
 
 def _use_in_words(use: SkillUse) -> str:
-    """Return how often a skill was used, as text; empty if no agent saw it."""
+    """Return the use of a skill, as text; empty if no agent saw it."""
     shown = [f"chosen for {counted(use.chosen, 'sample')}"] if use.chosen else []
     shown += [f"shown with the whole book to {counted(use.whole_book, 'sample')}"] if use.whole_book else []
     return ", ".join([*shown, f"cited {counted(use.cited, 'time')}"]) if shown else ""
 
 
 def print_skill(skill: Skill, use: SkillUse | None = None) -> None:
-    """Print one skill with everything that is known of it, its cases, and the traces that taught it.
+    """Print one skill with all its details, its cases, and the traces that it was learned from.
 
     Args:
         skill: The skill.
-        use: How often agents saw and cited it.
+        use: The number of times that agents saw and cited it.
     """
     facts = [
         ("section", skill.section),
@@ -153,13 +153,13 @@ def _status(skill: Skill) -> str:
 
 
 def cases_from(texts: Sequence[str] | None) -> list[SkillCase]:
-    """Return the cases that `--case` names, each as "question => answer".
+    """Parse the values of `--case`, each of the form "question => answer".
 
     Args:
         texts: The values of the option; None where it was not given.
 
     Raises:
-        UsageError: One has another form. The text says how it is written.
+        UsageError: One has another form. The text describes the form.
 
     Example:
         >>> [(case.question, case.check.value) for case in cases_from(["When is high water? => 14h30"])]
@@ -183,7 +183,7 @@ def _case_from(text: str, at: str) -> SkillCase:
 
 
 def as_option(case: SkillCase) -> str | None:
-    """Return the value of `--case` that makes a case again; None for one that says more than this option can.
+    """Return the value of `--case` that recreates a case; None if the option cannot express it.
 
     Args:
         case: The case.
@@ -200,7 +200,7 @@ def as_option(case: SkillCase) -> str | None:
 
 
 def print_cases(skill: Skill) -> None:
-    """Print the cases of a skill, if it has any: what was asked, what was wrong and what is right, and the last result.
+    """Print the cases of a skill, if any: the question, the wrong and the correct answer, and the last result.
 
     Args:
         skill: The skill.
@@ -225,7 +225,7 @@ def print_cases(skill: Skill) -> None:
 
 
 def proof_as_json(skill: Skill) -> dict[str, object]:
-    """Return what proves a skill: each question, the answer before, the correct one, the answer after and its result.
+    """Return the proof of a skill: each question, the answer before, the correct one, the answer after and its result.
 
     Args:
         skill: The skill.

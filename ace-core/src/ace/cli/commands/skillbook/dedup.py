@@ -128,7 +128,7 @@ def _config(
 
 
 def _client(options: ModelOptions, *, assume_yes: bool) -> AnyLLMClient | None:
-    """Return the client of the model that judges and proves; None without a model. It is checked that it answers."""
+    """Return the client of the model that judges and proves, after a test call; None without a model."""
     if options.model is None:
         return None
     settings = load_settings(options.flags())

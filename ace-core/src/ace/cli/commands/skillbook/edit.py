@@ -1,4 +1,4 @@
-"""`ace skillbook edit`: gives a skill another text or section."""
+"""`ace skillbook edit`: changes the text, the cases or the section of a skill."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _edit(
     cases: Sequence[SkillCase],
     removed: Sequence[str],
 ) -> tuple[Skill, int | None]:
-    """Make the change, if it is one, and return the skill as it is then, with the version of the store."""
+    """Change the skill if necessary, and return the new skill and the version of the store."""
     new_content = None if content is None or content == skill.content else content
     new_section = None if section is None or " ".join(section.split()) == skill.section else section
     known = {each.id for each in skill.cases} - set(removed)
@@ -137,7 +137,7 @@ def _edit(
 
 
 def _opposite(before: Skill, after: Skill) -> list[str]:
-    """Return the arguments of `ace skillbook` that make a skill as it was; nothing if none can."""
+    """Return the arguments of `ace skillbook` that restore a skill; empty if no command can."""
     text = [] if before.content == after.content else [before.content]
     if text and text[0].startswith("-"):
         text.insert(0, "--")

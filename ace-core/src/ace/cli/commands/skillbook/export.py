@@ -111,7 +111,7 @@ def command(
 
 
 def _written(book: Skillbook, export_format: _ExportFormat) -> int:
-    """Return how many skills, or samples, an export holds."""
+    """Return the number of skills or samples in an export."""
     if export_format == "samples":
         from ace.evaluation import case_samples
 
@@ -129,13 +129,13 @@ def _export_to_output(location: str, export_format: _ExportFormat, *, as_json: b
 
 
 def _format_of(path: Path) -> _ExportFormat:
-    """Return the format that a path asks for.
+    """Return the format that a path determines.
 
     Args:
         path: The file or folder.
 
     Raises:
-        UsageError: The path does not tell.
+        UsageError: The path does not determine a format.
 
     Example:
         >>> [_format_of(Path(name)) for name in ("skills.json", "AGENTS.md", "notes.md", "skills/maths")]

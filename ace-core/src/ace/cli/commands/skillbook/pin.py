@@ -1,4 +1,4 @@
-"""`ace skillbook pin` and `ace skillbook unpin`: skills that are always shown first, and that only a person removes."""
+"""`ace skillbook pin` and `ace skillbook unpin`: skills that come first and that only the user removes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SkillIds = Annotated[str, Parameter(required=True)]
 
 
 def pin(*ids: SkillIds, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
-    """Pin skills: they are shown first in every prompt, also where only a few skills fit.
+    """Pin skills: they come first in every prompt, even if only a few skills fit.
 
     Learning, deduplication and pruning neither rewrite nor remove a pinned skill. `ace skillbook edit` changes it, and
     `ace skillbook remove` removes it once it is unpinned. In a .db skillbook, the change creates a new version. The
@@ -40,7 +40,7 @@ def pin(*ids: SkillIds, skillbook: SkillbookOption = None, as_json: JsonFlag = F
 
 
 def unpin(*ids: SkillIds, skillbook: SkillbookOption = None, as_json: JsonFlag = False) -> int:
-    """Unpin skills: they are chosen, changed and removed like all others again.
+    """Unpin skills, so that they are chosen, changed and removed like all others.
 
     For example:
 

@@ -154,7 +154,7 @@ def _planned(pruned: Sequence[_PrunedSkill]) -> str:
 
 
 def _print(pruned: Sequence[_PrunedSkill], *, is_to_be_done: bool) -> None:
-    """Print what is removed, which no agent sees any more, and what is deleted, which leaves the skillbook."""
+    """Print the skills that are removed, which agents no longer see, and those that are deleted from the file."""
     if not pruned:
         print_text("no skills to remove")
         return
@@ -175,36 +175,36 @@ def _print(pruned: Sequence[_PrunedSkill], *, is_to_be_done: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PruneRules:
-    """Which skills go."""
+    """Rules for the skills to remove or delete."""
 
     harmful: bool = True
-    """Those that did harm more often than they helped."""
+    """Whether to remove skills that were judged harmful more often than helpful."""
     unhelpful_uses: int | None = None
-    """Those that were judged this often or more, and never helped."""
+    """The number of judgements from which a skill that never helped is removed."""
     unused_days: float | None = None
-    """Those that are this many days old or older, and were never judged."""
+    """The age in days from which a skill that was never judged is removed."""
     invalid: bool = False
-    """Those that were removed or merged into others before: they leave the skillbook."""
+    """Whether to delete skills that were removed or merged into others earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PrunedSkill:
-    """A skill that goes."""
+    """A skill to remove or delete."""
 
     skill: Skill
     """The skill."""
     reason: str
-    """The reason, readable for people."""
+    """The reason, as text."""
     evidence: str = ""
-    """What shows it, which the history of the skill keeps; empty where the skill itself shows it."""
+    """The evidence for the history of the skill; empty if the skill itself contains it."""
 
 
 def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[_PrunedSkill]:
-    """Return the skills that a test found to be unneeded, with the answers that show it; pinned ones stay.
+    """Return the skills that a test found to be unneeded, with the answers as evidence; without pinned ones.
 
     Args:
         skills: The skills of a book.
-        report: What a test of the book found that asked the cases also without skills.
+        report: The result of a test of the book that also asked the cases without skills.
     """
     tests = {test.case.id: test for test in report.cases}
     unneeded = {each.skill_id for each in report.skills if each.verdict == "unneeded"}
@@ -222,12 +222,12 @@ def unneeded_skills(skills: Iterable[Skill], report: SkillTestReport) -> list[_P
 
 
 def _skills_to_prune(skills: Iterable[Skill], rules: _PruneRules, now: datetime) -> list[_PrunedSkill]:
-    """Return the skills that go, and why; pinned ones stay.
+    """Return the skills to remove or delete, with the reasons; without pinned ones.
 
     Args:
-        skills: All skills of a book, also those that are not active.
-        rules: Which skills go.
-        now: The time from which ages are counted.
+        skills: All skills of a book, including inactive ones.
+        rules: The rules for these skills.
+        now: The current time, for their ages.
 
     Example:
         >>> skills = [Skill("a-00001", "a", "Guess.", harmful=2), Skill("a-00002", "a", "Check.", helpful=1)]
@@ -257,7 +257,7 @@ def _reason(skill: Skill, rules: _PruneRules, now: datetime) -> str:
 
 
 def _age(skill: Skill, now: datetime) -> timedelta | None:
-    """Return how old a skill is, or None for one from a file that does not tell."""
+    """Return the age of a skill; None if its file does not contain the time."""
     try:
         added = datetime.fromisoformat(skill.created_at)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`ace skillbook restore`: brings removed skills back."""
+"""`ace skillbook restore`: restores removed skills."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def command(
 
 
 def _restore(book: Skillbook, skills: Sequence[Skill]) -> None:
-    """Take the skills out and in again as active ones: a skill whose id is free keeps it when it is imported."""
+    """Delete the skills and import them as active ones: a skill whose id is free keeps it."""
     ids = {skill.id for skill in skills}
     decisions = {pair: each for pair, each in book.similarity_decisions().items() if ids & set(pair)}
     data = part_of(book, ids).to_dict()

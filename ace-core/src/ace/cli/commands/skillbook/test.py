@@ -1,4 +1,4 @@
-"""`ace skillbook test`: asks the questions that taught the skills again, and says which skills still work."""
+"""`ace skillbook test`: asks the questions that the skills were learned from, and reports which skills work."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _case_row(test: CaseTest) -> list[str]:
 
 
 def _skill_table(report: SkillTestReport, by_model: Mapping[str, SkillTestReport]) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and the rows: the verdict of the only model with its reason, or those of several."""
+    """Return the columns and the rows: the verdict of one model with its reason, or those of several models."""
     results = {each.case.id: each.result for each in report.cases}
 
     def passed(skill: SkillVerdict) -> str:
