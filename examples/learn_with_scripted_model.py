@@ -43,7 +43,7 @@ def reflector(prompt: str) -> Mapping[str, Any]:
     return {
         "reasoning": f"The answer was {verdict.lower()}.",
         "error_identification": f"It did not know how {material} is sent." if wrong else "",
-        "root_cause_analysis": "A rule of the house was missing." if wrong else "The answer was right.",
+        "root_cause_analysis": "A rule of the company was missing." if wrong else "The answer was correct.",
         "correct_approach": learning,
         "key_insight": learning,
         "extracted_learnings": [{"learning": learning}] if wrong else [],

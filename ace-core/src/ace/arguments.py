@@ -336,7 +336,8 @@ def with_method(name: str, value: object, method: str, *, advice: str = "") -> N
         TypeError: reflector must be an object with a method reflect(), got None
     """
     if isinstance(value, type) or not callable(getattr(value, method, None)):
-        advice = f"create an instance: {value.__name__}(...)" if isinstance(value, type) and hasattr(value, method) else advice
+        if isinstance(value, type) and hasattr(value, method):
+            advice = f"create an instance: {value.__name__}(...)"
         raise TypeError(
             f"{name} must be an object with a method {method}(), got {shown(value)}{f'; {advice}' if advice else ''}"
         )

@@ -89,7 +89,7 @@ def test_a_file_is_recognised_by_its_content(
     ("name", "content", "place", "reason"),
     [
         ("empty.jsonl", "", "empty.jsonl", "empty"),
-        ("blank.json", " \n ", "blank.json", "blanks"),
+        ("blank.json", " \n ", "blank.json", "only whitespace"),
         ("cut.json", '{"task": "1", "answer": "so', "cut.json", "truncated, or not JSON"),
         ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "picture.png", "a PNG image"),
         ("noise.jsonl", bytes(range(256)) * 8, "noise.jsonl", "binary data"),

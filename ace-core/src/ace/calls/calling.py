@@ -414,7 +414,7 @@ def checked(role: str, owner: object, method: str, expected: type[T], returned: 
 async def call_agent(
     calling: Calling, agent: AgentLike, question: str, context: str, skillbook: SkillbookView, **more: object
 ) -> AgentOutput:
-    """Have an agent answer a question.
+    """Ask an agent a question.
 
     Args:
         calling: How it is called.
@@ -436,7 +436,7 @@ async def call_agent(
 async def call_environment(
     calling: Calling, environment: TaskEnvironment, sample: ACESample, agent_output: AgentOutput
 ) -> EnvironmentResult:
-    """Have an environment judge an answer.
+    """Ask an environment to judge an answer.
 
     Args:
         calling: How it is called.
@@ -454,7 +454,7 @@ async def call_environment(
 
 
 async def call_reflector(calling: Calling, reflector: ReflectorLike, **arguments: object) -> ReflectorOutput:
-    """Ask a reflector what an execution teaches.
+    """Ask a reflector what can be learned from an execution.
 
     Args:
         calling: How it is called.

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """What the current model calls belong to. Fields that were not set are empty."""
+    """The run, sample and role of the current model calls. Fields that were not set are empty."""
 
     run_id: str = ""
     """The name of the run."""
@@ -100,7 +100,7 @@ _current: ContextVar[CallScope] = ContextVar("ace_call_scope", default=_NOTHING)
 
 
 def current_call_scope() -> CallScope:
-    """Return the scope of model calls that are made now."""
+    """Return the scope of the current model calls."""
     return _current.get()
 
 
@@ -133,7 +133,7 @@ def note_model_call(
     prompt: str | Sequence[Mapping[str, object]] = "",
     answer: str = "",
 ) -> None:
-    """Tell the observers that a model answered. Clients call this once for each answer.
+    """Emit an event for an answer of a model. Clients call this once for each answer.
 
     Args:
         model: The model string.

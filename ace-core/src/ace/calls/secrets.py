@@ -1,4 +1,4 @@
-"""Finding the keys and passwords that this process knows, and keeping them out of logs, errors, traces and prompts."""
+"""Finds the keys and passwords known to this process, and redacts them in logs, errors, traces and prompts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 HIDDEN = "[hidden]"
 _SHORTEST_SECRET = 8
-"""A shorter value is not a key, and would match inside ordinary words."""
+"""The minimum length of a key in characters; a shorter value would match inside ordinary words."""
 _SECRET_NAME = re.compile(
     r"api[_-]?key|secret|password|passwd|authorization|private[_-]?key|"
     r"(^|[_-])(auth|access|refresh|bearer|api)[_-]?token$",

@@ -14,7 +14,7 @@ __all__ = ["answer_passes", "check_for", "check_of_correction", "check_passes", 
 
 _MOST_WORDS_OF_A_SHORT_ANSWER: Final = 12
 _LONGEST_REPLACED: Final = 6
-"""Words. Of a longer part of a wrong answer, it is not known which words were wrong."""
+"""In words. If a longer part of an answer was replaced, it is not known which of its words were wrong."""
 _MOST_WORDS_OF_AN_EXACT_ANSWER: Final = 6
 """A longer answer is not asked for letter by letter, nor is one that only makes a long answer short."""
 _MOST_WORDS_OF_A_FORM: Final = 20

@@ -30,7 +30,7 @@ _ASIDE: Final = _pattern(
     before=_START + "(",
     after=r")\b[^.!?,;:\n]*[.!?,;:\n]*\s*",
 )
-"""What is said beside the matter: thanks, praise, small talk."""
+"""Messages that do not concern the answer: thanks, praise, small talk."""
 _AGREES: Final = _pattern(
     r"correct|right|exactly|yes|yep|yeah|that(?:'s| is) (?:right|correct|it)|well done", before=_START, after=r"\b"
 )
@@ -93,7 +93,7 @@ _REVISION: Final = _pattern(
     r"(?:put|give|file|send) (?:it|that|this|them)\b.*\b(?:as|first|instead|under)\b",
     before=_START + "(?:please )?",
 )
-"""How one asks for the same thing in another way."""
+"""Requests for the same content in another form."""
 _OWN: Final = _pattern(
     r"\bby the way",
     r"i|i'm|i've|i'll|i'd|my|mine|me|we'll|we'd|let's",
@@ -104,7 +104,7 @@ _OWN: Final = _pattern(
     before=_START + r"(?:by the way\W+|well,? )?",
     after=r"\b",
 )
-"""What a person tells of their own."""
+"""Remarks about the person."""
 _OF_THE_ANSWER: Final = _pattern(
     r"(?:he|she|they|that|those|this)(?:'s)?\b(?! (?:worked|works|helps?|helped|is fine|is great|sounds|looks))",
     before=_START,
@@ -143,7 +143,7 @@ _FILLER: Final = _pattern(
     r"have (?:a|fun)|my pleasure|any ?time|no problem|thank you(?! for)|(?:good|nice),|bye|all right,",
     before=_START,
 )
-"""How an agent answers to small talk."""
+"""Answers of agents to small talk."""
 _REPORT: Final = _pattern(
     r"done|added|booked|committed|closed|ordered|sent|installed|created|deleted|scheduled|saved|copied|moved",
     r"i(?:'ve| have)? (?:sent|added|booked|closed|ran|run|installed|created|deleted|ordered|committed|scheduled)",
@@ -188,7 +188,7 @@ _STATED: Final = _pattern(
 _LIMIT: Final = _pattern(
     "above|over|under|below|than|from|until|before|after|least|most|up to|within|exceeding", before=r"\b", after=r"\b"
 )
-"""A number behind such a word is where a rule begins or ends, and not an answer."""
+"""A number after such a word is the threshold of a rule, not an answer."""
 _CONTRASTED: Final = _pattern(
     r"([^,.;!?]{1,60}?),? (?:not|instead of|rather than) ",
     before=r"\A(?:no\W+)?(?:please )?(?:use |it's |it is )?",

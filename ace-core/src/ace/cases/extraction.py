@@ -26,10 +26,14 @@ def cases_of(
     Each correction yields one case; a trace without corrections yields one if it was scored, by an environment or
     against a ground truth. A question that was answered with tools cannot be asked again without them, so a scored
     trace with tool calls yields no case, and neither does a correction whose right answer came from a tool. If code
-    cannot distinguish the right answer from the wrong one, the check is left to a judge.  Args: trace: The result of
-    `read_trace`. trace_id: The name of the trace, which is stored with each case. made_at: The time, which is stored
-    with each case: ISO 8601, UTC. can_be_asked_again: Whether the cases will be asked of the agent that produced the
-    trace, with its tools. Then a scored trace yields a case in spite of its tool calls.
+    cannot distinguish the right answer from the wrong one, the check is left to a judge.
+
+    Args:
+        trace: The result of `read_trace`.
+        trace_id: The name of the trace, which is stored with each case.
+        made_at: The time, which is stored with each case: ISO 8601, UTC.
+        can_be_asked_again: Whether the cases will be asked of the agent that produced the trace, with its tools. Then
+            a scored trace yields a case in spite of its tool calls.
 
     Example:
         >>> [case.check for case in cases_of({"question": "6*7?", "answer": "41", "ground_truth": "42"})]

@@ -325,7 +325,7 @@ def inverted_number(text: str, case: SkillCase) -> str:
 
 
 def _answers_beside(text: str, number: str, right: Sequence[str], wrong: Sequence[str]) -> tuple[bool, bool]:
-    """Tell whether a clause with a number holds the right answer, and whether one holds the wrong one."""
+    """Return whether a clause with a number contains the right answer, and whether one contains the wrong one."""
     clauses = [each for each in _CLAUSE_END.split(text) if holds(each, number)]
     has_right = any(holds(clause, value) for clause in clauses for value in right)
     return has_right, any(holds(clause, value) for clause in clauses for value in wrong)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ace.deduplication.resident_vectors import ResidentVectors
 
     Resident = dict[tuple[str, int, float], ResidentVectors]
-    """What stays in memory: by the group that is compared, the length of its vectors, and the threshold."""
+    """The vectors in memory, by the group of skills, the length of the vectors, and the threshold."""
 
 __all__ = ["SimilarGroup", "SimilarPair", "SimilarityDetector", "groups_of_pairs", "lexically_similar", "same_wording"]
 

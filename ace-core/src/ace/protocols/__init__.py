@@ -102,6 +102,6 @@ _IN_CALLS = (
     *("current_answer_budget", "current_call_scope", "finished", "note_model_call", "own_twin", "redactor_for"),
     "within_seconds",
 )
-"""Names of `ace.calls`, which were here first."""
+"""Names that have moved to `ace.calls`."""
 
 __getattr__, __dir__ = lazy_exports(__name__, {}, old_names={name: f"ace.calls.{name}" for name in _IN_CALLS})

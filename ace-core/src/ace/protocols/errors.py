@@ -28,11 +28,11 @@ _ABOUT_ONE_REQUEST = frozenset({400, 413, 422})
 
 
 class LLMError(Exception):
-    """Anything that keeps a language model from giving a usable answer."""
+    """The base class of the errors because of which a language model gave no usable answer."""
 
 
 class LLMCallError(LLMError):
-    """The model could not be reached, or the server refused the request.
+    """The model could not be reached, or the server rejected the request.
 
     Attributes:
         model: The model string that was called last.
@@ -61,7 +61,7 @@ class LLMCallError(LLMError):
 
     @property
     def concerns_one_request(self) -> bool:
-        """Whether the server refused just this request, such as one that is too long; the next one may be fine.
+        """Whether the server rejected only this request, such as one that is too long; the next one may succeed.
 
         Example:
             >>> LLMCallError("too long", status_code=413).concerns_one_request
@@ -74,10 +74,10 @@ class LLMCallError(LLMError):
 
 
 class LLMAuthenticationError(LLMCallError):
-    """The key is missing or was refused; the message names the variable to set.
+    """The key is missing or was rejected; the message names the variable to set.
 
     Attributes:
-        missing_variables: Names of the environment variables that would hold the key.
+        missing_variables: The environment variables from which the key would be read.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class EmptyAnswerError(UnusableAnswerError):
 
 
 class RoleError(TypeError):
-    """A role, an environment or a client cannot be called as its protocol says, or returned something else.
+    """A role, an environment or a client does not implement its protocol, or returned an object of another type.
 
     The text names the role, its class, what it returned and what was expected.
     """

@@ -34,7 +34,7 @@ StructuredAnswer = TypeVar("StructuredAnswer", bound="BaseModel")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens and the cost of model calls. Adding two gives their sum.
+    """The tokens and the cost of model calls. Objects can be added.
 
     Example:
         >>> both = Usage(calls=1, input_tokens=10) + Usage(calls=1, input_tokens=5)
@@ -55,7 +55,7 @@ class Usage:
     unreported_calls: int = 0
     """The calls for which the server reported no tokens."""
     failed_requests: int = 0
-    """The requests that got no answer: refused, lost or timed out."""
+    """The requests without an answer: rejected, lost or timed out."""
     cached_input_tokens: int = 0
     """The part of `input_tokens` that the provider had in its cache, which it charges less for."""
     cache_write_tokens: int = 0
@@ -81,16 +81,16 @@ class Usage:
 
 
 class LayeredPrompt(str):
-    """A prompt that tells which of its parts repeat from call to call, so that a provider's cache can be used.
+    """A prompt with marked parts that repeat from call to call, so that a provider's cache can be used.
 
     It is the text of all parts, for clients that send one text. Clients that send messages put the rules, the schema of
     the answer and the skills into the system message, in this order, and the task into the message of the user.
 
     Args:
-        rules: What never changes: the role, and how to work.
+        rules: The part that never changes: the role and its instructions.
         skills: The skills, which change seldom; empty if the role sees none.
-        changes: What has changed in the skills lately; empty if nothing has.
-        task: What this call is about.
+        changes: The latest changes of the skills; may be empty.
+        task: The part that is specific to this call.
 
     Example:
         >>> prompt = LayeredPrompt("Be brief.", "- [maths-00001] Add twice.", "", "2+2?")
@@ -260,7 +260,7 @@ def find_model_prefix(model: str) -> tuple[ModelClientFactory, str] | None:
         The factory and the rest of the string, or None if no prefix fits.
 
     Raises:
-        PluginError: There is a plugin of this name, and it cannot be loaded.
+        PluginError: The plugin of this name cannot be loaded.
     """
     prefix, slash, rest = model.partition("/")
     factory = _prefixes.get(prefix) if slash else None

@@ -25,7 +25,7 @@ class SkillbookReader(Protocol):
 
         Args:
             budget_tokens: The maximum size of the text, in tokens; None takes all skills.
-            query: What the skills are needed for; the most relevant ones come first.
+            query: The question or task; the most relevant skills come first.
         """
         ...
 
@@ -136,10 +136,10 @@ class SkillManagerLike(Protocol):
         """Decide which skills to add, update, tag or remove.
 
         Args:
-            reflection: What the reflector found.
-            skillbook: The skills as they are.
-            question_context: What the execution was about.
-            progress: How far the run has come, such as `sample 3 of 10`.
+            reflection: The output of the reflector.
+            skillbook: The current skills.
+            question_context: The subject of the execution.
+            progress: The progress of the run, such as `sample 3 of 10`.
             **kwargs: Further arguments that a step passes.
         """
         ...

@@ -1,6 +1,6 @@
 """The registry of converters from a framework's result to the standard trace dict.
 
-`ace.plugins` fills it when it is first looked into; the trace reader does that.
+`ace.plugins` fills it when the trace reader first searches it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AmbiguousTraceError(ValueError):
 
 
 class TraceConversionError(ValueError):
-    """A converter claimed a trace and then could not convert it."""
+    """A converter claimed a trace but could not convert it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class TraceConverter:
     name: str
     """The unique name, that of the plugin."""
     recognises: Callable[[object], float]
-    """Returns a score from 0 (not mine) to 1 (surely mine) for a trace."""
+    """Returns a score from 0 (not supported) to 1 (certain) for a trace."""
     convert: Callable[[object], Mapping[str, object]]
     """Returns the standard trace dict for a trace."""
     parts: Callable[[object], Sequence[tuple[str | None, object]]] | None = None
@@ -80,7 +80,7 @@ def trace_converters() -> list[TraceConverter]:
 
 
 def find_trace_converter(trace: object) -> TraceConverter | None:
-    """Return the converter with the highest score for a trace, or None if no one claims it.
+    """Return the converter with the highest score for a trace, or None if no converter claims it.
 
     Args:
         trace: A trace of any type.
@@ -110,7 +110,7 @@ def converted_trace(converter: TraceConverter, trace: object) -> dict[str, objec
         trace: The trace.
 
     Raises:
-        TraceConversionError: It raises, or gives something else than a dict.
+        TraceConversionError: It raises, or returns something other than a dict.
     """
     try:
         converted: object = converter.convert(trace)
@@ -130,7 +130,7 @@ def converted_trace(converter: TraceConverter, trace: object) -> dict[str, objec
 
 
 def _score(converter: TraceConverter, trace: object) -> float:
-    """Ask one converter; one that fails must not keep the others from working."""
+    """Return the score of one converter; a failing converter must not prevent the use of others."""
     try:
         score = float(converter.recognises(trace))
         if math.isnan(score):

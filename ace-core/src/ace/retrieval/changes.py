@@ -1,4 +1,4 @@
-"""What has changed between two lists of skills, for rankers that keep what they have computed for the first one."""
+"""Compares two lists of skills, for rankers that keep the data computed for the first one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEW_REMOVED: Final = 32
 
 
 class Differences(NamedTuple):
-    """How one list of skills becomes another one: by changes in place, removals, and additions at the end."""
+    """The difference between two lists of skills: changes in place, removals, and additions at the end."""
 
     removed: Sequence[Skill]
     changed: Sequence[Skill]
@@ -27,7 +27,7 @@ class Differences(NamedTuple):
 
 
 def differences(before: Sequence[Skill], after: Sequence[Skill]) -> Differences | None:
-    """Return how a list becomes another one, or None if that takes more than a few steps.
+    """Return the difference between two lists, or None if it has more than a few steps.
 
     Unchanged skills only cost a comparison of their identities, in C.
 
