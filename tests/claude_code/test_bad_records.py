@@ -46,7 +46,7 @@ def test_a_session_without_a_message_of_the_user_says_so_and_has_no_turns() -> N
     records = [assistant("Hello.", "a1")]
     trace = transcript_to_trace(records)
     assert trace["answer"] == "Hello."
-    assert "no prompt of a user" in str(trace["feedback"])
+    assert "contain no user prompt" in str(trace["feedback"])
     assert transcript_to_turn_traces(records) == []
 
 

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from ace.cli.console import note
 from ace.cli.errors import UsageError
 from ace.cli.inputs import GatheredTraces, InputProblem, event_files
-from ace.cli.learning.learning_command import LearningCommand, ProofOptions, Results, RunFlags
+from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.options import Flag, JsonFlag, ModelOptions, SkillbookOption, YesFlag, check_from_one
 from ace.cli.settings import load_settings
@@ -21,10 +21,7 @@ from ace.runners import TraceGroup
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import ReflectorLike
-    from ace.runners import TraceAnalyser
-    from ace.skill import Provenance
-    from ace.skillbook import Skillbook
-    from ace.steps.leakage_guard import GuardedKind
+    from ace.runners import LearningOptions, TraceAnalyser
 
 __all__ = ["command"]
 
@@ -135,33 +132,10 @@ class Learn(LearningCommand):
             f"{place.name!r} does not record what it has learned from, so every trace is learned; a .db skillbook does"
         )
 
-    def runner(
-        self,
-        client: LLMClientLike,
-        book: Skillbook,
-        place: SkillbookPlace,
-        *,
-        reflector: ReflectorLike,
-        merge: bool,
-        allow: Sequence[GuardedKind],
-        provenance: Provenance,
-        proofs: ProofOptions,
-    ) -> TraceAnalyser:
+    def runner(self, client: LLMClientLike, reflector: ReflectorLike, options: LearningOptions) -> TraceAnalyser:
         """Return a runner with a reflector, a skill manager, and an agent that proves the skills."""
-        from ace.protocols.deduplication import DeduplicationConfig
         from ace.roles import agent_for, skill_manager_for
         from ace.runners import TraceAnalyser
-        from ace.steps.checkpoint import SaveSkillbookStep
 
-        return TraceAnalyser.from_roles(
-            reflector=reflector,
-            skill_manager=skill_manager_for(client),
-            proof_agent=agent_for(client),
-            skillbook=book,
-            dedup_config=DeduplicationConfig(enabled=merge),
-            allow=allow,
-            provenance=provenance,
-            **proofs,
-            extra_steps=[] if place.keeps_history else [SaveSkillbookStep(place.location, book)],
-            failures_path=place.failures_file,
-        )
+        options = {**options, "proof_agent": agent_for(client)}
+        return TraceAnalyser.from_roles(reflector=reflector, skill_manager=skill_manager_for(client), **options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 from cyclopts import Parameter
 
 from ace.cli.inputs import GatheredTraces
-from ace.cli.learning.learning_command import LearningCommand, ProofOptions, Results, RunFlags
+from ace.cli.learning.learning_command import LearningCommand, Results, RunFlags
 from ace.cli.learning.run_plan import RunPlan
 from ace.cli.learning.sample_files import samples_in
 from ace.cli.learning.validated_run import ValidationOptions, run_with_validation, validation_samples
@@ -21,10 +21,7 @@ from ace.environments import Match, Sample, SimpleEnvironment
 if TYPE_CHECKING:
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import ReflectorLike
-    from ace.runners import ACE, RunOptions, TraceAnalyser
-    from ace.skill import Provenance
-    from ace.skillbook import Skillbook
-    from ace.steps.leakage_guard import GuardedKind
+    from ace.runners import ACE, LearningOptions, RunOptions, TraceAnalyser
 
 __all__ = ["command"]
 
@@ -102,37 +99,25 @@ class Train(LearningCommand):
             validation_samples(self.validation, samples, self.max_input_bytes)
         return samples
 
-    def runner(
-        self,
-        client: LLMClientLike,
-        book: Skillbook,
-        place: SkillbookPlace,
-        *,
-        reflector: ReflectorLike,
-        merge: bool,
-        allow: Sequence[GuardedKind],
-        provenance: Provenance,
-        proofs: ProofOptions,
-    ) -> ACE:
+    def saves_after_each_input(self, place: SkillbookPlace) -> bool:
+        """Return whether the run saves the skillbook to its file; with validation, the schedule does.
+
+        Args:
+            place: The skillbook that learns.
+        """
+        return super().saves_after_each_input(place) and not self.validation.validate
+
+    def runner(self, client: LLMClientLike, reflector: ReflectorLike, options: LearningOptions) -> ACE:
         """Return a runner with all three roles."""
-        from ace.protocols.deduplication import DeduplicationConfig
         from ace.roles import agent_for, skill_manager_for
         from ace.runners import ACE
-        from ace.steps.checkpoint import SaveSkillbookStep
 
-        is_saved_here = not place.keeps_history and not self.validation.validate
         return ACE.from_roles(
             agent=agent_for(client),
             reflector=reflector,
             skill_manager=skill_manager_for(client),
             environment=SimpleEnvironment(self.environment),
-            skillbook=book,
-            dedup_config=DeduplicationConfig(enabled=merge),
-            allow=allow,
-            provenance=provenance,
-            **proofs,
-            extra_steps=[SaveSkillbookStep(place.location, book)] if is_saved_here else [],
-            failures_path=place.failures_file,
+            **options,
         )
 
     def run(

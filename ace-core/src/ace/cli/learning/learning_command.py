@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from cyclopts import Parameter
 
@@ -18,27 +18,17 @@ from ace.cli.skillbooks.opening import SkillbookPlace
 from ace.skill import Provenance
 from ace.steps.leakage_guard import GuardedKind
 from ace.steps.prove import Unproven
-from ace.steps.tail import Prove
 
 if TYPE_CHECKING:
     from ace.context import ACEStepContext
     from ace.pipeline import SampleResult
     from ace.protocols.llm import LLMClientLike
     from ace.protocols.roles import ReflectorLike
-    from ace.runners import ACE, RunOptions, TraceAnalyser
-    from ace.skillbook import Skillbook
+    from ace.runners import ACE, LearningOptions, RunOptions, TraceAnalyser
 
-__all__ = ["LearningCommand", "ProofOptions", "Results", "RunFlags"]
+__all__ = ["LearningCommand", "Results", "RunFlags"]
 
 Results = Sequence["SampleResult[ACEStepContext]"]
-
-
-class ProofOptions(TypedDict):
-    """What a runner is told about proofs; see `LearningSettings`."""
-
-    prove: Prove
-    unproven: Unproven
-    final_test: bool
 
 
 @Parameter(name="*")
@@ -89,15 +79,6 @@ class RunFlags:
     """Resume the unfinished run over these inputs, but do not retry failed inputs."""
     dry_run: Annotated[bool, Flag] = False
     """Write nothing; the report is the same."""
-
-    @property
-    def proofs(self) -> ProofOptions:
-        """What the runner is told about proofs."""
-        return ProofOptions(
-            prove="auto" if self.prove is None else self.prove,
-            unproven=self.unproven,
-            final_test=not self.no_final_test,
-        )
 
     def reflector_for(self, client: LLMClientLike) -> ReflectorLike:
         """Return the reflector.
@@ -174,30 +155,22 @@ class LearningCommand(ABC):
         """
         return ""
 
+    def saves_after_each_input(self, place: SkillbookPlace) -> bool:
+        """Return whether the run saves the skillbook to its file; a store commits every change itself.
+
+        Args:
+            place: The skillbook that learns.
+        """
+        return not place.keeps_history
+
     @abstractmethod
-    def runner(
-        self,
-        client: LLMClientLike,
-        book: Skillbook,
-        place: SkillbookPlace,
-        *,
-        reflector: ReflectorLike,
-        merge: bool,
-        allow: Sequence[GuardedKind],
-        provenance: Provenance,
-        proofs: ProofOptions,
-    ) -> ACE | TraceAnalyser:
+    def runner(self, client: LLMClientLike, reflector: ReflectorLike, options: LearningOptions) -> ACE | TraceAnalyser:
         """Return the runner.
 
         Args:
-            client: The client of its roles.
-            book: The skillbook that learns.
-            place: Where it is open.
-            reflector: Finds out what an input teaches.
-            merge: Whether similar skills are merged.
-            allow: What is learned although the guard would reject it.
-            provenance: What is kept of an input besides its skills.
-            proofs: Whether and how what is learned is proven.
+            client: The client of its other roles.
+            reflector: Its reflector.
+            options: The settings of learning.
         """
 
     def run(

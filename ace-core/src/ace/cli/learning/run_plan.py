@@ -31,7 +31,7 @@ from ace.runners.run_session import SkillbookNotWrittenError
 if TYPE_CHECKING:
     from ace.cli.learning.run_report import RunReport
     from ace.protocols.llm import LLMClientLike
-    from ace.runners import ACE, FailedSample, RunOptions, TraceAnalyser
+    from ace.runners import ACE, FailedSample, LearningOptions, RunOptions, TraceAnalyser
     from ace.skillbook import Skillbook
 
 __all__ = ["RunPlan"]
@@ -122,16 +122,7 @@ class RunPlan:
         counts: RunCounts,
         run: _ChosenRun,
     ) -> _Done:
-        runner = self.command.runner(
-            client,
-            book,
-            place,
-            reflector=self.options.reflector_for(client),
-            merge=not self.options.no_merge,
-            allow=self.settings.allowed,
-            provenance=self.settings.provenance,
-            proofs=self.options.proofs,
-        )
+        runner = self.command.runner(client, self.options.reflector_for(client), self._learning_options(book, place))
         results: list[Results] = []
         stopped_by = _run_learning(
             lambda token: results.append(self._run(runner, inputs, place, token, run)),
@@ -146,6 +137,24 @@ class RunPlan:
         further = self.command.further_results(results[0], self.settings.epochs) if results else {}
         problems = self.command.problems(results[0]) if results else ()
         return _Done(stopped_by, runner.failures, further, problems)
+
+    def _learning_options(self, book: Skillbook, place: SkillbookPlace) -> LearningOptions:
+        from ace.protocols.deduplication import DeduplicationConfig
+        from ace.steps.checkpoint import SaveSkillbookStep
+
+        return {
+            "skillbook": book,
+            "dedup_config": DeduplicationConfig(enabled=not self.options.no_merge),
+            "allow": self.settings.allowed,
+            "provenance": self.settings.provenance,
+            "prove": "auto" if self.options.prove is None else self.options.prove,
+            "unproven": self.options.unproven,
+            "final_test": not self.options.no_final_test,
+            "extra_steps": (
+                [SaveSkillbookStep(place.location, book)] if self.command.saves_after_each_input(place) else []
+            ),
+            "failures_path": place.failures_file,
+        }
 
     def _report(self, target: SkillbookPlace, report: RunReport, run: _ChosenRun, done: _Done) -> None:
         if self.as_json:
