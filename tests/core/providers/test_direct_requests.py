@@ -457,4 +457,6 @@ def test_a_key_that_cannot_be_sent_does_not_show() -> None:
             outcome = call(request("openai/scripted", server.api_base, api_key=key))
             assert isinstance(outcome, Failed)
             assert (outcome.status_code, server.requests) == (400, [])
-            assert outcome.reason == "the request cannot be sent: a header contains a character that HTTP does not allow"
+            assert (
+                outcome.reason == "the request cannot be sent: a header contains a character that HTTP does not allow"
+            )
