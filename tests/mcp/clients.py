@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -146,9 +147,11 @@ def content_of(result: CallToolResult) -> dict[str, Any]:
 
 
 def error_of(result: CallToolResult) -> tuple[str, str, dict[str, Any]]:
-    """The code, the message and the details of an error, whose text says the same."""
+    """The code, the message and the details of an error: a sentence, and the same as JSON."""
     assert result.is_error, result
-    error: dict[str, Any] = result.structured_content
+    assert result.structured_content is None
+    sentence, found = [getattr(each, "text", "") for each in result.content]
+    error: dict[str, Any] = json.loads(found)
     assert set(error) == {"code", "message", "details"}
-    assert [getattr(each, "text", "") for each in result.content] == [f"{error['code']}: {error['message']}"]
+    assert sentence == f"{error['code']}: {error['message']}"
     return error["code"].removeprefix("ACE_MCP_"), error["message"], error["details"]

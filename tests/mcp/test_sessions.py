@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from ace import LiteLLMClient, Skillbook
+from ace import LiteLLMClient
 from ace_mcp import MCPServerConfig, MCPToolError, SessionRegistry
 from ace_mcp.models import SessionConfig
 from ace_mcp.sessions import SessionModel
@@ -160,11 +160,19 @@ def test_two_clients_teach_one_skillbook_at_the_same_time(world: World) -> None:
     assert sorted(world.lessons()) == sorted(f"Remember LESSON {word}." for each in words for word in each)
 
 
-def test_a_skillbook_that_is_not_a_store_is_refused(world: World) -> None:
+@pytest.mark.parametrize(
+    ("skillbook", "said"),
+    [("skills.json", "--skillbook NAME.db"), ("acme://team", "cannot be opened"), ("broken.db", "cannot be opened")],
+)
+def test_a_skillbook_that_cannot_be_used_is_said_to_be_so(world: World, skillbook: str, said: str) -> None:
+    (world.folder / "broken.db").write_text("not a database", encoding="utf-8")
+    place = skillbook if "://" in skillbook else str(world.folder / skillbook)
+
     async def converse() -> None:
-        async with world.connect(skillbook=str(world.folder / "skills.json")) as client:
-            code, message, _ = error_of(await client.call_tool("ace.skillbook.get", {"session_id": "s"}))
-            assert (code, "--skillbook NAME.db" in message) == ("VALIDATION_ERROR", True)
+        async with world.connect(skillbook=place) as client:
+            for name, given in (("ace.skillbook.get", {}), ("ace.ask", {"question": "?"})):
+                code, message, _ = error_of(await client.call_tool(name, {"session_id": "s", **given}))
+                assert (code, said in message) == ("INTERNAL_ERROR", True), message
 
     anyio.run(converse)
-    assert Skillbook().skills() == []
+    assert (world.folder / "broken.db").read_text(encoding="utf-8") == "not a database"

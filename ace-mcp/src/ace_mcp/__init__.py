@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from ace_mcp.config import MCPServerConfig
     from ace_mcp.errors import MCPToolError
     from ace_mcp.server import SkillbookServer, create_server
-    from ace_mcp.sessions import Session, SessionRegistry
+    from ace_mcp.sessions import Session, SessionModel, SessionRegistry
 
 __all__ = [
     "MCPServerConfig",
     "MCPToolError",
     "Session",
+    "SessionModel",
     "SessionRegistry",
     "SkillbookServer",
     "create_server",
@@ -30,6 +31,7 @@ __getattr__, __dir__ = lazy_exports(
         "MCPServerConfig": "config",
         "MCPToolError": "errors",
         "Session": "sessions",
+        "SessionModel": "sessions",
         "SessionRegistry": "sessions",
         "SkillbookServer": "server",
         "create_server": "server",

@@ -34,11 +34,11 @@ class ErrorCode(StrEnum):
     TIMEOUT = "ACE_MCP_TIMEOUT"
     """The call took too long and was stopped."""
     INTERNAL_ERROR = "ACE_MCP_INTERNAL_ERROR"
-    """A bug in the server."""
+    """A bug in the server, or a skillbook that cannot be opened or written; never caused by arguments."""
 
 
 class ErrorOutput(BaseModel):
-    """The structured content of an error."""
+    """An error, as clients receive it."""
 
     code: ErrorCode
     """What kind of error it is."""

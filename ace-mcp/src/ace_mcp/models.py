@@ -120,7 +120,7 @@ class AskInput(ToolInput):
 class AskOutput(BaseModel):
     """The result of `ace.ask`."""
 
-    session_id: str
+    session_id: str = Field(description="The session.")
     answer_id: str = Field(description="Names the answer, for ace.learn.feedback.")
     answer: str = Field(description="The answer.")
     skill_ids: list[str] = Field(description="The skills that the answer is based on.")
@@ -189,7 +189,7 @@ class SampleFailure(BaseModel):
 class LearnOutput(BaseModel):
     """The result of learning."""
 
-    session_id: str
+    session_id: str = Field(description="The session.")
     skill_count_before: int = Field(description="The number of skills in the skillbook before.")
     skill_count_after: int = Field(description="The number of skills in the skillbook now.")
     new_skill_count: int = Field(description="The number of skills that this call has added.")
@@ -253,9 +253,9 @@ class SkillbookStats(BaseModel):
 class GetSkillbookOutput(BaseModel):
     """The result of `ace.skillbook.get`."""
 
-    session_id: str
-    stats: SkillbookStats
-    skills: list[SkillOutput]
+    session_id: str = Field(description="The session.")
+    stats: SkillbookStats = Field(description="Counts of the whole skillbook.")
+    skills: list[SkillOutput] = Field(description="The skills.")
 
 
 class SkillbookFileInput(ToolInput):
@@ -270,7 +270,7 @@ class SkillbookFileInput(ToolInput):
 class SkillbookFileOutput(BaseModel):
     """The result of `ace.skillbook.save` and `ace.skillbook.load`."""
 
-    session_id: str
+    session_id: str = Field(description="The session.")
     path: str = Field(description="The file.")
     count: int = Field(description="How many skills were saved or loaded.")
 

@@ -284,12 +284,13 @@ class _ProgressReport:
 
 
 def _error_result(error: MCPToolError) -> CallToolResult:
+    """Return an error as a sentence for the model, and as JSON for programs.
+
+    It is not structured content: clients in TypeScript check that against the output schema, also in an error.
+    """
     output = error.output
-    return CallToolResult(
-        content=[TextContent(type="text", text=f"{output.code}: {output.message}")],
-        structured_content=output.model_dump(mode="json"),
-        is_error=True,
-    )
+    texts = [f"{output.code}: {output.message}", output.model_dump_json()]
+    return CallToolResult(content=[TextContent(type="text", text=text) for text in texts], is_error=True)
 
 
 def create_server(config: MCPServerConfig | None = None, *, open_model: OpenModel | None = None) -> SkillbookServer:

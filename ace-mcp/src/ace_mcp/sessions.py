@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, final
 
 from ace import ACELiteLLM, Skillbook
 from ace.integrations import ModelCalled, observing
-from ace.skillbook import has_scheme
+from ace.skillbook import SkillbookError, has_scheme
 from ace_mcp.errors import ErrorCode, MCPToolError
 from ace_mcp.models import SessionConfig
 from ace_mcp.stopping import Stop, StoppableClient, current_stop, stoppable
@@ -312,14 +312,17 @@ def _check_config(session: Session, config: SessionConfig | None) -> None:
 
 
 def _opened_book(location: str) -> Skillbook:
-    if has_scheme(location):
-        return Skillbook.open(location)
     path = Path(location)
-    if path.suffix not in (".db", ".sqlite", ".sqlite3"):
+    is_address = has_scheme(location)
+    if not is_address and path.suffix not in (".db", ".sqlite", ".sqlite3"):
         raise MCPToolError(
-            ErrorCode.VALIDATION_ERROR,
+            ErrorCode.INTERNAL_ERROR,
             f"the skillbook {location!r} is not a store, so nothing learned would be kept; start the server with "
             "--skillbook NAME.db",
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return Skillbook.open(path)
+    try:
+        if not is_address:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return Skillbook.open(location)
+    except (OSError, SkillbookError, ValueError) as error:
+        raise MCPToolError(ErrorCode.INTERNAL_ERROR, f"the skillbook cannot be opened: {error}") from error
