@@ -72,6 +72,7 @@ bench: $(ENVIRONMENT) ## Run the benchmarks and print their table
 	python -m benchmarks.transcripts
 	python -m benchmarks.similarity
 	python -m benchmarks.reflection
+	python -m benchmarks.tracing
 	python -m benchmarks.comparison
 
 .PHONY: docs

@@ -176,6 +176,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks.transcripts", "--quick")
     session.run("python", "-m", "benchmarks.similarity")
     session.run("python", "-m", "benchmarks.reflection", "--quick")
+    session.run("python", "-m", "benchmarks.tracing", "--quick")
     session.run("python", "-m", "benchmarks.comparison")
 
 

@@ -15,7 +15,11 @@ from ace.integrations import DONE, WITH_FAILURES, UsageError, print_json, print_
 
 __all__ = ["app"]
 
-app = App(name="otel", help="Check the connection to an OpenTelemetry collector.")
+app = App(
+    name="otel",
+    help="Check the connection to an OpenTelemetry collector. The options --otel [BACKEND] and --otel-content of all "
+    "commands send their spans there.",
+)
 
 _SECONDS: Final = 10.0
 _MOST_SHOWN: Final = 200

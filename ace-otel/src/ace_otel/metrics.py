@@ -25,7 +25,8 @@ _Attributes = tuple[tuple[str, "AttributeValue"], ...]
 class RunMetrics:
     """Counts the events of runs.
 
-    Counters are summed up here and read when metrics are sent, so that counting one event costs the run little.
+    Counters are summed up here, and histograms are filled when metrics are sent, so that counting one event costs the
+    run little.
 
     Args:
         meter: Where the instruments are created.
@@ -34,6 +35,8 @@ class RunMetrics:
     def __init__(self, meter: Meter) -> None:
         self._lock = threading.Lock()
         self._counts: dict[str, Counter[_Attributes]] = {}
+        self._calls: list[tuple[_Attributes, int, int, float]] = []
+        """The calls that are not in the histograms yet: attributes, tokens in, tokens out, seconds."""
         self._in_flight = 0
         self._in_steps = Counter({True: 0, False: 0})
         self._tokens = meter.create_histogram(
@@ -87,6 +90,7 @@ class RunMetrics:
         counts = self._counts.setdefault(name, Counter())
 
         def read(_: CallbackOptions) -> Iterable[Observation]:
+            self._fill_histograms()
             with self._lock:
                 return [Observation(value, dict(attributes)) for attributes, value in counts.items()]
 
@@ -107,17 +111,26 @@ class RunMetrics:
         if event.recorded:  # an earlier call of the run has paid for it
             self._add("ace.model.recorded_calls", 1, (names.REQUEST_MODEL, event.model), (names.ROLE, event.role))
             return
-        attributes = {
-            names.OPERATION: "chat",
-            names.PROVIDER: names.provider_of(event.model),
-            names.REQUEST_MODEL: event.model.rpartition("/")[2],
-            names.ROLE: event.role,
-        }
-        self._tokens.record(event.input_tokens, {**attributes, names.TOKEN_TYPE: "input"})
-        self._tokens.record(event.output_tokens, {**attributes, names.TOKEN_TYPE: "output"})
-        self._duration.record(event.seconds, attributes)
+        attributes = (
+            (names.OPERATION, "chat"),
+            (names.PROVIDER, names.provider_of(event.model)),
+            (names.REQUEST_MODEL, event.model.rpartition("/")[2]),
+            (names.ROLE, event.role),
+        )
+        with self._lock:
+            self._calls.append((attributes, event.input_tokens, event.output_tokens, event.seconds))
         if event.cost is not None:
-            self._add("ace.model.cost", event.cost, *attributes.items())
+            self._add("ace.model.cost", event.cost, *attributes)
+
+    def _fill_histograms(self) -> None:
+        """Record the calls since the last time. OpenTelemetry reads the counters before the histograms."""
+        with self._lock:
+            calls, self._calls = self._calls, []
+        for pairs, input_tokens, output_tokens, seconds in calls:
+            attributes = dict(pairs)
+            self._tokens.record(input_tokens, {**attributes, names.TOKEN_TYPE: "input"})
+            self._tokens.record(output_tokens, {**attributes, names.TOKEN_TYPE: "output"})
+            self._duration.record(seconds, attributes)
 
     def _count_sample(self, event: observers.SampleEnded) -> None:
         if event.seconds:  # else it was skipped, and never started

@@ -40,6 +40,7 @@ from opentelemetry.util.types import AttributeValue
 from ace.calls import redactor_for
 from ace.pipeline import PipelineCancelled
 from ace.protocols import observers
+from ace.redaction import Redactor
 from ace_otel import conventions as names
 
 __all__ = ["SpanBuilder", "check_span", "outcome_of", "run_context"]
@@ -65,6 +66,7 @@ class _Run:
     span: _Open
     runner: str
     resumed: bool
+    redactor: Redactor
     samples: dict[tuple[int, int], _Open] = field(default_factory=dict)
 
 
@@ -171,7 +173,7 @@ class SpanBuilder:
         if parent is None and not is_first:
             parent = first  # it was sent when the earlier call ended
         links = [Link(first)] if event.resumed and not is_first else []
-        run = _Run(_Open(context, parent, self._now(), links=links), event.runner, event.resumed)
+        run = _Run(_Open(context, parent, self._now(), links=links), event.runner, event.resumed, redactor_for())
         with self._lock:
             self._runs[event.run_id] = run
 
@@ -207,11 +209,11 @@ class SpanBuilder:
         with self._lock:
             run = self._runs.get(event.run_id)
             span = None if run is None else run.samples.pop((event.epoch, event.index), None)
-        if span is None:  # an earlier call of the run had learned it, so there was nothing to do
+        if run is None or span is None:  # an earlier call of the run had learned it, so there was nothing to do
             return
         attributes: dict[str, AttributeValue] = {
             names.RUN_ID: event.run_id,
-            names.TRACE_ID: redactor_for().redact_name(event.trace_id),
+            names.TRACE_ID: run.redactor.redact_name(event.trace_id),
             names.EPOCH: event.epoch,
             names.INDEX: event.index,
             names.OUTCOME: outcome_of(event),
