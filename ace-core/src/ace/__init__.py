@@ -105,6 +105,7 @@ if TYPE_CHECKING:
         IntegrationRunner,
         RecordedTrace,
         TraceAnalyser,
+        TraceGroup,
     )
     from ace.skill import (
         CaseCheck,
@@ -210,6 +211,7 @@ __all__ = [
     "TaskEnvironment",
     "TopSkills",
     "TraceAnalyser",
+    "TraceGroup",
     "UnusableAnswerError",
     "UpdateBatch",
     "UpdateOperation",
@@ -306,6 +308,7 @@ _find, __dir__ = _lazy_exports(
         "TaskEnvironment": "environments",
         "TopSkills": "retrieval",
         "TraceAnalyser": "runners",
+        "TraceGroup": "runners",
         "UnusableAnswerError": "protocols",
         "UpdateBatch": "updates",
         "UpdateOperation": "updates",
@@ -337,6 +340,7 @@ _PACKAGES = frozenset(
         "evaluation",
         "gc_pause",
         "integrations",
+        "json_edit",
         "json_fields",
         "lazy_exports",
         "managed_block",
