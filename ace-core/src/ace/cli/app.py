@@ -41,6 +41,8 @@ _NUMBERS = {int: "a whole number", float: "a number"}
 def build_app(arguments: Sequence[str] = ()) -> App:
     """Return the app with all commands. Only the module of the command that is called is imported.
 
+    Plugins are not looked for if a built-in command is called.
+
     Args:
         arguments: What follows `ace`. The command called shows its own help, which is longer than its summary.
 
@@ -59,8 +61,9 @@ def build_app(arguments: Sequence[str] = ()) -> App:
     built_in = load_hooks(command_table, "ace", "ace-core", own_names=False).specs_of(CommandSpec)
     for spec in built_in:
         app.command(spec.target, name=spec.name, help=None if spec.name in arguments[:1] else spec.summary)
-    add_plugin_commands(app, arguments, built_in_names())
-    if arguments[:1] and arguments[0] in built_in_names() and arguments[1:2] in ([], ["--help"], ["-h"]):
+    if not arguments or arguments[0] not in built_in_names():
+        add_plugin_commands(app, arguments, built_in_names())
+    elif arguments[1:2] in ([], ["--help"], ["-h"]):
         _import_commands(app[arguments[0]])
     return app
 

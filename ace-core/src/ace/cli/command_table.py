@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from ace.plugins import CommandSpec, hookimpl
+from ace.plugins import hookimpl
 
-__all__ = ["ACE_API", "ace_commands", "built_in_names"]
+if TYPE_CHECKING:
+    from ace.plugins import CommandSpec
+
+__all__ = ["ACE_API", "ace_commands", "built_in_names", "built_in_summaries"]
 
 ACE_API = 1
 
@@ -31,8 +35,15 @@ def ace_commands() -> Iterator[CommandSpec]:
         >>> "completion" in [spec.name for spec in ace_commands()]
         True
     """
+    from ace.plugins import CommandSpec  # the overview of all commands does not need it
+
     for name, attribute, summary in _BUILT_IN:
         yield CommandSpec(name=name, target=f"ace.cli.commands.{name}:{attribute}", summary=summary)
+
+
+def built_in_summaries() -> dict[str, str]:
+    """Return what each command does, by name."""
+    return {name: summary for name, _, summary in sorted(_BUILT_IN)}
 
 
 def built_in_names() -> set[str]:

@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from ace.cli.command_table import ace_commands, built_in_names
+from ace.cli.command_table import built_in_names, built_in_summaries
 
 __all__ = ["EPILOGUE", "HELP", "overview"]
 
@@ -49,9 +49,9 @@ def overview() -> str:
         >>> print(overview().partition("\\n")[0])
         Usage: ace COMMAND [OPTIONS] [ARGUMENTS]
     """
-    from ace.plugins.access import plugin_commands
+    from ace.plugins.catalogue import plugin_commands
 
-    built_in = {spec.name: spec.summary for spec in sorted(ace_commands(), key=lambda spec: spec.name)}
+    built_in = built_in_summaries()
     plugins = {command.name.replace("_", "-"): command.summary for command in plugin_commands()}
     of_plugins = {name: summary for name, summary in plugins.items() if name not in built_in}
     width = min(_columns(), _WIDEST)
@@ -89,8 +89,7 @@ def _rows(summaries: Mapping[str, str], indent: int, width: int) -> Iterator[str
 
 def _broken_plugins() -> list[str]:
     """Return the plugins that will not work, as far as that is known without importing them."""
-    from ace.plugins.access import plugin_commands
-    from ace.plugins.catalogue import catalogue
+    from ace.plugins.catalogue import catalogue, plugin_commands
 
     broken = {
         plugin.installed.name

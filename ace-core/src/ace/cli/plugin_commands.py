@@ -148,7 +148,8 @@ def add_plugin_commands(app: App, arguments: Sequence[str], built_in: Collection
     Raises:
         PluginError: The command that is called cannot be imported.
     """
-    from ace.plugins.access import load_command, plugin_commands
+    from ace.plugins.access import load_command
+    from ace.plugins.catalogue import plugin_commands
 
     for command in plugin_commands():
         shown = command.name.replace("_", "-")
@@ -200,7 +201,7 @@ def plugin_called(arguments: Sequence[str]) -> str | None:
     Args:
         arguments: What follows `ace`.
     """
-    from ace.plugins.access import plugin_commands
+    from ace.plugins.catalogue import plugin_commands
 
     names = {command.name for command in plugin_commands()}
     return next((name for name in names if arguments and arguments[0].replace("-", "_") == name), None)

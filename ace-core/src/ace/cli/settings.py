@@ -14,11 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ace.cli.errors import UsageError
 from ace.skill import PROVENANCES, Provenance
-from ace.steps.leakage_guard import GuardedKind, guarded_kinds
+
+if TYPE_CHECKING:
+    from ace.steps.leakage_guard import GuardedKind
 
 __all__ = [
     "FIELDS",
@@ -83,8 +85,8 @@ class SettingField:
     """Whether the value is never shown."""
     choices: Sequence[str] = ()
     """The texts that a value may be; none if it may be any."""
-    words: Sequence[str] = ()
-    """What a value is made of, with commas between them; a settings file may also have a list."""
+    words: Callable[[], Sequence[str]] | None = None
+    """Returns what a value is made of, with commas between them; a settings file may also have a list."""
 
     @property
     def variable(self) -> str:
@@ -100,8 +102,8 @@ class SettingField:
         Raises:
             ValueError: It has another type, or is out of range. The text says what is accepted.
         """
-        if self.words:
-            return self._checked_words(value)
+        if self.words is not None:
+            return self._checked_words(value, self.words())
         if self.choices and isinstance(value, str) and value.strip() not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}, got {_short(value)}")
         if self.kind is str and isinstance(value, str):
@@ -119,14 +121,14 @@ class SettingField:
         shown = "" if self.is_secret else f", got {_short(value)}"
         raise ValueError(f"must be {self._wanted}{shown}")
 
-    def _checked_words(self, value: object) -> str | None:
+    def _checked_words(self, value: object, known: Sequence[str]) -> str | None:
         given = value.split(",") if isinstance(value, str) else value
         if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
             raise ValueError(f"must be a list of words, got {_short(value)}")
         found = [word.strip() for word in given if word.strip()]
         for word in found:
-            if word not in self.words:
-                raise ValueError(f"knows {', '.join(self.words)}, not {_short(word)}")
+            if word not in known:
+                raise ValueError(f"knows {', '.join(known)}, not {_short(word)}")
         return ",".join(found) or None
 
     def _is_in_range(self, value: float) -> bool:
@@ -173,6 +175,12 @@ def _short(value: object) -> str:
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."
 
 
+def _guarded_kinds() -> Sequence[str]:
+    from ace.steps.leakage_guard import guarded_kinds  # slow to import, and hardly any command is given this setting
+
+    return guarded_kinds()
+
+
 FIELDS: Final[Sequence[SettingField]] = (
     SettingField(name="model", kind=str, help="The model, in LiteLLM notation: openai/NAME, anthropic/NAME."),
     SettingField(
@@ -212,7 +220,7 @@ FIELDS: Final[Sequence[SettingField]] = (
         name="allow",
         kind=str,
         help="Classes of sensitive text that are neither redacted nor rejected.",
-        words=guarded_kinds(),
+        words=_guarded_kinds,
     ),
     SettingField(
         name="provenance",

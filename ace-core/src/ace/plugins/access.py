@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,7 +37,6 @@ __all__ = [
     "load_command",
     "observer_options",
     "only",
-    "plugin_commands",
     "temporary",
 ]
 
@@ -187,25 +185,6 @@ def _watched(create: Callable[..., StepProtocol[Any]], code: PluginCode) -> Call
             return create(*args, **kwargs)
 
     return created
-
-
-@dataclass(frozen=True, slots=True)
-class _PluginCommand:
-    """A subcommand in the help of `ace`."""
-
-    name: str
-    """The name of the plugin."""
-    summary: str
-    """A description of one line."""
-
-
-def plugin_commands() -> list[_PluginCommand]:
-    """Return the subcommands of all plugins, by name. Plugins are not imported; only their sources are read."""
-    return [
-        _PluginCommand(plugin.installed.name, plugin.source.command_summary or plugin.installed.summary)
-        for plugin in catalogue().giving("commands")
-        if plugin.source is not None
-    ]
 
 
 def observer_options(option: str) -> list[ObserverOption]:

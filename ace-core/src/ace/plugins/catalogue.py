@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import threading
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from ace.plugins.discovery import RESERVED, Discovery, InstalledPlugin, discover, normalised
 from ace.plugins.errors import (
@@ -21,15 +20,29 @@ from ace.plugins.errors import (
     PluginLoadError,
     UnknownPluginError,
 )
-from ace.plugins.loading import check_api, loading_lock
+from ace.plugins.hooks import check_api
 
 if TYPE_CHECKING:
     from ace.plugins.hook_source import HookSource
     from ace.plugins.loading import LoadedPlugin
 
-__all__ = ["Catalogue", "CataloguedPlugin", "PluginInfo", "catalogue", "described", "list_plugins"]
+__all__ = [
+    "Catalogue",
+    "CataloguedPlugin",
+    "PluginCommand",
+    "PluginInfo",
+    "catalogue",
+    "described",
+    "list_plugins",
+    "loading_lock",
+    "plugin_commands",
+]
 
 _logger = logging.getLogger(__name__)
+
+loading_lock: Final = threading.RLock()
+"""Held while plugins are loaded and registered. A single lock avoids deadlocks: a plugin that is being loaded may use a
+registry, and using a registry loads plugins."""
 
 
 @final
@@ -216,6 +229,8 @@ class Catalogue:
         if wanted in RESERVED:
             return f"plugin {wanted!r} is not installed; it comes with {RESERVED[wanted]!r}"
         known = sorted({plugin.installed.name for plugin in self.plugins()})
+        import difflib  # only for the error
+
         near = difflib.get_close_matches(wanted, known, n=1)
         if near:
             return f"no such plugin: {name!r}; did you mean {near[0]!r}?"
@@ -239,6 +254,25 @@ def catalogue() -> Catalogue:
             for warning in _catalogue.warnings:
                 _logger.warning("%s", warning)
         return _catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class PluginCommand:
+    """A subcommand in the help of `ace`."""
+
+    name: str
+    """The name of the plugin."""
+    summary: str
+    """A description of one line."""
+
+
+def plugin_commands() -> list[PluginCommand]:
+    """Return the subcommands of all plugins, by name. Plugins are not imported; only their sources are read."""
+    return [
+        PluginCommand(plugin.installed.name, plugin.source.command_summary or plugin.installed.summary)
+        for plugin in catalogue().giving("commands")
+        if plugin.source is not None
+    ]
 
 
 def _switched_off(plugin: InstalledPlugin) -> str:

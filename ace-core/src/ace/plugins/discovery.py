@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ace.plugins.errors import PluginConflictError, PluginError, PluginLoadError
 from ace.plugins.hooks import ENTRY_POINT_GROUP
 
 if TYPE_CHECKING:
-    from importlib_metadata import Distribution
+    from importlib_metadata import Distribution, EntryPoint
 
 __all__ = [
     "BUILT_IN_NAMES",
@@ -250,13 +250,10 @@ def read_entry_points() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
     from importlib_metadata import entry_points  # seldom needed by what else is read here, and slow to import
 
     try:
-        found: list[EntryPointLike] = list(entry_points(group=ENTRY_POINT_GROUP))
-        for entry_point in found:
-            _check(entry_point)
+        return [_with_headers(entry_point) for entry_point in entry_points(group=ENTRY_POINT_GROUP)], ()
     except Exception:
         # Damaged metadata raise errors of many types, which do not name the distribution.
         return _read_one_by_one()
-    return found, ()
 
 
 def _read_one_by_one() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
@@ -269,9 +266,7 @@ def _read_one_by_one() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
         gives_plugins = ENTRY_POINT_GROUP in (distribution.read_text("entry_points.txt") or "")
         try:
             name = normalised(distribution.name)
-            own: list[EntryPointLike] = list(distribution.entry_points.select(group=ENTRY_POINT_GROUP))
-            for entry_point in own:
-                _check(entry_point)
+            own = [_with_headers(each) for each in distribution.entry_points.select(group=ENTRY_POINT_GROUP)]
             if name not in seen:  # Python imports the first one of a distribution that is on the path twice
                 found += own
             seen.add(name)
@@ -281,9 +276,42 @@ def _read_one_by_one() -> tuple[Sequence[EntryPointLike], Sequence[str]]:
     return found, warnings
 
 
-def _check(entry_point: EntryPointLike) -> None:
-    if entry_point.dist is not None and not (entry_point.dist.name and entry_point.dist.version):
+class _Headers(NamedTuple):
+    """What is needed of a distribution."""
+
+    name: str
+    version: str
+    metadata: Mapping[str, str]
+
+
+class _EntryPoint(NamedTuple):
+    name: str
+    value: str
+    dist: _Headers | None
+
+
+def _with_headers(entry_point: EntryPoint) -> _EntryPoint:
+    """Return the entry point with what is needed of its distribution."""
+    distribution = entry_point.dist
+    return _EntryPoint(entry_point.name, entry_point.value, None if distribution is None else _headers_of(distribution))
+
+
+def _headers_of(distribution: Distribution) -> _Headers:
+    """Read the headers of the metadata; the library parses all of it as an e-mail, which is slow to import.
+
+    Raises:
+        ValueError: The name or the version is missing.
+    """
+    files = map(distribution.read_text, ("METADATA", "PKG-INFO", ""))
+    found: dict[str, str] = {}
+    for line in next(filter(None, files), "").splitlines():
+        if not line.strip():
+            break  # the description follows
+        name, _, value = line.partition(":")
+        found.setdefault(name.title(), value.strip())
+    if not (found.get("Name") and found.get("Version")):
         raise ValueError("the name or the version is missing")
+    return _Headers(found["Name"], found["Version"], found)
 
 
 def _warning(distribution: Distribution) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pluggy
 
+from ace.plugins.errors import PluginApiError
+
 if TYPE_CHECKING:
     from ace.plugins.specs import (
         CommandSpec,
@@ -19,10 +21,24 @@ if TYPE_CHECKING:
         TraceConverterSpec,
     )
 
-__all__ = ["ENTRY_POINT_GROUP", "HOOKS", "hook_names", "hookimpl", "undecorated_hook", "unknown_hook"]
+__all__ = [
+    "ACCEPTED_API",
+    "ENTRY_POINT_GROUP",
+    "HOOKS",
+    "check_api",
+    "hook_names",
+    "hookimpl",
+    "undecorated_hook",
+    "unknown_hook",
+]
 
 ENTRY_POINT_GROUP: Final = "ace.plugins"
 """The group of entry points; the name of an entry point is the name of the plugin."""
+
+CURRENT_API: Final = 1
+"""The current value of `ACE_API`."""
+ACCEPTED_API: Final = (1,)
+"""The supported values of `ACE_API`: the current one and, later, the previous one."""
 
 hookimpl = pluggy.HookimplMarker("ace")
 """The decorator for the hooks of a plugin."""
@@ -147,6 +163,32 @@ HOOKS: Final = {
     "embedders": "EmbedderSpec",
 }
 """The kinds of things that a plugin can provide, each with its spec; the hook of `runners` is `ace_runners`."""
+
+
+def check_api(api: object, owner: str) -> None:
+    """Check the `ACE_API` of a hook module.
+
+    Args:
+        api: The value; None if the module does not have one.
+        owner: The names of the plugin and its distribution, for errors.
+
+    Raises:
+        PluginApiError: This version of ace-core does not support the value.
+
+    Example:
+        >>> check_api(CURRENT_API, "plugin 'acme' of ace-acme 1.0")
+    """
+    if type(api) is int and api in ACCEPTED_API:
+        return
+    if api is None:
+        said, fix = "its hook module has no ACE_API", f"add ACE_API = {CURRENT_API}"
+    elif type(api) is not int:
+        said, fix = f"ACE_API must be a whole number, got {api!r}", f"write ACE_API = {CURRENT_API}"
+    elif api > CURRENT_API:
+        said, fix = f"it is written for plugin API {api}, newer than {CURRENT_API}", "update ace-core"
+    else:
+        said, fix = f"it is written for plugin API {api}, older than {min(ACCEPTED_API)}", "update the plugin"
+    raise PluginApiError(f"{owner}: {said}; {fix}")
 
 
 def hook_names() -> str:

@@ -1,7 +1,7 @@
 """Loads one plugin: imports its hook module, calls its hooks and checks their specs, whose targets are imported later.
 
 All code of plugins runs inside `_plugin_code`, which attributes its errors to the plugin. Plugins are loaded and
-registered with `loading_lock` held, on the thread that first uses them.
+registered with `loading_lock` of the catalogue held, on the thread that first uses them.
 """
 
 from __future__ import annotations
@@ -19,39 +19,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 import pluggy
 
 from ace.plugins import hooks, specs
-from ace.plugins.errors import MissingFrameworkError, PluginApiError, PluginError, PluginLoadError
-from ace.plugins.hooks import HOOKS, hook_names, undecorated_hook, unknown_hook
+from ace.plugins.errors import MissingFrameworkError, PluginError, PluginLoadError
+from ace.plugins.hooks import HOOKS, check_api, hook_names, undecorated_hook, unknown_hook
 from ace.plugins.specs import Spec
 
 if TYPE_CHECKING:
     from ace.plugins.discovery import InstalledPlugin
 
 __all__ = [
-    "ACCEPTED_API",
     "LoadedPlugin",
     "PluginCode",
-    "check_api",
     "check_requirements",
     "import_hooks",
     "load",
     "load_hooks",
-    "loading_lock",
     "wrong_name",
 ]
 
 _logger = logging.getLogger(__name__)
 
-loading_lock: Final = threading.RLock()
-"""Held while plugins are loaded and registered. A single lock avoids deadlocks: a plugin that is being loaded may use a
-registry, and using a registry loads plugins."""
-
 SLOW_AFTER: Final = 5.0
 """The time after which a warning names the plugin that the program is waiting for, in seconds."""
-
-CURRENT_API: Final = 1
-"""The current value of `ACE_API`."""
-ACCEPTED_API: Final = (1,)
-"""The supported values of `ACE_API`: the current one and, later, the previous one."""
 
 SomeSpec = TypeVar("SomeSpec", bound=Spec)
 
@@ -187,32 +175,6 @@ def _plugin_code(failure: str, doing: str, hint: str = "") -> Iterator[None]:
         raise PluginLoadError(f"{failure}: {said}{hint}") from error
 
 
-def check_api(api: object, owner: str) -> None:
-    """Check the `ACE_API` of a hook module.
-
-    Args:
-        api: The value; None if the module does not have one.
-        owner: The names of the plugin and its distribution, for errors.
-
-    Raises:
-        PluginApiError: This version of ace-core does not support the value.
-
-    Example:
-        >>> check_api(CURRENT_API, "plugin 'acme' of ace-acme 1.0")
-    """
-    if type(api) is int and api in ACCEPTED_API:
-        return
-    if api is None:
-        said, fix = "its hook module has no ACE_API", f"add ACE_API = {CURRENT_API}"
-    elif type(api) is not int:
-        said, fix = f"ACE_API must be a whole number, got {api!r}", f"write ACE_API = {CURRENT_API}"
-    elif api > CURRENT_API:
-        said, fix = f"it is written for plugin API {api}, newer than {CURRENT_API}", "update ace-core"
-    else:
-        said, fix = f"it is written for plugin API {api}, older than {min(ACCEPTED_API)}", "update the plugin"
-    raise PluginApiError(f"{owner}: {said}; {fix}")
-
-
 def check_requirements(requires: Iterable[str], *, needed_by: str) -> None:
     """Compare requirements with the installed distributions, without importing them.
 
@@ -282,7 +244,8 @@ class _Targets:
         """
         with self._lock:
             if reference not in self._found:
-                check_requirements(requires, needed_by=self.owner)
+                if requires:  # otherwise, the libraries that compare them need not be imported
+                    check_requirements(requires, needed_by=self.owner)
                 self._found[reference] = self._imported(reference)
             return self._found[reference]
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ace.plugins.catalogue import loading_lock
 from ace.plugins.discovery import is_strict
 from ace.plugins.errors import PluginConflictError, PluginError
-from ace.plugins.loading import PluginCode, loading_lock
+from ace.plugins.loading import PluginCode
 from ace.plugins.specs import EmbedderSpec, LLMClientSpec, ObserverSpec, Spec, StoreSpec, TraceConverterSpec
 
 if TYPE_CHECKING:

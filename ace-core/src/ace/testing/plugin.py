@@ -14,7 +14,8 @@ from ace.plugins import PluginError
 from ace.plugins.catalogue import CataloguedPlugin
 from ace.plugins.checking import resolution_problems
 from ace.plugins.hook_source import read_hook_source
-from ace.plugins.loading import ACCEPTED_API, LoadedPlugin, check_api, import_hooks, load_hooks
+from ace.plugins.hooks import ACCEPTED_API, check_api
+from ace.plugins.loading import LoadedPlugin, import_hooks, load_hooks
 from ace.testing.suite import Conformance, demand, installed_plugins, last_line, loaded_plugin, run_without
 
 __all__ = ["PluginConformance"]
