@@ -5,6 +5,7 @@ It prints CPU times and the ratios to a baseline. It exits with 1 if a result is
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -16,6 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from ace.gc_pause import gc_paused
 from ace.skill import InsightSource, Skill
 from ace.skillbook import SampleKey, Skillbook
 from ace.updates import UpdateBatch, UpdateOperation
@@ -225,6 +227,23 @@ def vectors(source: Skillbook, folder: Path) -> list[Ratio]:
     ]
 
 
+def opening(source: Skillbook, folder: Path) -> Ratio:
+    path = folder / "opened.db"
+    with Skillbook.open(path) as book:
+        book.import_skills(source)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        texts = [text for (text,) in connection.execute("SELECT data FROM skill")]
+    with Skillbook.open(path) as again:
+        check(again.dumps() == source.dumps(), "an opened store differs from what was written to it")
+
+    def open_it() -> None:
+        Skillbook.open(path).close()
+
+    with gc_paused():
+        opened, parsed = in_turns(open_it, lambda: json.loads(f"[{','.join(texts)}]"))
+    return Ratio(f"open a store of {len(source):,} skills", opened, "json.loads of its rows", parsed, most_measured=300)
+
+
 def size_of(path: Path) -> int:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -271,7 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(name)
         rows = [*prompts(book), *files(book, folder), *vectors(book, folder)]
         large = filled(LARGE)
-        rows += [*single_operations(book, large), *changes(large)]
+        rows += [opening(large, folder), *single_operations(book, large), *changes(large)]
         rows += commits({100: filled(100), SIZE: book, LARGE: large}, folder)
     show(rows, markdown=options.markdown)
     for problem in PROBLEMS:

@@ -76,6 +76,12 @@ def test_the_overview_loads_no_parser_and_no_command(tmp_path: Path, arguments: 
     assert not {module for module in loaded if module.startswith("ace.cli.commands")}
 
 
+def test_the_overview_reads_of_plugins_only_what_it_shows(tmp_path: Path) -> None:
+    _, loaded = modules_of_command(tmp_path, "--help")
+    assert "ace.plugins.catalogue" in loaded
+    assert sorted({"ace.plugins.loading", "ace.plugins.specs", "email.parser"} & loaded) == []
+
+
 def modules_of_command(folder: Path, *arguments: str) -> tuple[str, set[str]]:
     """What a command prints, and the modules that it has loaded in the end."""
     folders = [str(Path(ace.__file__).parents[1]), sysconfig.get_path("purelib")]
@@ -93,7 +99,14 @@ def test_showing_a_skillbook_loads_its_own_command_only(tmp_path: Path) -> None:
     assert "Convert the units" in printed
     commands = {module for module in loaded if module.startswith("ace.cli.commands.skillbook.")}
     assert commands == {"ace.cli.commands.skillbook.show"}
-    assert {"ace.cases", "asyncio", "http", "rich", "sqlite3"} & loaded == set()
+    assert {"ace.cases", "ace.redaction", "asyncio", "http", "rich", "sqlite3"} & loaded == set()
+
+
+@pytest.mark.parametrize("suffix", ["json", "db"])
+def test_a_built_in_command_looks_for_no_plugins(tmp_path: Path, suffix: str) -> None:
+    Skillbook().save_to_file(tmp_path / f"skills.{suffix}")
+    _, loaded = modules_of_command(tmp_path, "skillbook", "show", "--skillbook", f"skills.{suffix}")
+    assert sorted({"importlib_metadata", "packaging"} & loaded) == []
 
 
 @pytest.mark.parametrize("arguments", [["ask", "What?"], ["learn", "traces.jsonl", "--dry-run"]], ids=["ask", "learn"])

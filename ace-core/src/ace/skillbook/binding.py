@@ -65,11 +65,11 @@ def state_of(rows: Sequence[SkillRow], decisions: Sequence[tuple[str, str, str]]
     entries = {row.id: fields for row, fields in zip(rows, _fields(rows), strict=True)}
     if len(entries) != len(rows):
         raise SkillbookFileError("an id appears twice", place="skills")
-    skills = read_entries(entries)
-    for row, skill in zip(rows, skills, strict=True):
-        if row.embedding is not None:
-            skill = skill.replace(embedding=row.embedding)
-        state.put(skill, row.position)
+    skills = [
+        skill if row.embedding is None else skill.replace(embedding=row.embedding)
+        for row, skill in zip(rows, read_entries(entries), strict=True)
+    ]
+    state.fill(skills, [row.position for row in rows])
     for first, second, data in decisions:
         place = f"similarity_decisions[{f'{first},{second}'!r}]"
         fields = object_value(_parsed(data, place), place)

@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from operator import itemgetter
 from pathlib import Path
 from types import NoneType
 from typing import final
@@ -72,10 +73,12 @@ class SqliteStore:
         """Return the newest state, read in a single transaction."""
         with self._file.reading() as connection:
             head = self._head(connection)
-            skills = connection.execute(f"{_ROWS} ORDER BY position").fetchall()
+            skills = connection.execute(_ROWS).fetchall()
             vectors = read_vectors(connection)
             decisions = connection.execute("SELECT first_id, second_id, data FROM decision ORDER BY 1, 2").fetchall()
         check_values("skill", skills, id=str, position=int, data=str)
+        # They are nearly in this order; SQLite would copy the texts of all rows to sort them.
+        skills.sort(key=itemgetter(1))
         check_values("decision", decisions, first_id=str, second_id=str, data=str)
         return StoredBook(
             head, [SkillRow(id, position, data, vectors.get(id)) for id, position, data in skills], decisions

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import logging
+import operator
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import final
 
 from ace.skill import ACTIVE, SimilarityDecision, Skill, similarity_pair
@@ -190,11 +190,17 @@ class BookState:
         if self._active is not None:
             self._active.change(before, skill, self.positions[skill_id])
 
-    def fill(self, skills: list[Skill]) -> None:
-        """Put all skills, with distinct ids, into this book, which is empty and has no watcher."""
+    def fill(self, skills: list[Skill], positions: Sequence[int]) -> None:
+        """Put all skills, with distinct ids, into this book, which is empty and has no watcher.
+
+        Args:
+            skills: The skills, in any order.
+            positions: The position of each.
+        """
         self.skills = {skill.id: skill for skill in skills}
-        self.positions = dict(zip(self.skills, range(len(skills)), strict=True))
-        self.next_position = len(skills)
+        self.positions = dict(zip(self.skills, positions, strict=True))
+        self.next_position = max(positions, default=-1) + 1
+        self._unordered = any(map(operator.gt, positions, positions[1:]))
         self._active = None
         for skill in skills:
             section = self.sections.get(skill.section)
@@ -310,11 +316,11 @@ class _ActiveSkills:
     def __init__(self, skills: list[Skill], positions: list[int]) -> None:
         self.skills = skills
         self._positions = positions
-        self.sections = Counter(map(attrgetter("section"), skills))
+        self.sections = Counter(map(operator.attrgetter("section"), skills))
         """The number of skills by section."""
-        self.helpful = sum(map(attrgetter("helpful"), skills))
-        self.harmful = sum(map(attrgetter("harmful"), skills))
-        self.neutral = sum(map(attrgetter("neutral"), skills))
+        self.helpful = sum(map(operator.attrgetter("helpful"), skills))
+        self.harmful = sum(map(operator.attrgetter("harmful"), skills))
+        self.neutral = sum(map(operator.attrgetter("neutral"), skills))
 
     def change(self, before: Skill | None, after: Skill | None, position: int) -> None:
         """Replace, add or remove the skill at a position. Both skills are of the same section."""
@@ -384,7 +390,7 @@ def with_citable_ids(contents: BookContents) -> BookContents:
 def state_from(contents: BookContents) -> BookState:
     """Return a book with these contents."""
     state = BookState()
-    state.fill(contents.skills)
+    state.fill(contents.skills, range(len(contents.skills)))
     state.decisions = dict(contents.decisions)
     state.next_id = state.id_floor = contents.next_id
     return state
