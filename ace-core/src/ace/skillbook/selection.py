@@ -61,7 +61,8 @@ def estimate_tokens(text: str) -> int:
         8
     """
     kinds = text.encode("utf-8", "surrogatepass").translate(_KIND_OF_BYTE)
-    return math.ceil(sum(map(mul, _TOKENS_OF_KIND, map(kinds.count, range(len(_TOKENS_OF_KIND))))))
+    tokens: float = sum(map(mul, _TOKENS_OF_KIND, map(kinds.count, range(len(_TOKENS_OF_KIND)))))
+    return math.ceil(tokens)
 
 
 def ranked(skills: Sequence[Skill], query: str | None, ranker: Ranker) -> list[Skill]:
