@@ -22,6 +22,10 @@ __all__ = ["run"]
 
 _DEBUG_VARIABLE = "ACE_DEBUG"
 """If this environment variable is set, the traceback of an error is shown before its message."""
+_SHARED_OPTIONS = frozenset(
+    ("--help", "--json", "--yes", "--skillbook", "--model", "--api-base", "--max-tokens", "--temperature", "--timeout")
+)
+"""The options that built-in commands share. No plugin is looked for because of one: that takes as long as a command."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -135,6 +139,8 @@ def _without_observer_options(arguments: Sequence[str], environ: MutableMapping[
 
 
 def _observer_option(name: str) -> ObserverOption | None:
+    if name in _SHARED_OPTIONS:
+        return None
     from ace.plugins.access import observer_options
 
     return next((option for option in observer_options(name) if f"--{option.name}" == name), None)
