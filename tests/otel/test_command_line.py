@@ -101,3 +101,22 @@ def test_metrics_add_up_to_the_report(tmp_path: Path, server: ScriptedServer, co
     chats = [span for span in collector.spans if span.name.startswith("chat ")]
     assert len(chats) == use["calls"]
     assert sum(chat.attributes["gen_ai.usage.input_tokens"] for chat in chats) == use["input_tokens"]
+
+
+def test_texts_are_sent_only_on_request_and_redacted(
+    tmp_path: Path, server: ScriptedServer, collector: Collector
+) -> None:
+    key = "sk-proj-a1B2c3D4e5F6g7H8"
+    (tmp_path / "logs.jsonl").write_text(json.dumps({"task": f"Use {key}", "answer": "LESSON w1"}), encoding="utf-8")
+    assert learn(tmp_path, server, "--otel", environ=collector.environ).code == 0
+    assert "LESSON" not in str(collector.spans)
+    collector.spans.clear()
+    done = learn(tmp_path, server, "--again", "--otel", "--otel-content", environ=collector.environ)
+    assert done.code == 0, done.err
+    chats = [span for span in collector.spans if span.attributes.get("ace.role") == "Reflector"]
+    asked = json.loads(chats[0].attributes["gen_ai.input.messages"])
+    [answered] = json.loads(chats[0].attributes["gen_ai.output.messages"])
+    assert "LESSON w1" in str(asked) and {message["role"] for message in asked} <= {"system", "user"}
+    assert answered["role"] == "assistant" and "LESSON w1" in answered["parts"][0]["content"]
+    assert chats[0].attributes["gen_ai.response.finish_reasons"] == ["stop"]
+    assert key not in str(collector.spans)

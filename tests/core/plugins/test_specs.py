@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ace.plugins import ExecuteStepSpec, StoreSpec, TraceConverterSpec
+from ace.plugins import ExecuteStepSpec, ObserverOption, ObserverSpec, StoreSpec, TraceConverterSpec
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,13 @@ def test_a_reference_is_written_in_one_way(reference: Any) -> None:
         ExecuteStepSpec(name="acme", target="acme:Step", produces=reference)
     with pytest.raises(ValueError, match=re.escape("'package.module:attribute'")):
         TraceConverterSpec(name="acme", target="acme:Step", recognises=reference)
+
+
+def test_the_options_of_an_observer_begin_with_its_name_and_the_first_one_enables_it() -> None:
+    switch = ObserverOption(name="night-owl", summary="Watch")
+    spec = ObserverSpec(name="night_owl", target="a:b", options=(switch,))
+    variable = "ACE_NIGHT_OWL"
+    assert [spec.is_enabled({variable: value}) for value in ("1", "all", "0", "")] == [True, True, False, False]
+    assert not spec.is_enabled({}) and ObserverSpec(name="night_owl", target="a:b").is_enabled({})
+    with pytest.raises(ValueError, match=r"'night-owl', or begin with 'night-owl-', got 'night-owls'"):
+        ObserverSpec(name="night_owl", target="a:b", options=(ObserverOption(name="night-owls", summary="Watch"),))
