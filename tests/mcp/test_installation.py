@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_mcp.installation import CLIENTS, InstallationError, Scope, config_file, install, server_entry, uninstall
-from tests.core.test_json_edit import COMMENTED_TEXTS, JSON_TEXTS
 from tests.support.command_line import Run, ace
+from tests.support.json_texts import COMMENTED_TEXTS, JSON_TEXTS
 
 COMMAND = {"command": sys.executable, "args": ["-E", "-P", "-m", "ace_mcp"]}
 TYPED = {"type": "stdio", **COMMAND}
