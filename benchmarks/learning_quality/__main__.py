@@ -15,12 +15,12 @@ from ace.providers.local import DEFAULT_MODEL
 from ace.runners.clients import client_from_model
 from benchmarks.learning_quality.adapters import ADAPTERS
 from benchmarks.learning_quality.cached_client import AnswerCache, BenchmarkClient, CachedClient
-from benchmarks.learning_quality.methods import METHODS, Bench, Method
+from benchmarks.learning_quality.methods import METHODS, UPDATE_METHODS, Bench, Method
 from benchmarks.learning_quality.outcomes import Outcome
 from benchmarks.learning_quality.report import as_json, learning_table, quality_table
 from benchmarks.learning_quality.sets import load_set, set_names, shuffled
 
-KNOWN = {method.name: method for method in [*METHODS, *ADAPTERS]}
+KNOWN = {method.name: method for method in [*METHODS, *UPDATE_METHODS, *ADAPTERS]}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

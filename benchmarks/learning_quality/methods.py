@@ -19,7 +19,7 @@ from ace.protocols.llm import Usage
 from ace.protocols.observers import Event, ModelCalled, SkillProven, observing
 from ace.protocols.roles import AgentLike, ShowsSkills
 from ace.retrieval import LexicalRanker, TopSkills
-from ace.roles import agent_for
+from ace.roles import SkillManager, agent_for, reflector_for
 from ace.runners import RecordedTrace, TraceAnalyser
 from ace.runners.settings import LearningOptions
 from ace.skill import Skill
@@ -28,7 +28,7 @@ from benchmarks.learning_quality.cached_client import BenchmarkClient
 from benchmarks.learning_quality.outcomes import Learned, Outcome, usage_of
 from benchmarks.learning_quality.sets import LearningSet, corrected_examples
 
-__all__ = ["METHODS", "Bench", "Method", "lost_skills"]
+__all__ = ["METHODS", "UPDATE_METHODS", "Bench", "Method", "lost_skills"]
 
 SHOWN_EXAMPLES = 3
 """How many corrected examples raw memory shows, as many as an agent for small models shows skills."""
@@ -97,12 +97,27 @@ def unproven(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], o
     return _learned(bench, each, traces, order, "unproven", prove=False)
 
 
+def one_per_call(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+    """Learn without proofs, and ask the model for each update, with the standard skill manager."""
+    return _learned(bench, each, traces, order, "one-per-call", prove=False, reflections_per_call=1)
+
+
+def eight_per_call(bench: Bench, each: LearningSet, traces: Sequence[RecordedTrace], order: int) -> Outcome:
+    """The same, but ask for the updates of up to eight reflections in one call."""
+    return _learned(bench, each, traces, order, "eight-per-call", prove=False, reflections_per_call=8)
+
+
 METHODS = [
     Method("no-skills", "no skills", no_skills, depends_on_order=False),
     Method("raw-memory", "raw memory: the 3 most similar corrections", raw_memory, depends_on_order=False),
     Method("all-corrections", "all corrections in the prompt", all_corrections, depends_on_order=False),
     Method("unproven", "learning without proofs (`--no-prove`)", unproven),
     Method("proven", "proven skills (`ace learn`)", proven),
+]
+
+UPDATE_METHODS = [
+    Method("one-per-call", "the standard skill manager, one reflection per call", one_per_call),
+    Method("eight-per-call", "the standard skill manager, up to 8 reflections per call", eight_per_call),
 ]
 
 
@@ -121,13 +136,22 @@ def _learned(
     method: str,
     *,
     prove: Literal["auto"] | bool = "auto",
+    reflections_per_call: int | None = None,
 ) -> Outcome:
     counts = _CallCounts()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "skills.db"
         with Skillbook.open(path) as book:
             options = LearningOptions(skillbook=book, dedup_config=DeduplicationConfig(enabled=True), prove=prove)
-            analyser = TraceAnalyser.from_client(bench.client, **options)
+            if reflections_per_call is None:
+                analyser = TraceAnalyser.from_client(bench.client, **options)
+            else:  # the skill manager for small models makes no calls
+                options["reflections_per_call"] = reflections_per_call
+                analyser = TraceAnalyser.from_roles(
+                    reflector=reflector_for(bench.client),
+                    skill_manager=SkillManager(bench.client),
+                    **options,
+                )
             with observing(counts):
                 results = analyser.run(traces)
             problems = [f"a trace failed: {result.error!r}" for result in results if result.error is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.support.scripted_server import Answer, HttpError, Reply, Script, ScriptedRequest
@@ -30,6 +30,8 @@ def learning_script(delay: float = 0.0) -> Script:
             return _reflection(request.text, delay)
         if request.role == "skill_manager":
             return Answer(_update(request.text), delay)
+        if request.role == "skill_manager_together":
+            return Answer(updates_together(request.text, _update), delay)
         if request.role == "agent":
             return Answer(_answer(request.text), delay)
         if "consolidation_operations" in request.text:
@@ -37,6 +39,23 @@ def learning_script(delay: float = 0.0) -> Script:
         return "ready"
 
     return script
+
+
+def updates_together(prompt: str, update: Callable[[str], Mapping[str, Any]]) -> dict[str, Any]:
+    """Answer a request about several reflections like requests about each of them with the same skillbook.
+
+    Args:
+        prompt: The whole prompt.
+        update: Answers a prompt with one reflection.
+    """
+    parts = parts_of(prompt)
+    return {"updates": [{"reflection": number, **update(part)} for number, part in parts.items()]}
+
+
+def parts_of(prompt: str) -> dict[int, str]:
+    """Return the prompt as it would be with each of its reflections alone, by their numbers."""
+    head, *parts = re.split(r"^## Reflection (\d+)$", prompt, flags=re.MULTILINE)
+    return {int(number): head + text for number, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def _reflection(prompt: str, delay: float) -> Reply:

@@ -136,6 +136,8 @@ class ScriptedRequest:
     def role(self) -> str:
         """Which of our roles asks: `agent`, `reflector`, `skill_manager`, or an empty string.
 
+        A skill manager that asks about several reflections at once is called `skill_manager_together`.
+
         Told by the schema of the answer, which stands in the prompt or among the tools.
         """
         asked = self.text + json.dumps([self.body.get("tools"), self.body.get("response_format")])
@@ -145,7 +147,12 @@ class ScriptedRequest:
         return ""
 
 
-_ROLE_TITLES = {"skill_manager": "SkillManagerOutput", "reflector": "ReflectorOutput", "agent": "AgentOutput"}
+_ROLE_TITLES = {
+    "skill_manager": "SkillManagerOutput",
+    "skill_manager_together": "UpdatesOutput",
+    "reflector": "ReflectorOutput",
+    "agent": "AgentOutput",
+}
 
 
 def in_turn(*replies: Reply | str | Mapping[str, Any]) -> Script:

@@ -29,6 +29,7 @@ __all__ = [
     "ReflectorOutput",
     "SkillManagerOutput",
     "SkillTag",
+    "UpdatesOutput",
 ]
 
 
@@ -276,6 +277,37 @@ class SkillManagerOutput(LenientOutput):
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Show models the flat shape, which they get right more often than the nested one."""
         return _FLAT_SCHEMA
+
+
+_UPDATES_SCHEMA: JsonSchemaValue = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "reflection": {"type": "integer", "description": "The number of the reflection, from 1."},
+            **_FLAT_SCHEMA["properties"],
+        },
+        "required": ["reflection", "reasoning", "operations"],
+    },
+}
+
+
+class UpdatesOutput(LenientOutput):
+    """The changes that a skill manager wants for each of several reflections.
+
+    The updates are read one by one by the skill manager, so that one which cannot be read costs none of the others.
+
+    Example:
+        >>> UpdatesOutput(updates=[{"reflection": 1, "reasoning": "", "operations": []}]).updates[0]["reflection"]
+        1
+    """
+
+    updates: Annotated[list[Any], BeforeValidator(as_list), WithJsonSchema(_UPDATES_SCHEMA)] = Field(
+        description="One update for each reflection, in their order."
+    )
+    """The updates as the model gave them."""
+    raw: Raw = Field(default_factory=dict)
+    """The model's answer as it came."""
 
 
 _CONSOLIDATION_SCHEMA: JsonSchemaValue = {

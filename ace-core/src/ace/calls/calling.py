@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
     from ace.protocols.deduplication import SkillConsolidatorLike
     from ace.protocols.llm import AnyLLMClient, StructuredAnswer
-    from ace.protocols.roles import AgentLike, ReflectorLike, SkillManagerLike
+    from ace.protocols.roles import AgentLike, ReflectorLike, SkillManagerLike, UpdatesTogetherLike
 
 __all__ = [
     "BLOCKING",
@@ -46,6 +46,7 @@ __all__ = [
     "call_reflector",
     "call_role",
     "call_skill_manager",
+    "call_skill_manager_together",
     "checked",
     "finished",
     "is_async_method",
@@ -485,6 +486,33 @@ async def call_skill_manager(
     from ace.outputs import SkillManagerOutput
 
     return await call_role(calling, "skill manager", skill_manager, "update_skills", SkillManagerOutput, arguments)
+
+
+async def call_skill_manager_together(
+    calling: Calling, skill_manager: UpdatesTogetherLike, **arguments: object
+) -> Mapping[int, SkillManagerOutput]:
+    """Ask a skill manager to turn several reflections into operations.
+
+    Args:
+        calling: How it is called.
+        skill_manager: The skill manager.
+        **arguments: Those of `UpdatesTogetherLike.update_skills_together`.
+
+    Raises:
+        RoleError: It takes other arguments, or returned something other than `SkillManagerOutput`s by number.
+    """
+    from ace.outputs import SkillManagerOutput
+
+    name, method = "skill manager", "update_skills_together"
+    # mypy takes only concrete classes for `type[T]`; `isinstance` takes this one.
+    kind: type[Mapping[int, object]] = Mapping  # type: ignore[type-abstract]
+    found = await call_role(calling, name, skill_manager, method, kind, arguments)
+    return {
+        checked(name, skill_manager, method, int, number): checked(
+            name, skill_manager, method, SkillManagerOutput, output
+        )
+        for number, output in found.items()
+    }
 
 
 async def call_consolidator(calling: Calling, skill_manager: SkillConsolidatorLike, prompt: str) -> Mapping[str, Any]:

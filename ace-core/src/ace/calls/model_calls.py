@@ -73,7 +73,13 @@ class CallScope:
     """Called with the usage of each model call; not called for recorded answers."""
 
     def asked_by(
-        self, role: str, *, only_same_text: bool = False, again: bool = False, version: int | None = None
+        self,
+        role: str,
+        *,
+        only_same_text: bool = False,
+        again: bool = False,
+        version: int | None = None,
+        together: bool = False,
     ) -> CallScope:
         """Return the scope in which a role begins to ask, with its recorded answers unused.
 
@@ -85,11 +91,13 @@ class CallScope:
                 recorded apart from those of the first time.
             version: The version of the skillbook that it sees, to be recorded with the answers; None if it does not
                 matter.
+            together: Whether it asks about several samples at once, of which this is the first. Its answers are
+                recorded apart from those about this one alone.
         """
         if self.store is None or not self.sample:
             return replace(self, role=role, answers=None)
 
-        asked = f"{role} again" if again else role
+        asked = f"{role} together" if together else f"{role} again" if again else role
         key = (self.run_id, self.epoch, self.sample, self.attempts.get(role, 0), asked)
         answers = RecordedAnswers(self.store, key, only_same_text=only_same_text, version=version)
         return replace(self, role=role, answers=answers)
@@ -288,6 +296,7 @@ class RecordedAnswers:
         self._store = store
         self._key = list(key)
         self._version = version
+        self._samples: tuple[str, ...] = ()
         self._only_same_text = only_same_text
         self._lock = threading.Lock()
         self._waiting: Counter[str] = Counter()  # requests without an answer yet, by kind
@@ -299,6 +308,21 @@ class RecordedAnswers:
         self.first_version: int | None = None
         """The oldest version that was recorded with an answer that an earlier call of the run has paid for, and that
         was used; None if there is none."""
+        self.samples: tuple[str, ...] = ()
+        """The names of the samples that the last answer is about, new or recorded, if it was asked for with `about`."""
+
+    def about(self, samples: Sequence[str]) -> None:
+        """Set the samples that the next requests are about, to be recorded with the answers.
+
+        Args:
+            samples: Their names.
+        """
+        self.samples = self._samples = tuple(samples)
+
+    def has_next(self) -> bool:
+        """Return whether there is a recorded answer that has not been used yet."""
+        with self._lock:
+            return any(not each.is_used for each in self._recorded())
 
     def next(self, request: str, kind: str = "") -> str | None:
         """Return the recorded answer to a request, or None if the model has to be asked.
@@ -315,9 +339,11 @@ class RecordedAnswers:
                 self._waiting[kind] += 1
                 if self._waiting[kind] > 1:
                     self._overlapping.add(kind)
+                self.samples = self._samples
                 return None
             found.is_used = True
             self.used += 1
+            self.samples = found.samples
             if found.version is not None:
                 versions = (found.version,) if self.first_version is None else (found.version, self.first_version)
                 self.first_version = min(versions)
@@ -346,6 +372,8 @@ class RecordedAnswers:
         }
         if self._version is not None:
             entry["version"] = self._version
+        if self._samples:
+            entry["samples"] = list(self._samples)
         text, now = json.dumps(entry, ensure_ascii=False), datetime.now(UTC).isoformat()
         while True:
             kept = _Known.read(self._store.record_answer(self._next_name(), text, now))
@@ -384,12 +412,15 @@ class _Known:
     kind: str
     answer: str
     version: int | None = None
+    samples: tuple[str, ...] = ()
     is_used: bool = False
 
     @classmethod
     def read(cls, entry: str) -> _Known:
         fields = json.loads(entry)
-        return cls(fields["request"], fields["kind"], fields["answer"], fields.get("version"))
+        return cls(
+            fields["request"], fields["kind"], fields["answer"], fields.get("version"), tuple(fields.get("samples", ()))
+        )
 
 
 def response_to_record(response: LLMResponse, secrets: Sequence[str] | None = None) -> str:

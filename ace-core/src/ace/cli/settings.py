@@ -210,6 +210,14 @@ FIELDS: Final[Sequence[SettingField]] = (
     ),
     SettingField(name="workers", kind=int, help="The number of inputs to process concurrently.", least=1, most=1000),
     SettingField(
+        name="reflections_per_call",
+        kind=int,
+        help="How many reflections one request to the skill manager may be about.",
+        default=1,
+        least=1,
+        most=16,
+    ),
+    SettingField(
         name="lag",
         kind=int,
         help="How many earlier inputs may not yet be learned from when an input starts; 0 makes runs reproducible.",
@@ -371,6 +379,8 @@ class Settings:
     """The classes of sensitive text that are not redacted, separated by commas; None for none."""
     provenance: Provenance
     """What to record about the source of a skill: full, or ids for none of its text."""
+    reflections_per_call: int
+    """How many reflections one request to the skill manager may be about."""
     origins: Mapping[str, str]
     """The source of each value, as text, by name."""
 

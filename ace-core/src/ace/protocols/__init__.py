@@ -38,7 +38,14 @@ from ace.protocols.llm import (
     register_model_prefix,
     unregister_model_prefix,
 )
-from ace.protocols.roles import AgentLike, ReflectorLike, ShowsSkills, SkillbookReader, SkillManagerLike
+from ace.protocols.roles import (
+    AgentLike,
+    ReflectorLike,
+    ShowsSkills,
+    SkillbookReader,
+    SkillManagerLike,
+    UpdatesTogetherLike,
+)
 from ace.protocols.trace_converters import (
     AmbiguousTraceError,
     TraceConversionError,
@@ -81,6 +88,7 @@ __all__ = [
     "TraceConversionError",
     "TraceConverter",
     "UnusableAnswerError",
+    "UpdatesTogetherLike",
     "Usage",
     "converted_trace",
     "embedder_names",

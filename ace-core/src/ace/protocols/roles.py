@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     Retrieval = Callable[[str, "SkillbookReader"], Sequence[Skill]]
     """Chooses the skills that an agent sees with a question."""
 
-__all__ = ["AgentLike", "ReflectorLike", "ShowsSkills", "SkillManagerLike", "SkillbookReader"]
+__all__ = [
+    "AgentLike",
+    "ReflectorLike",
+    "ShowsSkills",
+    "SkillManagerLike",
+    "SkillbookReader",
+    "UpdatesTogetherLike",
+]
 
 
 @runtime_checkable
@@ -122,6 +129,8 @@ class SkillManagerLike(Protocol):
     several threads at once, about different samples; with `max_in_flight=1`, or `workers=1` for recorded traces, it is
     not. A skill manager that makes no calls declares `asks_model = False` and is then only called at the turns of the
     samples, one at a time.
+
+    With `reflections_per_call` above 1 (see `UpdateStep`), it also needs the method of `UpdatesTogetherLike`.
     """
 
     def update_skills(
@@ -141,5 +150,34 @@ class SkillManagerLike(Protocol):
             question_context: The subject of the execution.
             progress: The progress of the run, such as `sample 3 of 10`.
             **kwargs: Further arguments that a step passes.
+        """
+        ...
+
+
+@runtime_checkable
+class UpdatesTogetherLike(Protocol):
+    """A skill manager that can be asked about several reflections at once. No inheritance is needed."""
+
+    def update_skills_together(
+        self,
+        *,
+        reflections: Sequence[ReflectorOutput],
+        skillbook: SkillbookView,
+        question_contexts: Sequence[str],
+        progress: str = "",
+    ) -> Mapping[int, SkillManagerOutput] | Awaitable[Mapping[int, SkillManagerOutput]]:
+        """Decide for each of several reflections which skills to add, update, tag or remove.
+
+        The changes will be applied in the order of the reflections.
+
+        Args:
+            reflections: What the reflector found in several executions.
+            skillbook: The skills as they are.
+            question_contexts: What each execution was about.
+            progress: How far the run has come, such as `sample 3 of 10`.
+
+        Returns:
+            The changes by the number of their reflection, from 1. If a number is missing, `update_skills` is called for
+            that reflection.
         """
         ...

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
+
+from pydantic import ValidationError
 
 from ace.arguments import checked_arguments, whole_number
 from ace.calls.calling import BLOCKING, ON_LOOP, Calling, finished
 from ace.calls.model_calls import redactor_for
-from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput
+from ace.outputs import ConsolidationOutput, ReflectorOutput, SkillManagerOutput, UpdatesOutput
 from ace.protocols.llm import AnyLLMClient
 from ace.protocols.roles import SkillbookReader
 from ace.roles.helpers import extract_cited_skill_ids, format_optional
@@ -26,6 +28,10 @@ __all__ = ["SkillManager", "problem_with_batch"]
 _LONGEST_REFLECTION = 48_000
 _LONGEST_CONTEXT = 12_000
 """In UTF-8 bytes; a longer text is cut in the middle, with a mark."""
+_TOGETHER = """\
+There are {count} reflections, each on another execution. Decide for one after the other what it changes, as if the \
+changes for those before it had already been made. Give one update for each, with its number and its own operations; \
+the list of operations may be empty. If several reflections teach the same, add the skill only for the first one."""
 
 
 class SkillManager:
@@ -129,21 +135,90 @@ class SkillManager:
             role="SkillManager",
             max_retries=self.max_retries,
         )
-        # Provenance must not come from the model: a trace could claim to be another one.
-        operations = [
-            replace(operation, insight_source=None, metadata=operation.counters)
-            for operation in output.update.operations
-        ]
-        return output.model_copy(update={"update": UpdateBatch(output.update.reasoning, operations)})
+        return _without_source(output)
+
+    def update_skills_together(
+        self,
+        reflections: Sequence[ReflectorOutput],
+        skillbook: SkillbookReader,
+        question_contexts: Sequence[str],
+        progress: str = "",
+    ) -> Mapping[int, SkillManagerOutput]:
+        """Decide for each of several reflections which skills to add, update, tag or remove, in one request.
+
+        It is not repeated if the answer is not usable: the caller can ask about fewer reflections.
+
+        Args:
+            reflections: The outputs of the reflector.
+            skillbook: The current skills.
+            question_contexts: The subject of each execution.
+            progress: The progress of the run, such as `sample 3 of 10`.
+
+        Returns:
+            The batches by the number of their reflection, from 1. Numbers for which the answer contains no usable batch
+            are missing. In a resumed run, a recorded answer may contain numbers of reflections that are not among
+            these.
+
+        Raises:
+            ValueError: There are not as many reflections as subjects.
+            UnusableAnswerError: The answer contains no usable batch.
+            LLMCallError: The model could not be reached.
+        """
+        return finished(self._update_skills_together(BLOCKING, reflections, skillbook, question_contexts, progress))
+
+    async def aupdate_skills_together(
+        self,
+        reflections: Sequence[ReflectorOutput],
+        skillbook: SkillbookReader,
+        question_contexts: Sequence[str],
+        progress: str = "",
+    ) -> Mapping[int, SkillManagerOutput]:
+        """Decide without blocking the event loop; otherwise like `update_skills_together`.
+
+        Args:
+            reflections: The outputs of the reflector.
+            skillbook: The current skills.
+            question_contexts: The subject of each execution.
+            progress: The progress of the run, such as `sample 3 of 10`.
+
+        Raises:
+            ValueError: There are not as many reflections as subjects.
+            UnusableAnswerError: The answer contains no usable batch.
+            LLMCallError: The model could not be reached.
+        """
+        return await self._update_skills_together(ON_LOOP, reflections, skillbook, question_contexts, progress)
+
+    async def _update_skills_together(
+        self,
+        calling: Calling,
+        reflections: Sequence[ReflectorOutput],
+        skillbook: SkillbookReader,
+        question_contexts: Sequence[str],
+        progress: str,
+    ) -> Mapping[int, SkillManagerOutput]:
+        if len(reflections) != len(question_contexts):
+            raise ValueError(
+                f"there must be one question_context for each reflection, got {len(question_contexts)} for "
+                f"{len(reflections)} reflections"
+            )
+        prompt = await calling.function(
+            lambda: self._prompt_together(reflections, skillbook, question_contexts, progress)
+        )
+        output = await usable_answer(
+            calling,
+            self.llm,
+            prompt,
+            UpdatesOutput,
+            lambda output: None if _usable_updates(output, skillbook) else "no update in it can be used",
+            role="SkillManager",
+            max_retries=0,
+        )
+        return _usable_updates(output, skillbook)
 
     def _prompt(
         self, reflection: ReflectorOutput, skillbook: SkillbookReader, question_context: str, progress: str
     ) -> str:
-        # A reflection may have any length; its beginning and end are enough.
-        redactor = redactor_for(self.llm)
-        whole = redactor.redact(reflection.model_dump_json(exclude={"raw"}, indent=2))
-        found, _ = cut_middle(whole, _LONGEST_REFLECTION)
-        about, _ = cut_middle(redactor.redact(question_context), _LONGEST_CONTEXT)
+        found, about = self._shown(reflection, question_context)
         fence = Fence([found, about])
         values = {
             "reflection": fence.around(found),
@@ -152,7 +227,38 @@ class SkillManager:
             "question_context": fence.around(about) if about else format_optional(None),
         }
         skills = skills_for_prompt(skillbook, reflection.key_insight)
-        return self._template.lay_out(values, skills, about_skills=_about_skills(skillbook, reflection))
+        return self._template.lay_out(values, skills, about_skills=_about_skills(skillbook, [reflection]))
+
+    def _prompt_together(
+        self,
+        reflections: Sequence[ReflectorOutput],
+        skillbook: SkillbookReader,
+        question_contexts: Sequence[str],
+        progress: str,
+    ) -> str:
+        """Fill in the same template, so that rules and skills are the same as in requests about one reflection."""
+        texts = [self._shown(*pair) for pair in zip(reflections, question_contexts, strict=True)]
+        fence = Fence([text for pair in texts for text in pair])
+        parts = [_TOGETHER.format(count=len(reflections))]
+        for number, (found, about) in enumerate(texts, start=1):
+            told = f"What its execution was about:\n\n{fence.around(about)}\n\n" if about else ""
+            parts.append(f"## Reflection {number}\n\n{told}{fence.around(found)}")
+        values = {
+            "reflection": "\n\n".join(parts),
+            "stats": json.dumps(skillbook.stats()),
+            "progress": format_optional(progress),
+            "question_context": "(given with each reflection)",
+        }
+        skills = skills_for_prompt(skillbook, "\n".join(each.key_insight for each in reflections))
+        return self._template.lay_out(values, skills, about_skills=_about_skills(skillbook, reflections))
+
+    def _shown(self, reflection: ReflectorOutput, question_context: str) -> tuple[str, str]:
+        """Return a reflection and its subject, redacted. They may have any length; beginning and end are enough."""
+        redactor = redactor_for(self.llm)
+        whole = redactor.redact(reflection.model_dump_json(exclude={"raw"}, indent=2))
+        found, _ = cut_middle(whole, _LONGEST_REFLECTION)
+        about, _ = cut_middle(redactor.redact(question_context), _LONGEST_CONTEXT)
+        return found, about
 
     def consolidate_skills(self, prompt: str) -> Mapping[str, Any]:
         """Decide what to do with similar skills. `ace.deduplication` writes the prompt.
@@ -194,6 +300,45 @@ class SkillManager:
         return answer.model_dump(include={"reasoning", "consolidation_operations"})
 
 
+def _without_source(output: SkillManagerOutput) -> SkillManagerOutput:
+    """Return the output without provenance, which must not come from the model: a trace could claim to be another."""
+    operations = [
+        replace(operation, insight_source=None, metadata=operation.counters) for operation in output.update.operations
+    ]
+    return output.model_copy(update={"update": UpdateBatch(output.update.reasoning, operations)})
+
+
+def _usable_updates(output: UpdatesOutput, skillbook: SkillbookReader) -> dict[int, SkillManagerOutput]:
+    """Return the batches that can be used, by the number of their reflection.
+
+    An update without a number cannot be attributed, and one of two for the same reflection is wrong: none is used.
+    """
+    numbers = [_number_of(update) for update in output.updates]
+    found: dict[int, SkillManagerOutput] = {}
+    for number, update in zip(numbers, output.updates, strict=True):
+        if number is None or numbers.count(number) > 1:
+            continue
+        try:
+            read = SkillManagerOutput.model_validate({**update, "raw": update})
+        except ValidationError:
+            continue
+        if problem_with_batch(read.update, skillbook) is None:
+            found[number] = _without_source(read)
+    return found
+
+
+def _number_of(update: object) -> int | None:
+    """Return the number of the reflection that an update names; models write it as a text, too."""
+    match update:
+        case {"reflection": bool()}:
+            return None
+        case {"reflection": int(number)} if number > 0:
+            return number
+        case {"reflection": str(text)} if text.strip().isdecimal():
+            return int(text)
+    return None
+
+
 _MOST_SECTIONS = 100
 _MOST_TOLD_OF = 50
 _MOST_TRACES = 3
@@ -206,8 +351,8 @@ class _NamesSections(Protocol):
     def section_names(self) -> list[str]: ...
 
 
-def _about_skills(skillbook: SkillbookReader, reflection: ReflectorOutput) -> str:
-    """Return the sections of the skillbook, and the counters and sources of the skills that a reflection is about.
+def _about_skills(skillbook: SkillbookReader, reflections: Sequence[ReflectorOutput]) -> str:
+    """Return the sections of the skillbook, and the counters and sources of the skills that reflections are about.
 
     The counters of all skills change with every sample, so they must not be in the part of the prompt that repeats.
     """
@@ -217,15 +362,18 @@ def _about_skills(skillbook: SkillbookReader, reflection: ReflectorOutput) -> st
         else [skill.section for skill in skillbook.skills()]
     )
     sections = list(dict.fromkeys(one_line(name) for name in names if name))
-    named = [tag.id for tag in reflection.skill_tags]
-    named += extract_cited_skill_ids(reflection.model_dump_json(exclude={"raw"}))
+    named = []
+    for reflection in reflections:
+        named += [tag.id for tag in reflection.skill_tags]
+        named += extract_cited_skill_ids(reflection.model_dump_json(exclude={"raw"}))
     told = [skill for id in dict.fromkeys(named) if (skill := skillbook.get_skill(id)) is not None][:_MOST_TOLD_OF]
     parts = []
     if sections:
         more = f", and {len(sections) - _MOST_SECTIONS} more" if len(sections) > _MOST_SECTIONS else ""
         parts.append(f"Sections: {', '.join(sections[:_MOST_SECTIONS])}{more}")
     if told:
-        parts.append("\n".join(["Skills that the reflection is about:", *map(_record_of, told)]))
+        title = "Skills that the reflection is about:" if len(reflections) == 1 else "Skills that they are about:"
+        parts.append("\n".join([title, *map(_record_of, told)]))
     return "\n\n".join(parts)
 
 

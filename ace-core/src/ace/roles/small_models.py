@@ -578,6 +578,20 @@ class SmallModelSkillManager(SkillManager):
         operations = await calling.function(lambda: _operations(learnings, skillbook.skills()))
         return SkillManagerOutput(update=UpdateBatch(reflection.key_insight, operations))
 
+    async def _update_skills_together(
+        self,
+        calling: Calling,
+        reflections: Sequence[ReflectorOutput],
+        skillbook: SkillbookReader,
+        question_contexts: Sequence[str],
+        progress: str,
+    ) -> Mapping[int, SkillManagerOutput]:
+        """Return the operations of each reflection, for the skillbook as it is."""
+        return {
+            number: await self._update_skills(calling, reflection, skillbook, "", progress)
+            for number, reflection in enumerate(reflections, start=1)
+        }
+
     async def _consolidate_skills(self, calling: Calling, prompt: str) -> Mapping[str, Any]:
         """Leave all similar skills as they are."""
         return {"reasoning": "A small model cannot tell similar rules apart.", "consolidation_operations": []}

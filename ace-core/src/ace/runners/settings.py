@@ -18,6 +18,7 @@ from ace.skillbook.book import TEXT_SUFFIXES, Skillbook
 from ace.skillbook.locations import has_scheme
 from ace.skillbook.stores import find_store
 from ace.steps.checkpoint import SaveSkillbookStep
+from ace.steps.update import checked_reflections_per_call
 
 if TYPE_CHECKING:
     from ace.environments import TaskEnvironment
@@ -54,6 +55,7 @@ class StepOptions(TypedDict, total=False):
     allow: Collection[GuardedKind]
     max_adds: int | None
     provenance: Provenance
+    reflections_per_call: int
     prove: Prove
     proof_agent: AgentLike | None
     judge: AnyLLMClient | None
@@ -115,6 +117,9 @@ class LearningSettings:
     the justification, the evidence and the cases; with `ids` only its name, epoch, step and integration. Without cases,
     skills stay unproven. What models answered is deleted from a store when a run with `ids` has ended, and nothing of
     it has failed."""
+    reflections_per_call: int = 1
+    """How many reflections one request to the skill manager may be about, up to 16: those that wait are asked about
+    together. It saves calls and tokens; see `UpdateStep`."""
     prove: Prove = "auto"
     """Whether each new skill is tested on the case that it was learned from. `auto`: if there is an agent that
     says that it can be asked again without further effects, such as `Agent`. See `ProveStep`."""
@@ -153,6 +158,7 @@ class LearningSettings:
         if self.max_adds is not None:
             whole_number("max_adds", self.max_adds, of="skills")
         one_of("provenance", self.provenance, PROVENANCES)
+        checked_reflections_per_call(self.reflections_per_call)
         self._check_proofs()
         if self.skillbook is not None and self.skillbook_path is not None:
             raise ValueError("pass skillbook or skillbook_path, not both")
@@ -221,6 +227,7 @@ class LearningSettings:
             guard=LeakageGuard(self.allow),
             max_adds=self.max_adds,
             provenance=self.provenance,
+            reflections_per_call=self.reflections_per_call,
             agent=agent if self.proof_agent is None else self.proof_agent,
             prove=self.prove,
             judge=self.judge,

@@ -76,6 +76,7 @@ def model_calls_for(
     allow: Collection[str] = (),
     again: bool = False,
     version: int | None = None,
+    together: bool = False,
 ) -> Iterator[None]:
     """Count and record the model calls inside the block for this sample and role.
 
@@ -86,6 +87,7 @@ def model_calls_for(
         allow: The classes of sensitive text that are not redacted, in addition to those that the run allows.
         again: Whether the role asks a second time about the sample; see `CallScope.asked_by`.
         version: The version of the skillbook to record with the answers.
+        together: Whether the role asks about several samples at once, of which this is the first.
 
     Example:
         >>> from ace.context import ACEStepContext
@@ -103,7 +105,8 @@ def model_calls_for(
     key = ctx.metadata.get("sample_key")
     if isinstance(key, SampleKey):
         scope = replace(scope, run_id=key.run, epoch=key.epoch, sample=key.sample)
-    with call_scope(scope.asked_by(role, only_same_text=only_same_text, again=again, version=version)):
+    scope = scope.asked_by(role, only_same_text=only_same_text, again=again, version=version, together=together)
+    with call_scope(scope):
         yield
 
 

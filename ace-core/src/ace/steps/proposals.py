@@ -1,17 +1,21 @@
 """Proposals of the skill manager that are requested before the turns of their samples.
 
 Samples pass the lane of the skillbook one at a time, and most of that time `UpdateStep` waits for a model. So when one
-sample is asked about, those that wait behind it are asked about too, each with a call of its own. What a model proposed
-before its sample's turn was for an older skillbook: it is used unless the skillbook has changed where it matters.
+sample is asked about, those that wait behind it are asked about too: in the same request (a group), with further
+requests at the same time, or both. What a model proposed before its sample's turn was for an older skillbook: it is
+used unless the skillbook has changed where it matters.
 
 Who calls what, and on which thread: the step of the sample that is in the lane calls all methods of `Proposals`, on its
-own thread or loop. `ask_ahead` is also called on the threads on which further samples arrive at the lane. The requests
-are made on cached threads of the engine.
+own thread or loop, and makes the request about the group that this sample begins. `_ask_ahead` is also called on the
+threads on which further samples arrive at the lane. The other requests are made on cached threads of the engine.
 
 Invariants:
 
-- There is at most one request ahead for each sample, and at most one more when it is the sample's turn, because nothing
-  else is written to the skillbook during that.
+- A group consists of samples that wait when it is formed; no sample is waited for.
+- Each sample belongs to at most one group at a time. If the request about a group fails, the first of its samples whose
+  turn comes fails with it; the others, and those that it did not get to, join new groups at their turns.
+- At its turn, a sample is asked about alone at most twice: if its part of an answer is not usable, and if that does not
+  fit the skillbook any more. Nothing else is written to the skillbook meanwhile.
 - The mark of the skillbook is taken before the prompt is written. So a change that the model did not see is always
   noticed; one that it did see may be taken for one that it did not.
 - A sample is asked about ahead only while it waits, which is checked and noted under one lock. So nothing is requested
@@ -21,7 +25,7 @@ Invariants:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -42,11 +46,13 @@ if TYPE_CHECKING:
     from ace.redaction import Redactor
     from ace.skillbook import BookMark
 
-__all__ = ["Proposal", "Proposals", "conflicts"]
+__all__ = ["Found", "Group", "Proposal", "Proposals", "conflicts"]
 
 _NEARLY_THE_SAME: Final = 0.75
 """The similarity, by words, from which a text is a near duplicate of a new skill. It is above the threshold of the
 deduplication, which asks a model about each pair: here, a pair that is not a duplicate costs a request."""
+_MOST_TEXT: Final = 48_000
+"""How many characters the reflections of one group have at most, unless it is only one: as many as one may have."""
 _FIRST: Final = 15
 """About how many samples it asks ahead at first, at most: with traces that teach the same, most of it is in vain."""
 _TURNS_TO_GROW: Final = 2
@@ -94,12 +100,23 @@ def conflicts(proposal: Proposal, book: SkillbookView) -> bool:
     return any(first < len(new) <= second for first, second, _ in pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request that was made ahead."""
+Found = Mapping[SampleKey, Proposal | None]
+"""What was proposed for the samples of a group; None for one that has to be asked about alone. A sample that is missing
+was not asked about."""
 
-    ctx: ACEStepContext
-    answer: Future[Proposal]
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Samples that are asked about in one request."""
+
+    contexts: Sequence[ACEStepContext]
+    """Their contexts, in the order of the samples."""
+    answer: Future[Found]
+    """What was proposed."""
+    is_due: bool = False
+    """Whether it is asked about at the turn of its first sample, and not ahead of it."""
+    was_awaited: bool = False
+    """Whether one of the samples that were asked about ahead has had its turn, and so the error if there is one."""
 
 
 @final
@@ -110,76 +127,126 @@ class Proposals:
     each conflict, down to none, and grows by one after every second turn without one.
 
     Args:
-        ask: Asks about a sample, on the thread that calls it.
+        ask: Asks about a group, on the thread that calls it.
+        together: How many samples one request may be about.
     """
 
-    def __init__(self, ask: Callable[[ACEStepContext], Proposal]) -> None:
+    def __init__(self, ask: Callable[[Sequence[ACEStepContext]], Found], *, together: int) -> None:
         self._ask = ask
+        self._together = together
         self._lock = threading.Lock()
-        self._asked: dict[SampleKey, _Asked] = {}
-        self._unused: list[Future[Proposal]] = []
+        self._groups: dict[SampleKey, Group] = {}
+        self._unused: list[Future[Found]] = []
         self._ahead = _FIRST
         self._turns = 0
 
     @contextmanager
-    def asking_ahead(self, queue: LaneQueue, most: int) -> Iterator[None]:
+    def asking_ahead(self, queue: LaneQueue, *, most: int, requests: int) -> Iterator[None]:
         """Ask about the samples that wait in the lane now, and about those that arrive inside the block.
 
         Args:
             queue: The samples that wait.
             most: How many of them are asked about at once, the first ones first.
+            requests: How many requests are made at once.
         """
-        ask = partial(self._ask_ahead, queue, most)
+        if not requests:
+            yield
+            return
+        ask = partial(self._ask_ahead, queue, most, requests)
         with queue.watched(ask):
             ask()
             yield
 
-    def _ask_ahead(self, queue: LaneQueue, most: int) -> None:
-        from concurrent.futures import Future  # only runs that ask ahead need it
-
-        started: list[tuple[WaitingSample, _Asked]] = []
+    def _ask_ahead(self, queue: LaneQueue, most: int, requests: int) -> None:
+        started: list[tuple[WaitingSample, Group]] = []
         with self._lock:  # what waits now has not been taken, and will not be before the lock is released
             limit = min(most, self._ahead)
-            room = limit - sum(not asked.answer.done() for asked in self._asked.values())
-            for sample in queue.waiting(limit):
-                ctx = sample.context
-                key = ctx.metadata.get("sample_key")
-                if not isinstance(key, SampleKey) or not isinstance(ctx, ACEStepContext) or key in self._asked:
-                    continue
-                if room > 0 and _needs_asking(ctx):
-                    room -= 1
-                    self._asked[key] = asked = _Asked(ctx, Future())
-                    started.append((sample, asked))
-        for sample, asked in started:
-            work = partial(sample.variables.run, partial(self._answer, asked))
+            open_groups = [group for group in self._groups.values() if not group.answer.done()]
+            room = limit - len(open_groups)
+            requests -= len({id(group) for group in open_groups if not group.is_due})
+            found = self._to_ask(queue, limit)[: max(0, room)]
+            while found and requests > 0:
+                group = self._grouped([ctx for _, ctx in found])
+                started.append((found[0][0], group))
+                found = found[len(group.contexts) :]
+                requests -= 1
+        for sample, group in started:
+            work = partial(sample.variables.run, partial(self._answer, group))
             try:
                 threads.start(work)
             except RuntimeError:  # no thread can be started: this one, on which the sample before has arrived, asks
                 work()
 
-    def _answer(self, asked: _Asked) -> None:
-        try:
-            asked.answer.set_result(self._ask(asked.ctx))
-        except BaseException as error:  # raised at the turn of the sample
-            asked.answer.set_exception(error)
+    def _to_ask(self, queue: LaneQueue, most: int) -> list[tuple[WaitingSample, ACEStepContext]]:
+        """Return those of the first samples that wait that are not in a group and have to be asked about."""
+        found: list[tuple[WaitingSample, ACEStepContext]] = []
+        for sample in queue.waiting(most):
+            ctx = sample.context
+            key = ctx.metadata.get("sample_key")
+            if not isinstance(key, SampleKey) or not isinstance(ctx, ACEStepContext) or key in self._groups:
+                continue
+            if _needs_asking(ctx):
+                found.append((sample, ctx))
+        return found
 
-    def take(self, ctx: ACEStepContext) -> Future[Proposal] | None:
-        """Return the proposal that was requested for a sample, or None. Call it once, when its turn has come.
+    def _grouped(self, waiting: Sequence[ACEStepContext]) -> Group:
+        """Return a new group that begins with the first of these samples."""
+        from concurrent.futures import Future  # only runs that ask ahead need it
+
+        first, *others = waiting
+        chosen = [first]
+        if self._together > 1 and not _has_failed(first):
+            room = _MOST_TEXT - _size(first)
+            for ctx in others[: self._together - 1]:
+                room -= _size(ctx)
+                if room < 0 or _has_failed(ctx):
+                    break
+                chosen.append(ctx)
+        group = Group(chosen, Future())
+        for ctx in chosen:
+            self._groups[ctx.metadata["sample_key"]] = group
+        return group
+
+    def _answer(self, group: Group) -> None:
+        try:
+            group.answer.set_result(self._ask(group.contexts))
+        except BaseException as error:  # raised at the turn of the sample
+            group.answer.set_exception(error)
+
+    def begun(self, ctx: ACEStepContext, queue: LaneQueue) -> Group:
+        """Return a new group that begins with the sample whose turn it is. The caller has to ask about it.
+
+        Args:
+            ctx: The context of the sample.
+            queue: The samples that wait.
+        """
+        with self._lock:
+            ahead = min(self._together - 1, self._ahead)
+            waiting = self._to_ask(queue, ahead + len(self._groups))[:ahead] if ahead else []
+            group = self._grouped([ctx, *(each for _, each in waiting)])
+            group.is_due = True
+            del self._groups[ctx.metadata["sample_key"]]
+            return group
+
+    def taken(self, ctx: ACEStepContext) -> Group | None:
+        """Return the group of a sample, or None if it is in none. Call it once, when its turn has come.
 
         Args:
             ctx: The context of the sample.
         """
-        key = ctx.metadata.get("sample_key")
         with self._lock:
-            asked = self._asked.pop(key, None) if isinstance(key, SampleKey) else None
-        if asked is None:
-            return None
-        if asked.ctx.reflection is not ctx.reflection:  # a step of the lane has changed it
-            with self._lock:
-                self._unused.append(asked.answer)
+            group = self._groups.pop(ctx.metadata["sample_key"], None)
+            if group is None:
+                return None
+            if all(asked.reflection is not ctx.reflection for asked in group.contexts):  # a step of the lane changed it
+                self._unused.append(group.answer)
                 self._ahead //= 2
-            return None
-        return asked.answer
+                return None
+            has_failed = group.answer.done() and group.answer.exception() is not None
+            if has_failed and (group.is_due or group.was_awaited):
+                return None
+            group.was_awaited = True
+            return group
 
     def turn_ended(self, most: int, *, in_vain: bool) -> None:
         """Note the end of a turn.
@@ -202,10 +269,19 @@ class Proposals:
         from concurrent.futures import wait
 
         with self._lock:
-            unused = [*self._unused, *(each.answer for each in self._asked.values())]
+            unused = [*self._unused, *(group.answer for group in self._groups.values())]
         wait(unused)
 
 
 def _needs_asking(ctx: ACEStepContext) -> bool:
     """Return whether a sample will be asked about at its turn."""
     return ctx.reflection is not None and ctx.skillbook is not None and not is_learned(ctx) and not is_known(ctx)
+
+
+def _has_failed(ctx: ACEStepContext) -> bool:
+    """Return whether the answers about a sample were not usable in an earlier call; it is asked about alone then."""
+    return bool(ctx.metadata.get("attempts", {}).get("SkillManager"))
+
+
+def _size(ctx: ACEStepContext) -> int:
+    return 0 if ctx.reflection is None else len(ctx.reflection.model_dump_json(exclude={"raw"}))

@@ -62,6 +62,7 @@ def learning_tail(
     guard: LeakageGuard | None = None,
     max_adds: int | None = MAX_ADDS,
     provenance: Provenance = "full",
+    reflections_per_call: int = 1,
     agent: AgentLike | None = None,
     prove: Prove = "auto",
     judge: AnyLLMClient | None = None,
@@ -86,6 +87,7 @@ def learning_tail(
             contain personal data or secrets.
         max_adds: How many skills one answer may add; None sets no limit.
         provenance: What is kept of a trace with the skills; see `UpdateStep`.
+        reflections_per_call: How many reflections one request to the skill manager may be about; see `UpdateStep`.
         agent: The agent that is asked to prove skills.
         prove: Whether skills are proven. With `auto`, they are if the agent has an attribute `can_be_asked_again` that
             is True, as ours have: its answers have no side effects.
@@ -100,7 +102,8 @@ def learning_tail(
         missing if skills are not proven, or with `provenance="ids"`.
 
     Raises:
-        ValueError: `prove` is True and no agent is given.
+        ValueError: `prove` is True and no agent is given, or `reflections_per_call` is out of range.
+        TypeError: `reflections_per_call` is above 1, and the skill manager lacks `update_skills_together`.
     """
     allow = () if guard is None else guard.allow
     # Without the texts of their cases, skills could not be tested later, so they stay unproven.
@@ -109,7 +112,7 @@ def learning_tail(
     steps: list[StepProtocol[ACEStepContext]] = [
         reflect,
         TagStep(skillbook),
-        UpdateStep(skill_manager, allow=allow, provenance=provenance),
+        UpdateStep(skill_manager, allow=allow, provenance=provenance, reflections_per_call=reflections_per_call),
         ApplyStep(skillbook, guard=guard, max_adds=max_adds),
     ]
     if prover is not None:

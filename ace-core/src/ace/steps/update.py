@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
 
-from ace.arguments import checked_class, one_of, whole_number
-from ace.calls.calling import BLOCKING, ON_LOOP, Awaited, Calling, awaited_where, call_skill_manager, finished
-from ace.calls.model_calls import current_call_scope, redactor_for
+from ace.arguments import checked_class, one_of, whole_number, with_method
+from ace.calls.calling import (
+    BLOCKING,
+    ON_LOOP,
+    Awaited,
+    Calling,
+    awaited_where,
+    call_skill_manager,
+    call_skill_manager_together,
+    finished,
+)
+from ace.calls.model_calls import call_scope, current_call_scope, redactor_for
 from ace.calls.secrets import known_secrets, redact
 from ace.cases import missing_values
 from ace.context import ACEStepContext
 from ace.pipeline import lane_queue
-from ace.protocols.errors import attribute_of, encodable
+from ace.protocols.errors import LLMCallError, UnusableAnswerError, attribute_of, encodable
 from ace.redaction import Redactor
 from ace.retrieval import words
 from ace.skill import PROVENANCES, InsightSource, Provenance, SkillCase
 from ace.skillbook import BookMark
+from ace.skillbook.store import SampleKey
 from ace.steps.context_access import is_learned, model_calls_for, needed, run_of, stop_if_cancelled
-from ace.steps.proposals import Proposal, Proposals, conflicts
+from ace.steps.proposals import Found, Group, Proposal, Proposals, conflicts
 from ace.steps.trace_cases import is_known, open_cases, redacted_case
 from ace.updates import EVIDENCE_TRACES, UpdateBatch, UpdateOperation
 
 if TYPE_CHECKING:
     from ace.outputs import ReflectorOutput
-    from ace.protocols.roles import SkillManagerLike
+    from ace.protocols.roles import SkillManagerLike, UpdatesTogetherLike
 
-__all__ = ["UpdateStep"]
+__all__ = ["UpdateStep", "checked_reflections_per_call"]
+
+_log = logging.getLogger(__name__)
+
+_MOST_REFLECTIONS: Final = 16
+_FIRST_OF_GROUP: Final = "the sample with which the group of this one begins"
 
 
 @checked_class
@@ -39,11 +55,16 @@ class UpdateStep:
     An operation gets the case that taught it, if there is one. If `KnownStep` found that the skillbook already answers
     all cases of the sample, the skill manager is not asked.
 
-    The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. With
-    `max_workers`, in the run of a runner, it also asks about the samples that wait behind the current one, so that
-    their answers are there when their turns come. If such an answer does not fit the skillbook any more, because an
-    operation concerns a skill that has changed since, or its text is a near duplicate of a new one, the skill manager
-    is asked again.
+    The step reads the skillbook in the lane in which other steps write it, so it sees what earlier samples taught. In
+    the run of a runner, it can also ask about the samples that wait behind the current one, so that their answers are
+    there when their turns come: in the same request (`reflections_per_call`), with further requests at the same time
+    (`max_workers`), or both. If such an answer does not fit the skillbook any more, because an operation concerns a
+    skill that has changed since, or its text is a near duplicate of a new one, the skill manager is asked again, about
+    this sample alone. Each sample is committed by itself, in the order of the input.
+
+    No sample is waited for: a request is about as many reflections as there are. If its answer is not usable, or the
+    server refuses it, half as many are asked about; if only the part about one reflection is not usable, the skill
+    manager is asked about that one alone.
 
     If the step fails, the tags of the sample are kept: they hold whether or not a skill results.
 
@@ -54,11 +75,19 @@ class UpdateStep:
             `ApplyStep`.
         provenance: What is kept of the trace with the skill. With `ids`, the operations have no cases, no justification
             and no evidence, and their source has no texts.
-        max_workers: About how many samples the skill manager is asked at once. With 1, the default, it is only asked
-            about the one in the lane; `TraceAnalyser.run(workers=...)` sets another number.
+        max_workers: How many requests are made at once. With 1, the default, there is only one, at the turn of a
+            sample; `TraceAnalyser.run(workers=...)` sets another number.
+        reflections_per_call: How many reflections one request may be about, up to 16. With 1, the default, a request is
+            about one reflection. It has no effect on a skill manager that makes no calls.
 
     Raises:
-        ValueError: `provenance` is unknown, or `max_workers` is below 1.
+        ValueError: `provenance` is unknown, or a number is out of range.
+        TypeError: `reflections_per_call` is above 1, and the skill manager lacks `update_skills_together`.
+
+    Example:
+        >>> from ace import LiteLLMClient, SkillManager
+        >>> UpdateStep(SkillManager(LiteLLMClient("gpt-4o-mini")), reflections_per_call=8).reflections_per_call
+        8
     """
 
     requires = frozenset({"reflection", "skillbook"})
@@ -73,6 +102,7 @@ class UpdateStep:
         allow: Collection[str] = (),
         provenance: Provenance = "full",
         max_workers: int | None = None,
+        reflections_per_call: int = 1,
     ) -> None:
         self.skill_manager = skill_manager
         self.allow = frozenset(allow)
@@ -80,6 +110,10 @@ class UpdateStep:
         self.provenance = provenance
         if max_workers is not None:
             self.max_workers = whole_number("max_workers", max_workers)
+        self.reflections_per_call = checked_reflections_per_call(reflections_per_call)
+        if reflections_per_call > 1 and self._asks_model:
+            advice = "for others, leave reflections_per_call at 1"
+            with_method("skill_manager", skill_manager, "update_skills_together", advice=advice)
         self._lock = threading.Lock()
         self._proposals: dict[str, Proposals] = {}  # by run
 
@@ -117,21 +151,155 @@ class UpdateStep:
         operations = await calling.function(redacted) if has_cases else redacted()
         return ctx.replace(skill_manager_output=UpdateBatch(update.reasoning, operations))
 
+    @property
+    def _asks_model(self) -> bool:
+        return bool(getattr(self.skill_manager, "asks_model", True))
+
     async def _proposed(self, calling: Calling, ctx: ACEStepContext) -> Proposal:
         """Return what is proposed for the sample that is in the lane, and ask about those that wait behind it."""
         book = needed(ctx.skillbook, "skillbook", self)
-        ahead = self.max_workers - 1
+        most = self.max_workers * self.reflections_per_call - 1
         queue = lane_queue()
-        if not ahead or queue is None or not run_of(ctx) or not getattr(self.skill_manager, "asks_model", True):
-            proposal = await self._asked(calling, ctx)
-            return await self._asked(calling, ctx, again=True) if conflicts(proposal, book) else proposal
+        if not most or queue is None or not run_of(ctx) or not self._asks_model:
+            alone = await self._asked(calling, ctx)
+            return await self._asked(calling, ctx, again=True) if conflicts(alone, book) else alone
         proposals = self._proposals_of(run_of(ctx))
-        answer = proposals.take(ctx)
-        with proposals.asking_ahead(queue, ahead):
-            proposal = await (self._asked(calling, ctx) if answer is None else calling.outcome(answer))
-            in_vain = conflicts(proposal, book)
-            proposals.turn_ended(ahead, in_vain=in_vain)
-            return await self._asked(calling, ctx, again=True) if in_vain else proposal
+        group = proposals.taken(ctx)
+        begun = proposals.begun(ctx, queue) if group is None else None
+        with proposals.asking_ahead(queue, most=most, requests=self.max_workers - 1):
+            found: Found = {} if group is None else await calling.outcome(group.answer)
+            key = _key_of(ctx)
+            if key not in found:  # it is in no group, or that was too large
+                group = begun or proposals.begun(ctx, queue)
+                found = await self._asked_at_turn(calling, group)
+            proposal = found[key]
+            in_vain = group is not None and (len(found) < len(group.contexts) or found[key] is None)
+            if proposal is None:
+                proposal = await self._asked(calling, ctx)
+            is_old = conflicts(proposal, book)
+            proposals.turn_ended(most, in_vain=in_vain or is_old)
+            return await self._asked(calling, ctx, again=True) if is_old else proposal
+
+    async def _asked_at_turn(self, calling: Calling, group: Group) -> Found:
+        try:
+            found = await self._asked_about(calling, group.contexts)
+        except BaseException as error:
+            group.answer.set_exception(error)
+            raise
+        group.answer.set_result(found)
+        return found
+
+    async def _asked_about(self, calling: Calling, contexts: Sequence[ACEStepContext], *, ahead: bool = False) -> Found:
+        """Ask the skill manager about a group, unless an earlier call of the run has recorded what it answered.
+
+        Args:
+            calling: How it is called.
+            contexts: The contexts of the samples, at least one.
+            ahead: Whether it is not yet the turn of the first one.
+        """
+        found: dict[SampleKey, Proposal | None] = {}
+        left: list[ACEStepContext] = []
+        for ctx in contexts:
+            known = {} if self.reflections_per_call == 1 else await self._recorded(calling, ctx)
+            if _key_of(ctx) in known:
+                found.update(known)
+            else:
+                left.append(ctx)
+        if len(left) > 1:
+            found.update(await self._asked_together(calling, left, ahead=ahead))
+        elif left:
+            found[_key_of(left[0])] = await self._asked(calling, left[0], ahead=ahead)
+        return found
+
+    async def _asked_together(self, calling: Calling, contexts: Sequence[ACEStepContext], *, ahead: bool) -> Found:
+        """Ask about several samples at once; about half as many as long as the answer is not usable."""
+        first = contexts[0]
+        mark = needed(first.skillbook, "skillbook", self).mark()
+        with model_calls_for(first, "SkillManager", allow=self.allow, version=mark.version, together=True):
+            await calling.function(partial(_note_group, [_key_of(ctx).sample for ctx in contexts]))
+            while len(contexts) > 1:
+                try:
+                    return await self._one_answer(calling, contexts, mark)
+                except UnusableAnswerError as error:
+                    problem: Exception = error
+                except LLMCallError as error:
+                    if not error.concerns_one_request:
+                        raise
+                    problem = error
+                _log.info("%s; asking about half as many reflections as the %d of now", problem, len(contexts))
+                contexts = contexts[: len(contexts) // 2]
+        return {_key_of(first): await self._asked(calling, first, ahead=ahead)}
+
+    async def _recorded(self, calling: Calling, ctx: ACEStepContext) -> Found:
+        """Return what an earlier call of the run was told about a sample: empty if nothing is recorded.
+
+        What it was told about this sample alone is not returned, but None, so that the sample is asked about alone.
+        """
+        if await calling.function(partial(_has_recorded, ctx)):
+            return {_key_of(ctx): None}
+        for first in await calling.function(partial(_groups_of, ctx)):
+            found = await self._divided(calling, ctx, first)
+            if _key_of(ctx) in found:
+                return found
+        return {}
+
+    async def _divided(self, calling: Calling, ctx: ACEStepContext, first: str) -> Found:
+        """Return what a recorded answer about a group says about a sample; empty if there is none.
+
+        Args:
+            calling: How the skill manager is called.
+            ctx: The context of the sample.
+            first: The sample with which the group begins.
+        """
+        mark = needed(ctx.skillbook, "skillbook", self).mark()
+        with model_calls_for(ctx, "SkillManager", allow=self.allow):
+            scope = dataclasses.replace(current_call_scope(), sample=first, attempts={})
+            answers = scope.asked_by("SkillManager", together=True, version=mark.version).answers
+            with call_scope(dataclasses.replace(scope, answers=answers)):
+                while answers is not None and await calling.function(answers.has_next):
+                    try:
+                        return await self._one_answer(calling, [ctx], mark)
+                    except UnusableAnswerError:
+                        if answers.samples == (_key_of(ctx).sample,):  # a new answer: the recorded ones do not match
+                            break
+        return {}
+
+    async def _one_answer(self, calling: Calling, contexts: Sequence[ACEStepContext], mark: BookMark) -> Found:
+        """Make one request about several samples, or use the answer that is recorded, which may be about others too."""
+        client = getattr(self.skill_manager, "llm", None)
+        first = contexts[0]
+        redactor = redactor_for(client)
+        keys = [_key_of(ctx) for ctx in contexts]
+        questions = [await calling.function(partial(_question_for_prompt, ctx, redactor)) for ctx in contexts]
+        answers = current_call_scope().answers
+        if answers is not None:
+            answers.about([key.sample for key in keys])
+        outputs = await call_skill_manager_together(
+            calling,
+            cast("UpdatesTogetherLike", self.skill_manager),
+            reflections=[needed(ctx.reflection, "reflection", self) for ctx in contexts],
+            skillbook=needed(first.skillbook, "skillbook", self),
+            question_contexts=questions,
+            progress=progress_of(first),
+        )
+        samples = [key.sample for key in keys]
+        if answers is not None:
+            samples = list(answers.samples)  # a recorded answer may be about other samples
+            if answers.first_version is not None:
+                mark = BookMark(answers.first_version)
+        by_sample = {sample: outputs.get(number) for number, sample in enumerate(samples, start=1)}
+        unknown = sorted(number for number in outputs if not 1 <= number <= len(samples))
+        if unknown:
+            _log.warning("the skill manager was asked about %d reflections; rejected: %s", len(samples), unknown)
+        missing = [sample for sample, output in by_sample.items() if output is None]
+        if missing:
+            _log.info("no usable update for %s; asking about each alone", ", ".join(missing))
+        found: dict[SampleKey, Proposal | None] = {}
+        for key, question in zip(keys, questions, strict=True):
+            if key.sample in by_sample:
+                output = by_sample[key.sample]
+                found[key] = None if output is None else Proposal(output, question, redactor, mark)
+        return found
 
     async def _asked(
         self, calling: Calling, ctx: ACEStepContext, *, ahead: bool = False, again: bool = False
@@ -150,8 +318,7 @@ class UpdateStep:
         version = None if mark is None else mark.version
         with model_calls_for(ctx, "SkillManager", allow=self.allow, again=again, version=version):
             redactor = redactor_for(client)
-            # A question may be of any length, and redacting it must not block an event loop.
-            question = encodable(await calling.function(partial(redactor.redact, question_of(ctx))))
+            question = await calling.function(partial(_question_for_prompt, ctx, redactor))
             output = await call_skill_manager(
                 calling,
                 self.skill_manager,
@@ -165,15 +332,15 @@ class UpdateStep:
                 mark = BookMark(answers.first_version)  # an earlier call of the run has asked ahead
         return Proposal(output, question, redactor, mark)
 
-    def _asked_ahead(self, ctx: ACEStepContext) -> Proposal:
+    def _asked_ahead(self, contexts: Sequence[ACEStepContext]) -> Found:
         stop_if_cancelled()
-        return finished(self._asked(BLOCKING, ctx, ahead=True))
+        return finished(self._asked_about(BLOCKING, contexts, ahead=True))
 
     def _proposals_of(self, run: str) -> Proposals:
         with self._lock:
             proposals = self._proposals.get(run)
             if proposals is None:
-                proposals = self._proposals[run] = Proposals(self._asked_ahead)
+                proposals = self._proposals[run] = Proposals(self._asked_ahead, together=self.reflections_per_call)
             return proposals
 
     def end_run(self, last_index: int, *, interrupted: bool = False) -> None:
@@ -187,6 +354,63 @@ class UpdateStep:
             proposals = self._proposals.pop(current_call_scope().run_id, None)
         if proposals is not None:
             proposals.wait()
+
+
+def checked_reflections_per_call(value: object) -> int:
+    """Return how many reflections one request may be about.
+
+    Args:
+        value: What was given.
+
+    Raises:
+        ValueError: It is not a whole number from 1 to 16.
+
+    Example:
+        >>> checked_reflections_per_call(17)
+        Traceback (most recent call last):
+        ...
+        ValueError: reflections_per_call must be at most 16, got 17
+    """
+    number = whole_number("reflections_per_call", value)
+    if number > _MOST_REFLECTIONS:
+        raise ValueError(f"reflections_per_call must be at most {_MOST_REFLECTIONS}, got {number}")
+    return number
+
+
+def _key_of(ctx: ACEStepContext) -> SampleKey:
+    key: SampleKey = ctx.metadata["sample_key"]
+    return key
+
+
+def _has_recorded(ctx: ACEStepContext) -> bool:
+    """Return whether an earlier call of the run has recorded an answer about a sample alone."""
+    with model_calls_for(ctx, "SkillManager"):
+        answers = current_call_scope().answers
+        return answers is not None and answers.has_next()
+
+
+def _note_group(samples: Sequence[str]) -> None:
+    """Note durably with which sample begins the group of the others, where the answer about it will be recorded."""
+    scope = dataclasses.replace(current_call_scope(), attempts={})
+    for sample in samples[1:]:
+        answers = dataclasses.replace(scope, sample=sample).asked_by("SkillManager group").answers
+        if answers is not None:
+            answers.keep(_FIRST_OF_GROUP, samples[0])
+
+
+def _groups_of(ctx: ACEStepContext) -> list[str]:
+    """Return the first samples of the groups in which earlier calls of the run may have asked about a sample."""
+    found = [_key_of(ctx).sample]
+    with model_calls_for(ctx, "SkillManager group"):
+        answers = current_call_scope().answers
+        while answers is not None and (first := answers.next(_FIRST_OF_GROUP)) is not None:
+            found.append(first)
+    return list(dict.fromkeys(found))
+
+
+def _question_for_prompt(ctx: ACEStepContext, redactor: Redactor) -> str:
+    """Return the redacted question. It may be of any length, so this must not block an event loop."""
+    return encodable(redactor.redact(question_of(ctx)))
 
 
 def question_of(ctx: ACEStepContext) -> str:

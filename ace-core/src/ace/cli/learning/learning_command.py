@@ -42,6 +42,9 @@ class RunFlags:
     """Shuffle the inputs in each epoch, with this random seed."""
     workers: int | None = None
     """The number of inputs to process concurrently. [env: ACE_WORKERS]"""
+    reflections_per_call: int | None = None
+    """Ask for the changes to the skillbook for up to this many reflections in one request, at most 16, to save calls
+    and tokens. [env: ACE_REFLECTIONS_PER_CALL] [default: 1]"""
     lag: int | None = None
     """How many earlier inputs may not yet be learned from when an input starts; 0 makes runs reproducible.
     [env: ACE_LAG]"""
@@ -113,6 +116,7 @@ class RunFlags:
             "max_cost": self.max_cost,
             "allow": ",".join(self.allow) or None,
             "provenance": self.provenance,
+            "reflections_per_call": self.reflections_per_call,
         }
 
 

@@ -147,6 +147,7 @@ class RunPlan:
             "dedup_config": DeduplicationConfig(enabled=not self.options.no_merge),
             "allow": self.settings.allowed,
             "provenance": self.settings.provenance,
+            "reflections_per_call": self.settings.reflections_per_call,
             "prove": "auto" if self.options.prove is None else self.options.prove,
             "unproven": self.options.unproven,
             "final_test": not self.options.no_final_test,
