@@ -12,7 +12,7 @@ import pytest
 from ace.skillbook import Skillbook
 from tests.core.rr.test_batch import CAUSES, SUBMIT, SURVEY, traces
 from tests.support.command_line import Done, ace
-from tests.support.reflection_script import Explorer, is_turn
+from tests.support.reflection_script import REFLECTION, Explorer, is_turn, python
 from tests.support.scripted_server import ScriptedRequest, ScriptedServer
 
 pytest.importorskip("pydantic_monty")
@@ -99,6 +99,33 @@ def test_a_trace_that_becomes_unreadable_costs_only_itself(tmp_path: Path) -> No
     with ScriptedServer(script) as server:
         assert learn(server, tmp_path).code == 0
         assert any(is_turn(request) for request in server.requests), "the trace that was not learned from is new"
+
+
+def test_a_trace_on_which_reflections_fail_is_reported_and_explored_again(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    for number in range(4):
+        trace = {"question": "poison" if number == 2 else f"Job {number}", "answer": "done"}
+        (tmp_path / "runs" / f"{number}.json").write_text(json.dumps(trace), encoding="utf-8")
+    finish = python(
+        "assert 'poison' not in [each['question'] for each in batch_items.values()]\n"
+        f"FINAL({{**{dict(REFLECTION)!r}, 'extracted_learnings': [{{'learning': 'Wait.', 'evidence': item_ids[0]}}]}})"
+    )
+    explorer = Explorer([python("print(item_ids)"), finish])
+
+    def batch(request: ScriptedRequest) -> Any:
+        if is_turn(request) and "The iterations are used up" in request.text:
+            return "I found nothing."
+        return explorer(request) if is_turn(request) or request.role else "ready"
+
+    with ScriptedServer(batch) as server:
+        done = learn(server, tmp_path, "--max-iterations", "2", "--json")
+        turns = sum(is_turn(request) for request in server.requests)
+        again = learn(server, tmp_path, "--max-iterations", "2", "--json")
+        assert sum(is_turn(request) for request in server.requests) == 2 * turns
+    for each in (done, again):
+        assert each.code == 1, each.err
+        (failure,) = json.loads(each.out)["failures"]
+        assert failure["place"] == "runs/2.json" and "no reflection after 2 turns" in failure["reason"]
 
 
 @pytest.mark.parametrize(

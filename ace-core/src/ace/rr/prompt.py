@@ -13,7 +13,7 @@ from ace.roles.prompts import Fence, PromptTemplate
 from ace.rr.config import RRConfig
 from ace.rr.conversation import cut_middle
 
-__all__ = ["RECURSIVE_REFLECTOR_PROMPT", "first_prompt", "prompt_template"]
+__all__ = ["RECURSIVE_REFLECTOR_PROMPT", "checked_template", "first_prompt"]
 
 
 def _text(name: str) -> str:
@@ -42,7 +42,7 @@ _FINAL = """\
 - `SHOW_VARS()`: list your variables."""
 
 
-def prompt_template(text: str) -> PromptTemplate:
+def checked_template(text: str) -> PromptTemplate:
     """Return a template for the first prompt.
 
     Args:

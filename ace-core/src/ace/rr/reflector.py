@@ -19,7 +19,7 @@ from ace.roles.helpers import make_skillbook_excerpt
 from ace.roles.trace_reading import StandardTrace, read_batch, read_trace, shown_names, traces_in_batch
 from ace.rr.config import ReflectionLimitError, RRConfig
 from ace.rr.conversation import Turn, ask_model, fitted_messages
-from ace.rr.prompt import RECURSIVE_REFLECTOR_PROMPT, first_prompt, prompt_template
+from ace.rr.prompt import RECURSIVE_REFLECTOR_PROMPT, checked_template, first_prompt
 from ace.rr.steps import (
     CheckResultStep,
     ExtractCodeStep,
@@ -91,7 +91,7 @@ class RRStep(SubRunner[RRIterationContext]):
         self.llm = llm
         self.subagent_llm = subagent_llm
         self.allow = frozenset(allow)
-        self._template = _template(prompt_template)
+        self._template = checked_template(prompt_template)
 
     @property
     def prompt_template(self) -> str:
@@ -313,9 +313,6 @@ class RRStep(SubRunner[RRIterationContext]):
         raise ReflectionLimitError(
             f"{limit}; {problem}", iterations=ctx.iteration, calls=ctx.budget.count, raw_answers=answers
         )
-
-
-_template = prompt_template
 
 
 def _sandbox(

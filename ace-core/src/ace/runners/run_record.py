@@ -301,7 +301,7 @@ class RunRecord:
         """How often a sample has failed because of the answers to a role, by role."""
         return dict(self._noted(key).get("attempts", {}))
 
-    def note_over(self, sample: SampleInFlight, used: Mapping[str, Sequence[str]]) -> None:
+    def note_over(self, sample: SampleInFlight, used: Mapping[str, object]) -> None:
         """Note that a sample has passed all steps, and which skills were used for it."""
         earlier = self._noted(sample.key)  # of an earlier call, in which the agent answered
         kept = {name: earlier[name] for name in ("cited", "shown") if name in earlier}

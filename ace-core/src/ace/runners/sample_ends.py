@@ -17,7 +17,7 @@ from ace.redaction import Redactor
 from ace.runners.failures import first_cause
 from ace.skillbook.errors import SkillbookStoreError
 from ace.steps.agent import AgentStep
-from ace.steps.apply import ApplyStep, used_skills
+from ace.steps.apply import ApplyStep, learned_content, used_skills
 from ace.steps.deduplicate import DeduplicateStep
 from ace.steps.reflect import ReflectStep
 from ace.steps.tag import tags_key
@@ -150,7 +150,9 @@ class SampleEnds:
             if not sample.already_learned:  # else no model was asked
                 self._limits.model_reached()
             if self._record is not None and not self._commit_is_last:
-                self._record.note_over(sample, {} if result.output is None else used_skills(result.output))
+                output = result.output
+                outcome = {} if output is None else {**used_skills(output), **learned_content(output)}
+                self._record.note_over(sample, outcome)
             return
         self._keep_changes(sample, result)
         if isinstance(result.error, PipelineCancelled):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ace.steps.prove import ProofNote
     from ace.updates import UpdateOperation
 
-__all__ = ["MAX_ADDS", "ApplyStep", "used_skills"]
+__all__ = ["MAX_ADDS", "ApplyStep", "learned_content", "used_skills"]
 
 MAX_ADDS: Final = 50
 """How many skills one answer of a model may add by default. A useful answer adds a few; a derailed one, thousands."""
@@ -71,7 +71,7 @@ class ApplyStep:
             "index": ctx.global_sample_index,
             "attempt": ctx.metadata.get("attempt", 0),
             "attempts": ctx.metadata.get("attempts", {}),
-            **_content_note(ctx),
+            **learned_content(ctx),
             **used_skills(ctx),
         }
         if asked := ctx.metadata.get("asked_cases"):
@@ -152,8 +152,12 @@ def _tell_proofs(ctx: ACEStepContext, notes: Sequence[ProofNote], report: Update
         )
 
 
-def _content_note(ctx: ACEStepContext) -> Mapping[str, object]:
-    """Return what is noted about the content, without the traces of a group that were not learned from."""
+def learned_content(ctx: ACEStepContext) -> Mapping[str, object]:
+    """Return what a store notes about the content of a sample: of a group, only the traces that were learned from.
+
+    Args:
+        ctx: The context of a sample that was learned.
+    """
     note: Mapping[str, object] = ctx.metadata.get("content", {})
     if ctx.reflection is None or "members" not in note:
         return note
