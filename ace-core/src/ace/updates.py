@@ -100,7 +100,7 @@ class UpdateOperation:
     @property
     def counters(self) -> dict[str, object]:
         """The counters in the metadata."""
-        return {name: value for name, value in (self.metadata or {}).items() if name != EVIDENCE_TRACES}
+        return {name: value for name, value in self._known_metadata.items() if name != EVIDENCE_TRACES}
 
     @property
     def evidence_traces(self) -> tuple[str, ...]:
@@ -109,10 +109,15 @@ class UpdateOperation:
         Raises:
             ValueError: They are something else than a list of strings.
         """
-        listed = (self.metadata or {}).get(EVIDENCE_TRACES, ())
+        listed = self._known_metadata.get(EVIDENCE_TRACES, ())
         if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
             raise ValueError(f"metadata.{EVIDENCE_TRACES} must be a list of strings, got {shown(listed)}")
         return tuple(dict.fromkeys(listed))
+
+    @property
+    def _known_metadata(self) -> Mapping[str, object]:
+        given: object = self.metadata  # the constructor takes anything; the skillbook refuses what is not a mapping
+        return given if isinstance(given, Mapping) else {}
 
     from_json = from_dict
     """The name of `from_dict` in other frameworks."""
@@ -243,7 +248,8 @@ def _metadata(data: Mapping[str, Any]) -> dict[str, object]:
         before = counters.get(name, 0)
         counters[name] = before + increment if isinstance(before, int) and isinstance(increment, int) else increment
     traces = metadata.get(EVIDENCE_TRACES)
-    return counters if traces is None else {**counters, EVIDENCE_TRACES: traces}
+    are_names = isinstance(traces, list) and all(isinstance(each, str) for each in traces)
+    return {**counters, EVIDENCE_TRACES: traces} if are_names else counters
 
 
 def _counter(value: object) -> object:

@@ -147,6 +147,9 @@ def check_operation(operation: UpdateOperation) -> None:
             check_text(text, name)
     if operation.insight_source is not None:
         check_source(operation.insight_source)
+    metadata: object = operation.metadata
+    if metadata and not isinstance(metadata, Mapping):
+        raise EventRefusedError(f"metadata must be a dict of counters, got {type(metadata).__name__}")
     _further_sources(operation)
     if operation.cases:
         check_cases(operation.cases)

@@ -476,7 +476,7 @@ def _with_source(
     return dataclasses.replace(
         operation,
         insight_source=dataclasses.replace(learned, trace_id=traces[0]),
-        metadata={**operation.metadata, EVIDENCE_TRACES: traces},
+        metadata={**operation.counters, EVIDENCE_TRACES: traces},
     )
 
 
@@ -544,9 +544,9 @@ def _redacted(operation: UpdateOperation, secrets: Sequence[str], redactor: Reda
             error_identification=redactor.redact(source.error_identification),
             learning_text=redactor.redact(source.learning_text),
         )
-    metadata = dict(operation.metadata)
+    metadata = operation.metadata
     if traces := operation.evidence_traces:
-        metadata[EVIDENCE_TRACES] = [redactor.redact_name(each) for each in traces]
+        metadata = {**metadata, EVIDENCE_TRACES: [redactor.redact_name(each) for each in traces]}
     return dataclasses.replace(
         operation,
         metadata=metadata,
