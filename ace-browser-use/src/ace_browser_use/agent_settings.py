@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import inspect
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ace.arguments import closest_name
 from ace.providers import load_litellm
 from ace_browser_use.framework import load
 
@@ -84,5 +84,5 @@ def for_one_agent(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _hint(name: str, known: Collection[str]) -> str:
     if name in _OF_THE_BROWSER:
         return f"; it belongs to the browser: browser=BrowserProfile({name}=...)"
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = closest_name(name, known)
+    return f"; did you mean {near!r}?" if near else ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from ace.lazy_exports import warn_of_old_argument
 
@@ -29,7 +29,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-_OTHER_WORDS = {
+_OTHER_WORDS: Final = {
     "base_url": "api_base",
     "api_url": "api_base",
     "playbook": "skillbook",
@@ -41,8 +41,14 @@ _OTHER_WORDS = {
     "concurrency": "workers",
     "num_epochs": "epochs",
     "callback": "on_sample_done",
+    "on_sample_finished": "on_sample_end",
+    "state_folder": "state_dir",
 }
-"""Names of arguments in other libraries, each with its name here."""
+"""Other words for arguments, such as those of other libraries."""
+_LETTERS_PER_MISTAKE: Final = 3
+"""Of how many letters one may be wrong. A more tolerant rule takes `opik` for `api_key` and `out` for `timeout`."""
+_LEAST_LETTERS: Final = 3
+"""The letters of a name that can be recognised by its beginning, or as a word of a longer one."""
 
 
 def checked_arguments(*options: type, advice: str = "") -> Callable[[F], F]:
@@ -174,7 +180,11 @@ def renamed(old: str, old_value: T | None, new: str, value: T | None) -> T | Non
 
 
 def closest_name(name: str, known: Collection[str]) -> str | None:
-    """Return the known name that is most similar to a misspelt one, or None.
+    """Return the known name that a misspelt one probably means, or None if none is similar enough.
+
+    A name is meant if at most one of three letters is missing, superfluous, wrong or swapped with its neighbour. If
+    there is no such name, it is the only one of which one begins with the other or consists of words of the other. Case
+    does not matter, nor do hyphens and underscores.
 
     Args:
         name: The misspelt name.
@@ -183,16 +193,58 @@ def closest_name(name: str, known: Collection[str]) -> str | None:
     Example:
         >>> closest_name("skill_book", ["skillbook", "skill_manager"])
         'skillbook'
+        >>> closest_name("threshold", ["similarity_threshold", "embedding_model"])
+        'similarity_threshold'
+        >>> closest_name("--out", ["--timeout", "--json"]) is None
+        True
     """
     meant = _OTHER_WORDS.get(name)
     if meant in known:
         return meant
-    without = {each.replace("_", ""): each for each in known}
-    found = difflib.get_close_matches(name.replace("_", "").lower(), without, n=1, cutoff=0.6)
-    if found:
-        return without[found[0]]
-    beginning = [each for each in known if len(name) > 2 and each.startswith(name)]
-    return beginning[0] if len(beginning) == 1 else None
+    given = _letters(name)
+    if not given:
+        return None
+    letters = {each: _letters(each) for each in known}
+    mistakes = {each: _mistakes(given, of) for each, of in letters.items()}
+    allowed = {each: max(len(given), len(of)) // _LETTERS_PER_MISTAKE for each, of in letters.items()}
+    near = [each for each, count in mistakes.items() if count <= allowed[each]]
+    if near:
+        return min(near, key=lambda each: (mistakes[each], each))
+    if len(given) < _LEAST_LETTERS:
+        return None
+    beginning = [
+        each
+        for each, of in letters.items()
+        if of.startswith(given) or (len(of) > _LEAST_LETTERS and given.startswith(of))
+    ]
+    if beginning:
+        return beginning[0] if len(beginning) == 1 else None
+    words = _words(name)
+    sharing = [each for each in known if words <= _words(each) or _words(each) <= words]
+    return sharing[0] if len(sharing) == 1 else None
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[-_\s]", "", name).lower()
+
+
+def _words(name: str) -> frozenset[str]:
+    """Return the words of a name, without those of a letter or two, such as the `a` of `a-1`."""
+    found = re.split(r"[-_\s]+", name.lower())
+    return frozenset(word for word in found if len(word) >= _LEAST_LETTERS) or frozenset({name})
+
+
+def _mistakes(given: str, meant: str) -> int:
+    """Return how many letters must be inserted, removed, replaced or swapped with a neighbour to correct a name."""
+    before: list[int] = []
+    row = list(range(len(meant) + 1))
+    for place, letter in enumerate(given, 1):
+        earlier, before, row = before, row, [place]
+        for column, wanted in enumerate(meant, 1):
+            count = min(before[column] + 1, row[-1] + 1, before[column - 1] + (letter != wanted))
+            is_swapped = place > 1 and column > 1 and letter == meant[column - 2] and given[place - 2] == wanted
+            row.append(min(count, earlier[column - 2] + 1) if is_swapped else count)
+    return row[-1]
 
 
 def _suggestion(name: str, known: Collection[str]) -> str:

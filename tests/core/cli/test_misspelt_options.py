@@ -32,10 +32,11 @@ def test_the_error_names_the_right_option(here: Run, arguments: list[str], missp
     assert done.err.count("\n") == 1
 
 
-def test_an_option_that_resembles_none_is_not_taken_for_a_path_either(here: Run) -> None:
-    done = here("learn", "logs", "--zzz")
+@pytest.mark.parametrize("option", ["--zzz", "--out", "--section"])
+def test_an_option_that_resembles_none_is_not_taken_for_a_path_either(here: Run, option: str) -> None:
+    done = here("learn", "logs", option)
     assert (done.code, done.out) == (2, "")
-    assert "unknown option '--zzz'" in done.err and "did you mean" not in done.err
+    assert f"unknown option {option!r}" in done.err and "did you mean" not in done.err
 
 
 def test_what_follows_the_delimiter_is_a_path(here: Run, tmp_path: Path) -> None:

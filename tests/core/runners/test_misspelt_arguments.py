@@ -86,7 +86,7 @@ MATRIX: list[tuple[str, Callable[..., Any], str, str]] = [
     ("ACE.from_client", call(ACE.from_client, CLIENT), "enviroment", "environment"),
     ("ACE.from_model", call(ACE.from_model, "gpt-4o-mini"), "base_url", "api_base"),
     ("ACE.from_model", call(ACE.from_model, "gpt-4o-mini"), "skillbok_path", "skillbook_path"),
-    ("ACE.build_steps", call(ACE.build_steps, **ROLES, skillbook=Skillbook()), "dedup", "dedup_config"),
+    ("ACE.build_steps", call(ACE.build_steps, **ROLES, skillbook=Skillbook()), "dedup_conf", "dedup_config"),
     ("OwnRunner.from_client", call(OwnRunner.from_client, CLIENT), "skill_book", "skillbook"),
     ("OwnRunner.from_model", call(OwnRunner.from_model, "gpt-4o-mini"), "temprature", "temperature"),
     ("TraceAnalyser.from_roles", call(TraceAnalyser.from_roles, **LOOKING_BACK), "playbook", "skillbook"),
@@ -118,7 +118,7 @@ MATRIX: list[tuple[str, Callable[..., Any], str, str]] = [
     ("LiteLLMClient", call(LiteLLMClient, "gpt-4o-mini"), "base_url", "api_base"),
     ("LiteLLMConfig", call(LiteLLMConfig, "gpt-4o-mini"), "max_retry", "max_retries"),
     ("InstructorClient", call(InstructorClient, CLIENT), "max_retry", "max_retries"),
-    ("wrap_with_instructor", call(wrap_with_instructor, CLIENT), "modus", "mode"),
+    ("wrap_with_instructor", call(wrap_with_instructor, CLIENT), "mod", "mode"),
     ("Agent", call(Agent, CLIENT), "prompt", "prompt_template"),
     ("Reflector", call(Reflector, CLIENT), "max_retry", "max_retries"),
     ("SkillManager", call(SkillManager, CLIENT), "max_retry", "max_retries"),
@@ -151,7 +151,7 @@ MATRIX: list[tuple[str, Callable[..., Any], str, str]] = [
     ("ValidationSettings", ValidationSettings, "patient", "patience"),
     ("compare", compare, "base", "baseline"),
     ("split_samples", call(split_samples, []), "sed", "seed"),
-    ("learning_tail", call(learning_tail, CLIENT, CLIENT, Skillbook()), "interval", "dedup_interval"),
+    ("learning_tail", call(learning_tail, CLIENT, CLIENT, Skillbook()), "dedup_intervall", "dedup_interval"),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 
@@ -152,8 +151,10 @@ def _option_names(command: App) -> set[str]:
 
 def _unknown_option(option: str, command: App, chain: Sequence[str]) -> str:
     name = option.partition("=")[0]
-    near = difflib.get_close_matches(name, sorted(_option_names(command)), n=1)
-    meant = f"did you mean {near[0]!r}? " if near else ""
+    from ace.arguments import closest_name  # only needed for an error
+
+    near = closest_name(name, _option_names(command))
+    meant = f"did you mean {near!r}? " if near else ""
     return f"unknown option {name!r}; {meant}{_where_help_is(chain)}"
 
 

@@ -5,7 +5,6 @@ The clock is one too: `SOURCE_DATE_EPOCH` stops it, so that a run can be repeate
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import os
 import re
@@ -307,8 +306,10 @@ def _line_of(name: str, text: str) -> int:
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:
-    near = difflib.get_close_matches(name.replace("-", "_"), known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+    from ace.arguments import closest_name  # only needed for an error
+
+    near = closest_name(name, known)
+    return f"; did you mean {near!r}?" if near else f"; there are {', '.join(known)}"
 
 
 def user_file(environ: Mapping[str, str]) -> Path:

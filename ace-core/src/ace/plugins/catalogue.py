@@ -229,11 +229,11 @@ class Catalogue:
         if wanted in RESERVED:
             return f"plugin {wanted!r} is not installed; it comes with {RESERVED[wanted]!r}"
         known = sorted({plugin.installed.name for plugin in self.plugins()})
-        import difflib  # only for the error
+        from ace.arguments import closest_name  # only needed for an error
 
-        near = difflib.get_close_matches(wanted, known, n=1)
+        near = closest_name(wanted, known)
         if near:
-            return f"no such plugin: {name!r}; did you mean {near[0]!r}?"
+            return f"no such plugin: {name!r}; did you mean {near!r}?"
         listed = ", ".join(map(repr, known)) or "none"
         return f"no such plugin: {name!r}; installed are: {listed}"
 

@@ -203,10 +203,10 @@ def unknown_hook(name: str) -> str:
         >>> print(unknown_hook("ace_runner"))
         'ace_runner' is not a hook, did you mean 'ace_runners'? The hooks are ace_execute_steps, ...
     """
-    import difflib
+    from ace.arguments import closest_name  # only needed for an error
 
-    near = difflib.get_close_matches(name, [f"ace_{kind}" for kind in HOOKS], n=1)
-    meant = f", did you mean {near[0]!r}?" if near else "."
+    near = closest_name(name, [f"ace_{kind}" for kind in HOOKS])
+    meant = f", did you mean {near!r}?" if near else "."
     return f"{name!r} is not a hook{meant} The hooks are {hook_names()}"
 
 

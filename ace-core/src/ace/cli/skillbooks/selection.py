@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence, Set
 
+from ace.arguments import closest_name
 from ace.cli.errors import UsageError
 from ace.json_fields import JsonValue
 from ace.skill import Skill
@@ -104,8 +104,8 @@ def unknown_skill(book: Skillbook, location: str, skill_id: str) -> UsageError:
         skill_id: What the user typed.
     """
     known = [skill.id for skill in book.skills(include_invalid=True)]
-    near = difflib.get_close_matches(bare_id(skill_id), known, n=1)
-    what_to_do = f"did you mean {near[0]!r}?" if near else "`ace skillbook show --all` lists all skills"
+    near = closest_name(bare_id(skill_id), known)
+    what_to_do = f"did you mean {near!r}?" if near else "`ace skillbook show --all` lists all skills"
     return UsageError(f"the skillbook {shown_location(location)!r} has no skill {skill_id!r}; {what_to_do}")
 
 
