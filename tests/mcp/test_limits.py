@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp import Client
 
 from ace import Skillbook
 from tests.mcp.clients import World, content_of, error_of
@@ -183,6 +184,23 @@ def test_a_cancelled_call_stops_between_samples_and_keeps_what_it_has_learned(
     requests = len(hanging.server.requests)
     hanging.let_go()
     assert (world.lessons(), len(hanging.server.requests)) == (lessons, requests)
+
+
+def test_a_cancelled_call_leaves_its_session_free(world: World, hanging: HangingModel) -> None:
+    """While the call ran on, its session would be busy, and a busy session is never closed."""
+    server = World(world.folder, hanging.server).server(session_ttl_seconds=0.001)
+
+    async def converse() -> None:
+        async with Client(server) as client, anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "ace.ask", {"session_id": "s", "question": "HANG"})
+            await anyio.to_thread.run_sync(hanging.asked.wait)
+            assert server.sessions.close_idle() == []
+            group.cancel_scope.cancel()
+        while server.sessions.open_sessions:
+            await anyio.to_thread.run_sync(server.sessions.close_idle)
+            await anyio.sleep(0.01)
+
+    anyio.run(converse)
 
 
 def priced(request: ScriptedRequest) -> Reply:
