@@ -33,7 +33,7 @@ class Instrumentation:
     """The sending of spans and metrics, until `close`. Use `instrument` to create it.
 
     Args:
-        backend: The name of a backend; empty for the collector of the OTEL_... variables.
+        backend: The name of a backend; empty for the collector of the `OTEL_...` variables.
         content: Whether texts are sent.
 
     Raises:
@@ -111,11 +111,11 @@ _is_read = False
 def instrument(backend: str = "", *, content: bool = False) -> Instrumentation:
     """Send the runs of this process to an OpenTelemetry collector, until the process ends or `close` is called.
 
-    An earlier instrumentation is closed. `OTEL_SDK_DISABLED=true` prevents that anything is sent.
+    An earlier instrumentation is closed. `OTEL_SDK_DISABLED=true` ensures that nothing is sent.
 
     Args:
-        backend: `langfuse`, `logfire`, `mlflow`, `opik` or `phoenix`; empty for the collector of the OTEL_...
-            variables, by default `http://localhost:4318`.
+        backend: `langfuse`, `logfire`, `mlflow`, `opik` or `phoenix`; empty for the collector of the
+            `OTEL_...` variables, by default `http://localhost:4318`.
         content: Whether texts of prompts, answers and errors are sent too. Secrets and personal data are redacted.
 
     Raises:
