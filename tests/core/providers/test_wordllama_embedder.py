@@ -64,30 +64,3 @@ def test_making_one_loads_nothing_heavy() -> None:
         "print([name for name in ('wordllama', 'numpy', 'tokenizers', 'requests') if name in sys.modules])"
     )
     assert run_python(code).stdout.strip() == "[]"
-
-
-REWORDED = (
-    ("Read the whole question before answering.", "Before you answer, read the entire question."),
-    ("Cite the source of every number.", "Every number needs a citation of its source."),
-    ("Ask for clarification when a request is ambiguous.", "If the request is unclear, ask the user to clarify."),
-)
-UNRELATED = (
-    ("Always check the units before adding two quantities.", "Prevent SQL injection by using parameterised queries."),
-    ("Run the tests before every commit.", "Name the country before the city."),
-)
-
-
-def is_similar(pair: tuple[str, str], detector: SimilarityDetector) -> bool:
-    book = Skillbook()
-    for content in pair:
-        book.add_skill("maths", content)
-    detector.ensure_embeddings(book)
-    return bool(detector.detect_similar_pairs(book))
-
-
-def test_word_vectors_have_a_threshold_that_fits_them() -> None:
-    by_default = SimilarityDetector(DeduplicationConfig(embedding_provider="local"))
-    strict = SimilarityDetector(DeduplicationConfig(embedding_provider="local", similarity_threshold=0.85))
-    assert all(is_similar(pair, by_default) for pair in REWORDED)
-    assert not any(is_similar(pair, by_default) for pair in UNRELATED)
-    assert not all(is_similar(pair, strict) for pair in REWORDED)

@@ -52,7 +52,7 @@ def overview() -> str:
     from ace.plugins.catalogue import plugin_commands
 
     built_in = built_in_summaries()
-    plugins = {command.name.replace("_", "-"): command.summary for command in plugin_commands()}
+    plugins = {command.name.replace("_", "-"): f"{command.summary.rstrip('.')}." for command in plugin_commands()}
     of_plugins = {name: summary for name, summary in plugins.items() if name not in built_in}
     width = min(_columns(), _WIDEST)
     indent = max(map(len, (*built_in, *of_plugins, *_FLAGS))) + 2

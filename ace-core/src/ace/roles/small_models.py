@@ -137,9 +137,9 @@ class SmallModelAgent(Agent):
     The model sees the three skills that fit the question best, with the worked examples of their first cases, as far as
     all of them take an estimated 210 tokens at most: first the skills, then the examples. The best skill is always
     shown. Ids are omitted, because the model would copy them into its answers; `shown_skills` returns the skills that
-    it sees. The model is only asked for the answer or, if the question contains
-    three or more numbers, for the calculation and the answer. Empty sections of the template are omitted, and so is
-    the date if neither question nor context is about time.
+    it sees. The model is only asked for the answer or, if the question contains three or more numbers, for the
+    calculation and the answer. Empty sections of the template are omitted, and so is the date if neither question nor
+    context is about time.
 
     Args:
         llm: The client of the model.
@@ -162,9 +162,9 @@ class SmallModelAgent(Agent):
         """Return the skills that the model sees with a question, most relevant first.
 
         At most three are selected, by the words in them and in the questions of their cases; the second and the third
-        only if there is room for them. Of two skills that apply
-        on different sides of a threshold, such as "Up to 75 euros Ann signs." and "Above 75 euros Ben signs.", the one
-        whose case is on the same side as the question is selected.
+        only if there is room for them. Of two skills that apply on different sides of a threshold, such as "Up to 75
+        euros Ann signs." and "Above 75 euros Ben signs.", the one whose case is on the same side as the question is
+        selected.
 
         Args:
             question: The question or task.
