@@ -75,8 +75,8 @@ def shown_names(names: Iterable[str], redactor: Redactor) -> dict[str, str]:
         redactor: Redacts what is sensitive in them. Names that become equal get a number.
 
     Example:
-        >>> shown_names(["ann@acme.com#1", "bob@acme.com#1", "c#1"], Redactor())
-        {'[email]#1': 'ann@acme.com#1', '[email]#1 (2)': 'bob@acme.com#1', 'c#1': 'c#1'}
+        >>> list(shown_names(["ann@acme.com", "bob@acme.com", "run-3"], Redactor()))
+        ['[hidden: email_address]', '[hidden: email_address] (2)', 'run-3']
     """
     shown: dict[str, str] = {}
     for number, name in enumerate(names, 1):
