@@ -230,6 +230,7 @@ class ACERunner:
         extra: dict[str, Any],
     ) -> list[SampleResult[ACEStepContext]]:
         pipeline = self._open_runs.use(lambda used: self._pipeline_for(options, used))
+        caller = threading.get_ident()
         try:
             self._background.use(pipeline)
             session = await _taken_or_returned(
@@ -244,6 +245,7 @@ class ACERunner:
                     workers=self._foreground_workers(options),
                     max_in_flight=options.in_flight(self._default_in_flight(options)),
                     tell=tell,
+                    caller=caller,
                     epochs=epochs,
                     total=len(items) if isinstance(items, Sequence) else None,
                     inputs_grow=self._inputs_grow,

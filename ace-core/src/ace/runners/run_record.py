@@ -274,6 +274,17 @@ class RunRecord:
             )
         return cls(store, run_id, about)
 
+    def set_caller(self, thread: int) -> None:
+        """Set the thread that waits for the run: if it started the run again, it would wait for itself.
+
+        Until then it is the thread that created the record.
+
+        Args:
+            thread: The identifier of the thread; with `arun`, of that of the event loop.
+        """
+        with _here:
+            _held_here[_run_in(self.store, self.run_id)] = thread
+
     def leave_to_background(self) -> None:
         """Note that the caller does not wait for the end of the run, so that its thread may start the run again."""
         with _here:
@@ -349,7 +360,7 @@ class RunRecord:
 
 _here = threading.Condition()
 _held_here: dict[tuple[object, str], int] = {}
-"""The runs that this process is working on, each with the thread that is in its foreground."""
+"""The runs that this process is working on, each with the thread that waits for it."""
 _BACKGROUND = 0
 """Instead of a thread: only the background of the run is left."""
 
@@ -368,8 +379,8 @@ os.register_at_fork(after_in_child=_forget_runs)
 def _held(store: SkillbookStore, run_id: str, *, wait: bool) -> Iterator[bool]:
     """Lock a run, and yield whether it could be locked.
 
-    If this process is working on the run, wait for that, unless this thread is in its foreground and would wait for
-    itself.
+    If this process is working on the run, wait for that, unless the run is waited for by this thread, which would wait
+    for itself.
 
     Args:
         store: The store of the run.

@@ -87,6 +87,7 @@ class RunSession:
         workers: How many samples may be in the foreground at once.
         max_in_flight: How many samples may be between their first and their last step; None sets no limit.
         tell: Calls a callback on the thread or loop of the caller.
+        caller: The identifier of the caller's thread.
         epochs: The number of passes over the inputs.
         total: The number of inputs; None if it is not known.
         inputs_grow: Whether the inputs are recorded traces, which may be longer the next time.
@@ -108,6 +109,7 @@ class RunSession:
         workers: int,
         max_in_flight: int | None,
         tell: Tell,
+        caller: int,
         epochs: int,
         total: int | None,
         inputs_grow: bool = False,
@@ -128,6 +130,7 @@ class RunSession:
         self._id = options.run_id or uuid.uuid4().hex if self._record is None else self._record.run_id
         self._token = CancellationToken() if options.cancel_token is None else options.cancel_token
         if self._record is not None:
+            self._record.set_caller(caller)  # with `arun`, this thread will begin other runs
             self._open.callback(self._record.release)
         self._inputs_grow = inputs_grow
         self._learned: LearnedContents | None = None
