@@ -161,7 +161,7 @@ def test_what_is_not_an_object_is_rejected_with_its_line(text: str, line: int) -
 @pytest.mark.parametrize(
     ("text", "line", "comments"),
     [
-        ('{\n  "a": 1,\n}', 3, False),
+        ('{\n  "a": 1,\n  2\n}', 3, False),
         ('{\n  // note\n  "a": 1}', 2, False),
         ('{"b": "NaN",\n"a": NaN}', 2, True),
         ('{\n"a": "tab\t"}', 2, True),

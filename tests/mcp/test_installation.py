@@ -218,7 +218,7 @@ def test_json_says_what_was_changed(here: Run, tmp_path: Path) -> None:
     ("client", "text", "what"),
     [
         ("claude-code", '{\n  // note\n  "mcpServers": {}\n}\n', "line 2, column 3"),
-        ("claude-desktop", '{\n  "mcpServers": {},\n}\n', "line 3, column 1"),
+        ("claude-desktop", '{\n  "mcpServers": {},\n  2\n}\n', "line 3, column 3"),
         ("vscode", '{\n  "servers": {\n', "line 3, column 1"),
         ("vscode", "", "line 1, column 1"),
         ("cursor", "[]", "line 1, column 1: expected an object"),

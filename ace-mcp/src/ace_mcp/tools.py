@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -334,9 +335,10 @@ class SkillbookTools:
         root = self._config.skillbook_root.expanduser().resolve()
         try:
             found = (root / path).resolve()
+            is_circle = os.path.islink(found)  # newer versions of Python resolve links in a circle without an error
         except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
-            found = None
-        if found is None or has_scheme(path) or ".." in Path(path).parts or not found.is_relative_to(root):
+            is_circle, found = False, None
+        if found is None or is_circle or has_scheme(path) or ".." in Path(path).parts or not found.is_relative_to(root):
             raise MCPToolError(
                 ErrorCode.SAVE_LOAD_DISABLED,
                 f"{doing} is only allowed below the folder for skillbooks; give a path like team.json, without '..'",
