@@ -335,7 +335,8 @@ class SkillbookTools:
         root = self._config.skillbook_root.expanduser().resolve()
         try:
             found = (root / path).resolve()
-            is_circle = os.path.islink(found)  # newer versions of Python resolve links in a circle without an error
+            # Newer versions of Python resolve links in a circle without an error.
+            is_circle = os.path.islink(found)  # noqa: PTH114  # `is_symlink` raises for a name that is too long
         except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
             is_circle, found = False, None
         if found is None or is_circle or has_scheme(path) or ".." in Path(path).parts or not found.is_relative_to(root):
