@@ -182,9 +182,9 @@ def renamed(old: str, old_value: T | None, new: str, value: T | None) -> T | Non
 def closest_name(name: str, known: Collection[str]) -> str | None:
     """Return the known name that a misspelt one probably means, or None if none is similar enough.
 
-    A name is meant if at most one of three letters is missing, superfluous, wrong or swapped with its neighbour. If
-    there is no such name, it is the only one of which one begins with the other or consists of words of the other. Case
-    does not matter, nor do hyphens and underscores.
+    At most one letter in three may be missing, superfluous, wrong or swapped with its neighbour. Otherwise a known name
+    is returned if it is the only one that begins with the given name or shares all words of the shorter name, or the
+    other way round. Case, hyphens and underscores do not matter.
 
     Args:
         name: The misspelt name.

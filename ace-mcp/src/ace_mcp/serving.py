@@ -115,7 +115,7 @@ def check_address(config: MCPServerConfig, host: str) -> bool:
         Whether it is on loopback.
 
     Raises:
-        UsageError: It is not, and there is no token.
+        UsageError: The address is not on loopback, and the settings have no token.
     """
     try:
         is_local = host == "localhost" or ip_address(host).is_loopback
