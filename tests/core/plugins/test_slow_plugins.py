@@ -166,35 +166,36 @@ def is_about_ours(text: str) -> bool:
 
 
 @pytest.fixture
-def warnings(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+def warnings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    noted: list[str] = []
+
     class Notice(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if is_about_ours(record.getMessage()):
+                noted.append(record.getMessage())  # before the plugin ends, and with it the test
                 named.set()
 
     handler = Notice()
     logging.getLogger("ace").addHandler(handler)
     monkeypatch.setattr(loading, "SLOW_AFTER", 0.05)
     named.clear()
-    yield lambda: list(filter(is_about_ours, caplog.messages))
+    yield noted
     logging.getLogger("ace").removeHandler(handler)
 
 
 @pytest.mark.parametrize("where", CALLS)
 def test_a_plugin_that_the_program_waits_for_is_named_once(
-    where: str, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+    where: str, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call, doing = CALLS[where]
     monkeypatch.setattr(f"{HERE}.slow_code", where)
     with temporary(Hooks(), name="slow"):
         call()
         call()
-    assert warnings() == [f"{doing} {OWNER} has taken 0.05 seconds so far"]
+    assert warnings == [f"{doing} {OWNER} has taken 0.05 seconds so far"]
 
 
-def test_short_pauses_in_a_recogniser_add_up(
-    warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_pauses_in_a_recogniser_add_up(warnings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "SLOW_AFTER", 0.5)
     code, single = (
         loading.PluginCode("looking in this test", adds_up=True),
@@ -204,12 +205,10 @@ def test_short_pauses_in_a_recogniser_add_up(
         for each in (code, single):
             with each.running():
                 threading.Event().wait(0.15)
-    assert warnings() == ["looking in this test has taken 0.5 seconds so far"]
+    assert warnings == ["looking in this test has taken 0.5 seconds so far"]
 
 
-def test_quick_plugins_are_not_named_and_the_watcher_ends(
-    warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_quick_plugins_are_not_named_and_the_watcher_ends(warnings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "SLOW_AFTER", 5.0)
     with temporary(Hooks(), name="slow"):
         for call, _ in CALLS.values():
@@ -217,10 +216,10 @@ def test_quick_plugins_are_not_named_and_the_watcher_ends(
     for thread in threading.enumerate():
         if thread.name == "ace-plugin-watcher":
             thread.join()
-    assert warnings() == []
+    assert warnings == []
 
 
-def test_the_watcher_works_in_a_forked_process(warnings: Callable[[], list[str]]) -> None:
+def test_the_watcher_works_in_a_forked_process(warnings: list[str]) -> None:
     with loading.PluginCode("in the parent").running():
         if (child := os.fork()) == 0:
             named.clear()
