@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ace.outputs import AgentOutput, ReflectorOutput, SkillManagerOutput
 from ace.pipeline import CancellationToken, PipelineCancelled, lane_queue
@@ -240,6 +242,34 @@ def test_an_unusable_part_concerns_only_its_sample(tmp_path: Path, name: str) ->
     assert [skill.sources[0].trace_id for skill in book] == [f"t{number}" for number in range(COUNT)]
     assert model.asked == {**dict.fromkeys(range(COUNT), 1), BAD_PART: 2}
     assert (BAD_PART,) in model.requests, "it is asked about alone"
+
+
+@settings(max_examples=40)
+@given(
+    bad=st.dictionaries(st.integers(0, 19), st.sampled_from(sorted(BAD_PARTS))),
+    count=st.integers(1, 20),
+    together=st.integers(1, 16),
+    workers=st.sampled_from([None, 3]),
+)
+def test_any_mixture_of_unusable_parts_gives_the_book_of_separate_requests(
+    bad: dict[int, str], count: int, together: int, workers: int | None
+) -> None:
+    def change(updates: list[dict[str, Any]], jobs: Sequence[int]) -> list[Any]:
+        changed: list[Any] = []
+        for job, update in zip(jobs, updates, strict=True):
+            changed += BAD_PARTS[bad[job]](update, updates) if job in bad else [update]
+        return changed
+
+    model, book = Model(adds_a_lesson, change), opened(None)
+    with ScriptedServer(model) as server:
+        results = analyser(server, book, together, count).run(traces(count), workers=workers)
+    assert [result.error for result in results] == [None] * count
+    assert [skill.content for skill in book] == [lesson(number) for number in range(count)]
+    assert [skill.sources[0].trace_id for skill in book] == [f"t{number}" for number in range(count)]
+    assert max(map(len, model.requests)) <= together
+    alone = Counter(jobs[0] for jobs in model.requests if len(jobs) == 1)
+    assert max(alone.values(), default=1) == 1
+    assert all(alone[job] for job in bad if job < count), "an unusable part is asked about alone"
 
 
 def test_only_the_operations_of_a_reflection_come_from_it() -> None:
