@@ -77,6 +77,17 @@ def test_everything_in_the_state_folder_is_learned_once(server: ScriptedServer, 
     assert (again.report.turns_known, server.requests) == (4, [])
 
 
+def test_shuffled_turns_are_counted_as_themselves(server: ScriptedServer, state: Path) -> None:
+    orders = []
+    for seed in range(4):
+        runner = runner_for(server, state)
+        orders.append([str(result.sample["trace_id"]) for result in runner.run(max_in_flight=1, shuffle=seed)])
+        assert (runner.report.turns_learned, runner.report.problems) == (4, [])
+        assert runner.run(shuffle=seed) == []
+    assert len({tuple(order) for order in orders}) > 1
+    assert len({frozenset(order) for order in orders}) == 1
+
+
 def test_a_session_that_has_grown_is_new_only_in_its_new_turns(server: ScriptedServer, state: Path) -> None:
     events = events_of(V4)
     path = make_database(state / "agents/grown/agent/openclaw-agent.sqlite", [events[:16]])

@@ -64,6 +64,8 @@ class SessionRunOptions(TypedDict, total=False):
     """The cost after which no further turn is started, in US dollars."""
     fail_fast: bool
     """Whether the first failed turn stops the run."""
+    shuffle: int | None
+    """A seed for a random order of the turns; by default they are learned from in the order of the sessions."""
     max_consecutive_failures: int
     """The number of consecutive turns without a reachable model after which the run stops; 5 by default."""
 
@@ -208,8 +210,8 @@ class OpenClaw(ACERunner):
             sources: Session files, folders of OpenClaw, ids of agents, exported sessions, or `StoredSession`
                 objects; by default everything in the folder of OpenClaw.
             **options: Those of every run that are valid for one that is always resumed: workers, max_in_flight,
-                on_sample_done, on_sample_end, cancel_token, max_cost, fail_fast, max_consecutive_failures; see
-                `SessionRunOptions`.
+                on_sample_done, on_sample_end, cancel_token, max_cost, fail_fast, shuffle, max_consecutive_failures;
+                see `SessionRunOptions`.
 
         Returns:
             The results of the new turns. `report.problems` lists what could not be read or learned.
@@ -222,7 +224,7 @@ class OpenClaw(ACERunner):
             OSError: A file cannot be written.
         """
         turns, arguments = self._prepared(sources, options)
-        return self._ended(turns, self._run(turns, **arguments))
+        return self._ended(self._run(turns, **arguments))
 
     @checked_arguments(SessionRunOptions)
     async def arun(
@@ -242,7 +244,7 @@ class OpenClaw(ACERunner):
             return await self._run_in_thread(sources, **options)
         turns, arguments = await asyncio.to_thread(self._prepared, sources, options)
         results = await self._arun(turns, **arguments)
-        return await asyncio.to_thread(self._ended, turns, results)
+        return await asyncio.to_thread(self._ended, results)
 
     def _prepared(
         self, sources: Iterable[Source] | None, options: SessionRunOptions
@@ -260,11 +262,9 @@ class OpenClaw(ACERunner):
         again = {"run_id": RUN_ID, "resume": has_run(self.skillbook, RUN_ID)}
         return turns, {"epochs": 1, **options, **callbacks, **again}
 
-    def _ended(
-        self, turns: Sequence[Record], results: Sequence[SampleResult[ACEStepContext]]
-    ) -> list[SampleResult[ACEStepContext]]:
+    def _ended(self, results: Sequence[SampleResult[ACEStepContext]]) -> list[SampleResult[ACEStepContext]]:
         """Count the turns, write the skills to the workspace, and return the results of the new turns."""
-        new = [self._counted(turn, result) for turn, result in zip(turns, results, strict=True)]
+        new = [self._counted(result) for result in results]
         if self.workspace is not None:
             write_skills(self.workspace, self.skillbook)
         return [result for result in new if result is not None]
@@ -278,8 +278,9 @@ class OpenClaw(ACERunner):
         self.report.turns_known += len(turns) - len(new)
         return new
 
-    def _counted(self, turn: Record, result: SampleResult[ACEStepContext]) -> SampleResult[ACEStepContext] | None:
+    def _counted(self, result: SampleResult[ACEStepContext]) -> SampleResult[ACEStepContext] | None:
         """Count a turn, and return its result if it is new."""
+        turn: Record = result.sample
         name = text_in(turn, "trace_id")
         if isinstance(result.error, PipelineCancelled):
             self.report.turns_unfinished += 1

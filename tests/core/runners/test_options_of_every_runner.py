@@ -1,4 +1,4 @@
-"""`once`, `resume="auto"` and `max_consecutive_failures` hold for every runner and for the facade."""
+"""`once`, `resume="auto"`, `shuffle` and `max_consecutive_failures` hold for every runner and for the facade."""
 
 from __future__ import annotations
 
@@ -144,3 +144,15 @@ def test_a_run_stops_when_the_server_is_down_and_is_continued_by_itself(kind: st
         assert [result.error for result in results] == [None] * COUNT
         assert len(book) == COUNT
     assert roles.reflected == questions()  # each once
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_epoch_of_a_shuffled_run_has_an_order_of_its_own(kind: str) -> None:
+    roles = Roles()
+    run_of(kind, roles, Skillbook())(epochs=3, shuffle=7, max_in_flight=1)
+    orders = [roles.reflected[start : start + COUNT] for start in range(0, 3 * COUNT, COUNT)]
+    assert [sorted(order) for order in orders] == [questions()] * 3
+    assert len({tuple(order) for order in orders}) == 3
+    again = Roles()
+    run_of(kind, again, Skillbook())(epochs=3, shuffle=7, max_in_flight=1)
+    assert again.reflected == roles.reflected

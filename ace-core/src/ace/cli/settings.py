@@ -207,6 +207,7 @@ FIELDS: Final[Sequence[SettingField]] = (
     SettingField(
         name="epochs", kind=int, help="The number of passes over the inputs.", default=1, least=1, most=10_000
     ),
+    SettingField(name="shuffle", kind=int, help="A random seed, with which the inputs are shuffled in each epoch."),
     SettingField(name="workers", kind=int, help="The number of inputs to process concurrently.", least=1, most=1000),
     SettingField(
         name="reflections_per_call",
@@ -368,6 +369,8 @@ class Settings:
     """The timeout of a model call, in seconds."""
     epochs: int
     """The number of passes over the inputs."""
+    shuffle: int | None
+    """The seed with which the inputs are shuffled in each epoch; None keeps their order."""
     workers: int | None
     """The number of inputs to process concurrently; None is the default of the runner."""
     lag: int | None

@@ -20,7 +20,7 @@ from ace.runners.open_runs import OpenRuns, RunnerBackground
 from ace.runners.run_options import RunOptions, RunSettings
 from ace.runners.run_session import RunSession, Tell
 from ace.runners.sample_ends import StepEvents
-from ace.runners.samples import check_items, in_order_of_epoch, inputs_digest
+from ace.runners.samples import check_items, inputs_digest, orders_of_epochs
 from ace.runners.settings import check_books, rebound_steps, recomposed, with_save_path
 from ace.skillbook.book import Skillbook
 from ace.skillbook.stores import find_store
@@ -229,6 +229,7 @@ class ACERunner:
         options: RunSettings,
         extra: dict[str, Any],
     ) -> list[SampleResult[ACEStepContext]]:
+        orders = orders_of_epochs(items, options.shuffle)
         pipeline = self._open_runs.use(lambda used: self._pipeline_for(options, used))
         caller = threading.get_ident()
         try:
@@ -271,8 +272,7 @@ class ACERunner:
             for epoch in range(1, epochs + 1):
                 if epoch > 1:
                     await _stoppable(calling, wait, session.cancel)
-                ordered = in_order_of_epoch(items, options.shuffle, epoch)
-                results += await session.run_epoch(calling, ordered, epoch, extra)
+                results += await session.run_epoch(calling, next(orders), epoch, extra)
         except BaseException:
             await calling.function(lambda: finish(interrupted=True))
             raise

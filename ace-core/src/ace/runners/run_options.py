@@ -83,7 +83,8 @@ class RunOptions(TypedDict, total=False):
     epochs of one run are not affected."""
     shuffle: int | None
     """A seed for random orders: every epoch takes the inputs in an order of its own, which is the same on every machine
-    and when the run is resumed. It requires the inputs as a sequence; positions count in the shuffled order."""
+    and when the run is resumed. It requires the inputs as a sequence; positions count in the shuffled order, which is
+    also that of the results."""
     max_consecutive_failures: int
     """The run stops after this many samples in a row whose model could not be reached; 5 by default. It always stops
     when the server rejects the key. A stopped run can be resumed."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import math
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +28,8 @@ __all__ = [
     "UnreadRecord",
     "check_context",
     "check_items",
-    "in_order_of_epoch",
     "inputs_digest",
+    "orders_of_epochs",
     "trace_identity",
 ]
 
@@ -245,29 +247,49 @@ def check_items(items: object, epochs: int) -> None:
         raise ValueError(f"inputs {', '.join(map(str, missing[:10]))} of {len(items)} are None")
 
 
-def in_order_of_epoch(items: Iterable[Any], seed: int | None, epoch: int) -> Iterable[Any]:
-    """Return the inputs in the order of an epoch.
+_FEW = 10
+"""Of so few inputs, two random orders are often equal. (Of eleven, one pair in 40 million is.)"""
+
+
+def orders_of_epochs(items: Iterable[Any], seed: int | None) -> Iterator[Iterable[Any]]:
+    """Return an iterator that yields the inputs in the order of each epoch, without end.
+
+    No order is used twice until each has been used; two epochs in a row only have the same one if there is one input.
 
     Args:
         items: The inputs.
         seed: Determines the orders; None keeps the order of the inputs.
-        epoch: The epoch, from 1.
 
     Raises:
         ValueError: The inputs are not a sequence, so they cannot be reordered.
 
     Example:
-        >>> in_order_of_epoch(["a", "b", "c"], 1, 1), in_order_of_epoch(["a", "b", "c"], 1, 2)
-        (['b', 'c', 'a'], ['c', 'b', 'a'])
+        >>> orders = orders_of_epochs(["a", "b", "c"], 1)
+        >>> next(orders), next(orders)
+        (['c', 'a', 'b'], ['c', 'b', 'a'])
     """
     if seed is None:
-        return items
+        return itertools.repeat(items)
     if not isinstance(items, Sequence):
         raise ValueError(f"shuffle needs inputs that can be reordered; a {type(items).__name__} cannot: pass a list")
-    ordered = list(items)
-    # A string as seed gives the same order on every machine and every supported release of Python.
-    random.Random(seed if epoch == 1 else f"{seed} {epoch}").shuffle(ordered)
-    return ordered
+    return _shuffled(items, seed)
+
+
+def _shuffled(items: Sequence[Any], seed: int) -> Iterator[list[Any]]:
+    places = list(range(len(items)))
+    used: set[tuple[int, ...]] = set()
+    for epoch in itertools.count(1):
+        order = places.copy()
+        # A string as seed gives the same order on every machine and every supported release of Python.
+        generator = random.Random(f"{seed}/{epoch}")
+        generator.shuffle(order)
+        if 1 < len(items) <= _FEW:
+            while tuple(order) in used:
+                generator.shuffle(order)
+            used.add(tuple(order))
+            if len(used) == math.factorial(len(items)):
+                used = {tuple(order)}
+        yield [items[place] for place in order]
 
 
 def check_context(ctx: ACEStepContext, pipeline: Pipeline[ACEStepContext], runner: str, index: int) -> None:

@@ -39,7 +39,7 @@ class RunFlags:
     epochs: int | None = None
     """The number of passes over the inputs. [env: ACE_EPOCHS] [default: 1]"""
     shuffle: int | None = None
-    """Shuffle the inputs in each epoch, with this random seed."""
+    """Shuffle the inputs in each epoch, with this random seed. [env: ACE_SHUFFLE]"""
     workers: int | None = None
     """The number of inputs to process concurrently. [env: ACE_WORKERS]"""
     reflections_per_call: int | None = None
@@ -111,6 +111,7 @@ class RunFlags:
             raise UsageError("--max-iterations is an option of --reflector recursive")
         return {
             "epochs": self.epochs,
+            "shuffle": self.shuffle,
             "workers": self.workers,
             "lag": self.lag,
             "max_cost": self.max_cost,

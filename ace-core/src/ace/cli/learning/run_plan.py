@@ -224,13 +224,13 @@ class RunPlan:
         return gather_traces(
             self.paths,
             limit=self.options.limit,
-            shuffle=self.options.shuffle,
+            shuffle=self.settings.shuffle,
             left_out=skillbook.own_files(),
             max_bytes=self.settings.max_input_bytes,
         )
 
     def _chosen_run(self, book: Skillbook) -> _ChosenRun:
-        same = {"epochs": self.settings.epochs, "shuffle": self.options.shuffle, **self.command.run_identity}
+        same = {"epochs": self.settings.epochs, "shuffle": self.settings.shuffle, **self.command.run_identity}
         return _run_over_inputs(
             self.command.name, self.paths, same, book, resume=self._resumes, gives_up=self.options.give_up
         )
@@ -245,7 +245,7 @@ class RunPlan:
     ) -> Results:
         options: RunOptions = {
             "workers": self.command.workers(self.settings),
-            "shuffle": self.options.shuffle,
+            "shuffle": self.settings.shuffle,
             "max_cost": self.settings.max_cost,
             "fail_fast": self.options.fail_fast,
             "cancel_token": token,
